@@ -32,7 +32,7 @@ export interface EffectPosition {
 }
 
 /** Returns how many steps a model call adds: 0 for a side call, and for one of a step that is counted already. */
-export function stepsOf({ sideCall, isStepCounted }: EffectPosition): 0 | 1 {
+export function countAddedSteps({ sideCall, isStepCounted }: EffectPosition): 0 | 1 {
   return sideCall === undefined && isStepCounted !== true ? 1 : 0;
 }
 
@@ -40,7 +40,7 @@ export function stepsOf({ sideCall, isStepCounted }: EffectPosition): 0 | 1 {
  * Returns where events of a model call belong: to its step, to the tool call that it serves, or to the agent.
  * `number`: which of the calls that hooks made of one it is.
  */
-export function eventPositionOf({ stepId, sideCall }: EffectPosition, number = 1): EventPosition {
+export function toEventPosition({ stepId, sideCall }: EffectPosition, number = 1): EventPosition {
   const { callId } = sideCall ?? {};
   const at = sideCall === undefined ? { stepId } : callId === undefined ? {} : { stepId, callId };
   return number === 1 ? at : { ...at, modelCallNumber: number };

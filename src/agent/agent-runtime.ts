@@ -517,7 +517,7 @@ export class AgentRuntime {
     this.#children?.delete(child.childName);
   }
 
-  /** True while it works beside its parent, until its report is in the mailbox of that. */
+  /** True while it works beside its parent, until its report is in the parent's mailbox. */
   get isInBackground(): boolean {
     return this.reporting !== undefined && !this.isDetached;
   }

@@ -18,7 +18,7 @@ import {
   type ModelUsage,
   type Usage,
 } from "../protocol/usage.ts";
-import { eventPositionOf } from "./agent-identity.ts";
+import { toEventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "../budget/lease.ts";
 import { callUsage } from "../budget/call-usage.ts";
@@ -42,7 +42,7 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   const { bounds } = agent;
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
   const bounded = await runBounded(
-    () => agent.at(eventPositionOf(call.effectPosition), work),
+    () => agent.at(toEventPosition(call.effectPosition), work),
     bounds,
   );
   await inner.close();

@@ -92,12 +92,13 @@ export class Mailbox {
     return count;
   }
 
-  /** The model call of this step shows these messages. Their senders learn so. */
+  /** Removes the messages that the model call of this step shows, and notifies their senders. */
   confirmDelivery(shown: readonly MailboxMessage[], stepNumber: number): void {
-    const isShown = ({ message }: Mail): boolean => shown.includes(message);
-    const delivered = this.#unread.filter(isShown);
-    this.#unread = this.#unread.filter((mail) => !isShown(mail));
-    for (const { message, answer } of delivered) {
+    const delivered = new Set(shown);
+    const before = this.#unread;
+    this.#unread = before.filter(({ message }) => !delivered.has(message));
+    for (const { message, answer } of before) {
+      if (!delivered.has(message)) continue;
       if (message.reportOf === undefined) this.#letterCount += 1;
       answer({ isDelivered: true, stepNumber });
     }

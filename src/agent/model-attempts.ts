@@ -33,7 +33,7 @@ import type { SpanContent } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { BudgetRefusal, LeaseOutcome } from "../budget/lease.ts";
-import { eventPositionOf, type EventPosition } from "./agent-identity.ts";
+import { toEventPosition, type EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   callUsage,
@@ -130,7 +130,7 @@ class Attempts implements RetryOptions {
       const source = agent.pieceSource(effectPosition);
       this.onDelta = (delta) => (this.#isOver ? undefined : pieces.take(source, delta));
     }
-    this.#position = eventPositionOf(effectPosition, call.number);
+    this.#position = toEventPosition(effectPosition, call.number);
     this.place = { scope: agent.scope(this.#position), recorder };
     this.#fromMs = clock.nowMs();
     this.#dueAtMs = this.#fromMs;
@@ -352,7 +352,7 @@ export async function extendLease(
   signal: AnySignal,
 ): Promise<LeaseOutcome> {
   const { account, persistence, run } = agent;
-  const position = eventPositionOf(effectPosition, number);
+  const position = toEventPosition(effectPosition, number);
   let hasWaited = false;
   const paid = await account.extend(lease, leaseTerms(agent), signal, (accountPath) => {
     hasWaited = true;

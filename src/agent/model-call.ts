@@ -3,7 +3,7 @@
 
 import { deepFreeze, defined } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
-import { eventPositionOf, stepsOf, type EffectPosition } from "./agent-identity.ts";
+import { toEventPosition, countAddedSteps, type EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
 import { leaseTerms } from "../budget/call-usage.ts";
@@ -25,8 +25,8 @@ export async function reserve(
 ): Promise<LeaseOutcome> {
   const { persistence, run } = agent;
   const { recorder } = run;
-  const position = eventPositionOf(effectPosition);
-  const steps = stepsOf(effectPosition);
+  const position = toEventPosition(effectPosition);
+  const steps = countAddedSteps(effectPosition);
   const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   const work = async (): Promise<LeaseOutcome> => {
     agent.beginWork();
@@ -71,10 +71,10 @@ export function settleCall(
   if (!agent.run.recorder.countUnheard("budget.settled")) {
     const left = { remaining: account.remaining(), runRemaining: account.runRemaining() };
     const settled = { leaseId, usage, ...defined({ otherModels }), ...left };
-    agent.record({ type: "budget.settled", ...settled }, eventPositionOf(position));
+    agent.record({ type: "budget.settled", ...settled }, toEventPosition(position));
   }
   if (outcome.type === "refused")
-    agent.record({ type: "budget.denied", ...outcome.refusal }, eventPositionOf(position));
+    agent.record({ type: "budget.denied", ...outcome.refusal }, toEventPosition(position));
   return usage;
 }
 
@@ -105,7 +105,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   if (!isHeard) agent.lastRequest = undefined;
   const call: InferCall = {
     effectPosition,
-    steps: stepsOf(effectPosition),
+    steps: countAddedSteps(effectPosition),
     lease,
     request,
     isEstimated,

@@ -46,7 +46,7 @@ export class RunReading {
     this.record = new RunRecord(store, stored.runId);
   }
 
-  /** Reads what was recorded since; `take` is called with each event. Rejects with what reading rejects with. */
+  /** Reads what was recorded since; `emit` is called with each event. Rejects with what reading rejects with. */
   async advance(emit: (event: EspalierEvent) => void = () => undefined): Promise<void> {
     this.stored = (await this.#store.find(this.stored.runId)) ?? this.stored;
     await this.record.advance((event, line) => {

@@ -83,7 +83,7 @@ class LocalWorker implements EngineWorker {
   readonly #led = new Map<RunId, { isAgain: boolean; readonly settled: Promise<void> }>();
   /** By run: the earliest time at which it is to be led. */
   readonly #timers = new Map<RunId, { readonly atMs: number; readonly stop: () => void }>();
-  readonly #releasing = new AbortController();
+  readonly #releaseController = new AbortController();
 
   constructor(executor: RunExecutor, clock: Clock, closing: () => void) {
     this.#executor = executor;
@@ -110,7 +110,7 @@ class LocalWorker implements EngineWorker {
   }
 
   lead(runId: RunId, atMs?: number): void {
-    if (this.#releasing.signal.aborted) return;
+    if (this.#releaseController.signal.aborted) return;
     if (atMs !== undefined && atMs > this.#clock.nowMs()) return this.#later(runId, atMs);
     const led = this.#led.get(runId);
     if (led !== undefined) led.isAgain = true;
@@ -139,7 +139,7 @@ class LocalWorker implements EngineWorker {
 
   async #settle(runId: RunId): Promise<void> {
     try {
-      const settled = await this.#executor.settle(runId, this.#releasing.signal);
+      const settled = await this.#executor.settle(runId, this.#releaseController.signal);
       if (settled.type === "waiting" && settled.untilMs !== undefined)
         this.lead(runId, settled.untilMs);
     } catch {
@@ -149,7 +149,7 @@ class LocalWorker implements EngineWorker {
 
   async close(): Promise<void> {
     this.#closing(); // What comes from now on is for others.
-    this.#releasing.abort();
+    this.#releaseController.abort();
     for (const { stop } of this.#timers.values()) stop();
     await Promise.all([...this.#led.values()].map(({ settled }) => settled));
   }

@@ -31,7 +31,7 @@ interface HeldJob {
   readonly id: string;
   readonly retryCount: number;
   readonly lead: Lead;
-  readonly releasing: AbortController;
+  readonly releaseController: AbortController;
 }
 
 type Outcome = RunSettled | { readonly type: "rejected" };
@@ -73,7 +73,7 @@ export class PgBossWorker implements EngineWorker {
   async #close(): Promise<void> {
     this.#isClosing = true;
     this.#wake.abort("closing");
-    for (const { releasing } of this.#held.keys()) releasing.abort();
+    for (const { releaseController } of this.#held.keys()) releaseController.abort();
     await this.#serving;
     await Promise.all(this.#held.values());
     this.#end.abort("closed");
@@ -113,8 +113,8 @@ export class PgBossWorker implements EngineWorker {
         this,
         `Job ${id} in the queue ${queue} of pg-boss cannot be read. Remove it.`,
       );
-    const job = { queue, id, retryCount, lead, releasing: new AbortController() };
-    if (this.#isClosing) job.releasing.abort();
+    const job = { queue, id, retryCount, lead, releaseController: new AbortController() };
+    if (this.#isClosing) job.releaseController.abort();
     const led = this.#lead(job).finally(() => {
       this.#held.delete(job);
       this.#wake.abort("room");
@@ -128,10 +128,10 @@ export class PgBossWorker implements EngineWorker {
     await this.#trying(() => this.#report(job, outcome));
   }
 
-  async #settle({ lead, releasing }: HeldJob): Promise<Outcome> {
-    if (releasing.signal.aborted) return { type: "rejected" };
+  async #settle({ lead, releaseController }: HeldJob): Promise<Outcome> {
+    if (releaseController.signal.aborted) return { type: "rejected" };
     try {
-      return await this.#options.executor.settle(lead.runId, releasing.signal);
+      return await this.#options.executor.settle(lead.runId, releaseController.signal);
     } catch {
       return { type: "rejected" };
     }
@@ -140,8 +140,8 @@ export class PgBossWorker implements EngineWorker {
   /** What is to be led later is put in first: if this process dies in between, it is led once more than it need be. */
   async #report(job: HeldJob, outcome: Outcome): Promise<void> {
     const { boss, queues } = this.#options;
-    const { queue, lead, releasing } = job;
-    if (outcome.type === "rejected" && releasing.signal.aborted) {
+    const { queue, lead, releaseController } = job;
+    if (outcome.type === "rejected" && releaseController.signal.aborted) {
       // Elsewhere, and at once: this worker fetches nothing any more, or has lost it already.
       await boss.fail(queue, job);
       return;
@@ -169,7 +169,8 @@ export class PgBossWorker implements EngineWorker {
     const response: unknown = await this.#options.boss.touch(queue, jobs);
     const alive: unknown = isRecord(response) ? response["settled"] : undefined;
     if (!Array.isArray(alive)) return;
-    for (const { id, releasing } of jobs) if (!alive.includes(id)) releasing.abort();
+    for (const { id, releaseController } of jobs)
+      if (!alive.includes(id)) releaseController.abort();
   }
 
   /** Undefined: it could not be done, and the next time it is tried anew. */

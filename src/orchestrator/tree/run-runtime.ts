@@ -172,10 +172,10 @@ function observerSinks(run: RunRuntime): readonly EventSink[] {
   const { settings, registry } = run;
   const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];
   if (!hooks.some((hook) => hook.kind === "observe")) return [];
-  const take: EventSink["emit"] = (event) => {
+  const emit: EventSink["emit"] = (event) => {
     const node = run.tree.find(event.agentId);
     if (node !== undefined)
       notify(registry.partsOf(node.role).hooks.observers(event.type), event, run.context);
   };
-  return [{ emit: take }];
+  return [{ emit }];
 }
