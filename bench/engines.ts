@@ -71,7 +71,7 @@ const rows: readonly Row[] = [
       const remote = place.client.attach(run.runId);
       const requestedMs = performance.now();
       await remote.cancel();
-      await remote.result();
+      await remote.getResult();
       return performance.now() - requestedMs;
     },
   },
@@ -81,10 +81,10 @@ const rows: readonly Row[] = [
     limits: { restate: 500, "pg-boss": 500 },
     measure: async (place, round) => {
       const remote = await asked(place, `waits-${round}`);
-      await remote.result();
+      await remote.getResult();
       const requestedMs = performance.now();
       await remote.cancel();
-      await remote.result();
+      await remote.getResult();
       return performance.now() - requestedMs;
     },
   },
@@ -94,13 +94,13 @@ const rows: readonly Row[] = [
     limits: { restate: 1_000, "pg-boss": 1_000 },
     measure: async (place, round) => {
       const remote = await asked(place, `answer-${round}`);
-      const [question] = (await remote.result()).questions;
+      const [question] = (await remote.getResult()).questions;
       await setTimeout(500); // Then its engine knows, too, that it waits: no worker leads it any more.
       for (const worker of place.workers) await worker.kill();
       for (const index of place.workers.keys()) await place.add(index);
       const answerMs = performance.now();
       if (question !== undefined) await remote.answer([approve(question)]);
-      await remote.result();
+      await remote.getResult();
       // A model and a tool are asked in between.
       return performance.now() - answerMs;
     },
@@ -152,7 +152,7 @@ async function asked(place: SurveyPlace, name: string) {
 /** Throws if one of them did not come to what it had to. */
 async function completed(place: SurveyPlace, runs: readonly Ordered[]): Promise<void> {
   for (const { runId, task } of runs) {
-    const { text } = await place.client.attach(runId).result();
+    const { text } = await place.client.attach(runId).getResult();
     if (text !== surveyText(task)) throw new Error(`${runId} came to ${text}`);
   }
 }

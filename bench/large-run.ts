@@ -91,7 +91,7 @@ function numberIn(task: string): number {
 
 function spawns(role: string, count: number, from: number): readonly ScriptedCall[] {
   return Array.from({ length: count }, (_, at) => ({
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role, task: `Look at ${role} number ${from + at}` },
   }));
 }
@@ -119,8 +119,8 @@ function rolesFor(areas: number, leavesPerPart: number) {
         number % EVERY.failedCall === 0 && step === 2 ? "missing" : `src/${number}-${step}.ts`;
       return {
         calls: [
-          { name: "read", arguments: { path } },
-          { name: "search", arguments: { words: `value${number}` } },
+          { toolName: "read", arguments: { path } },
+          { toolName: "search", arguments: { words: `value${number}` } },
         ],
       };
     }),
@@ -133,7 +133,8 @@ function rolesFor(areas: number, leavesPerPart: number) {
     subagents: [leaf],
     model: model("part", (task, step) => {
       const number = numberIn(task);
-      if (step === 1) return { calls: [{ name: "read", arguments: { path: `part-${number}` } }] };
+      if (step === 1)
+        return { calls: [{ toolName: "read", arguments: { path: `part-${number}` } }] };
       const extra = number % EVERY.refused === 0 ? 1 : 0;
       return step === 2
         ? { calls: spawns("leaf", leavesPerPart + extra, number * leavesPerPart + 1) }
@@ -148,7 +149,8 @@ function rolesFor(areas: number, leavesPerPart: number) {
     subagents: [part],
     model: model("area", (task, step) => {
       const number = numberIn(task);
-      if (step === 1) return { calls: [{ name: "search", arguments: { words: `area${number}` } }] };
+      if (step === 1)
+        return { calls: [{ toolName: "search", arguments: { words: `area${number}` } }] };
       return step === 2
         ? { calls: spawns("part", PARTS_PER_AREA, number * PARTS_PER_AREA) }
         : { text: `Package ${number} holds ${PARTS_PER_AREA} folders.` };

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { Orchestrator } from "espalier";
 import type { Store } from "espalier/extend";
 import { sqliteStore } from "espalier/store/sqlite";
-import { recordingOf } from "espalier/testing";
+import { loadRecording } from "espalier/testing";
 
 import { RunRecord } from "../src/orchestrator/durability/run-record.ts";
 import { rebuildRecordedRequest } from "../src/orchestrator/run/rebuild-request.ts";
@@ -84,7 +84,7 @@ async function figuresOf(store: Store): Promise<readonly Figure[]> {
   const folding = await timed(() =>
     record.advance((event, line) => {
       events += 1;
-      fold.take(event, line);
+      fold.apply(event, line);
     }),
   );
   const scale = EVENTS / events;
@@ -104,7 +104,7 @@ async function figuresOf(store: Store): Promise<readonly Figure[]> {
   const slowest = (of: keyof Timing): number => Math.max(...steps.map((one) => one[of]));
   const step = { ms: slowest("ms"), cpuMs: slowest("cpuMs"), blockMs: slowest("blockMs") };
   const result = await timed(() => new Orchestrator({ store }).getResult(runId));
-  const journal = await recordingOf(store, runId);
+  const journal = await loadRecording(store, runId);
   const rebuilt = await timed(() => rebuildRecordedRequest(journal, { stepNumber: 1 }));
   const scaled = { ...folding, ms: folding.ms * scale, cpuMs: folding.cpuMs * scale };
   const bare = { ms: parsing.ms * scale, cpuMs: parsing.cpuMs * scale };

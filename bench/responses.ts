@@ -106,14 +106,14 @@ async function bareCall(serverUrl: string): Promise<Call> {
 
 async function ownCall(serverUrl: string): Promise<Call> {
   const { openai } = await import("espalier");
-  const { replyMessage, toCallId } = await import("espalier/extend");
+  const { buildReplyMessage, toCallId } = await import("espalier/extend");
   const model = openai(MODEL, { apiKey: "none", baseUrl: `${serverUrl}/v1`, api: "responses" });
   const writtenBy = model.replayKey ?? "";
   const tools = names.map((name) => ({ name, description, inputSchema: schema }));
   const stepMessages = (step: number): readonly Message[] => {
     const callId = toCallId(`call_${step}`);
     const toolName = "read_0";
-    const reply = replyMessage([
+    const reply = buildReplyMessage([
       { type: "reasoning", text: SUMMARY, data: { openai: { encrypted_content: seal(step) } } },
       { type: "call", callId, toolName, argumentsText: input(step) },
     ]);

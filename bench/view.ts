@@ -19,7 +19,7 @@ function lead(agents: number): AgentRole {
   // No two calls are alike: those would be asked about.
   const spawns = (role: string, count: number) => ({
     calls: Array.from({ length: count }, () => ({
-      name: "SpawnSubagent",
+      toolName: "SpawnSubagent",
       arguments: { role, task: `Read part ${(parts += 1)}.` },
     })),
   });
@@ -28,7 +28,7 @@ function lead(agents: number): AgentRole {
     description: "Works.",
     instructions: "Work.",
     model: new ScriptedModel(({ messages }) =>
-      messages.length === 2 ? { calls: [{ name: "read", arguments: {} }] } : says("Done."),
+      messages.length === 2 ? { calls: [{ toolName: "read", arguments: {} }] } : says("Done."),
     ),
   });
   const head = defineAgent({
@@ -64,7 +64,7 @@ function folded(events: readonly EspalierEvent[]): RunFold {
   const [first] = events;
   if (first === undefined) throw new Error("Expected events.");
   const fold = new RunFold(first.runId);
-  for (const event of events) fold.take(event, event.seq);
+  for (const event of events) fold.apply(event, event.seq);
   return fold;
 }
 

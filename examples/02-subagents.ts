@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import { defineAgent, Orchestrator } from "espalier";
-import { goldenTree, RecordingSink, says, ScriptedModel } from "espalier/testing";
+import { formatEventTree, RecordingSink, says, ScriptedModel } from "espalier/testing";
 
 const researcher = defineAgent({
   name: "researcher",
@@ -19,7 +19,7 @@ const lead = defineAgent({
   model: new ScriptedModel([
     {
       calls: ["Who grows espaliers?", "Since when?"].map((task) => ({
-        name: "SpawnSubagent",
+        toolName: "SpawnSubagent",
         arguments: { role: "researcher", task },
       })),
     },
@@ -35,7 +35,7 @@ const run = orchestrator.start(lead, "Write about espaliers.", {
 });
 const { usage, agents, subagentsByDepth } = await run.result;
 
-console.log(goldenTree(log.events));
+console.log(formatEventTree(log.events));
 assert.deepEqual(
   agents.map((agent) => [agent.agentPath, agent.status]),
   [

@@ -14,7 +14,7 @@ const worker = defineAgent({
 const model = new ScriptedModel([
   {
     calls: [1, 2, 3].map((part) => ({
-      name: "SpawnSubagent",
+      toolName: "SpawnSubagent",
       arguments: { role: "worker", task: `Part ${part}` },
     })),
   },

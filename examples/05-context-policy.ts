@@ -54,7 +54,7 @@ const lead = defineAgent({
     inheritMessages: true,
     messageWindowSize: 2, // the last two messages at most, a call never without its result
     metadataKeys: ["book"],
-    contextInjections: ["House rule: quote the page."],
+    injectedTexts: ["House rule: quote the page."],
     deniedTools: ["write_note"], // for its subagents, and for everybody below them
   },
 });
@@ -64,7 +64,7 @@ const run = new Orchestrator().start(lead, "Read the book.", {
 });
 for await (const event of run.events()) {
   if (event.type !== "subagent.spawned") continue;
-  const { messages, injections, metadataKeys, results, removedTools } = event.context;
+  const { messages, injections, metadataKeys, results, removedTools } = event.inherited;
   console.log(`${event.childPath} received ${messages.count} + ${injections.count} messages,`);
   console.log(`  metadata: ${metadataKeys.join()}; results: ${results.join() || "none"}`);
   for (const { toolName, rule, source } of removedTools)

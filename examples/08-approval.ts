@@ -31,9 +31,9 @@ const clerk = defineAgent({
   model: new ScriptedModel([
     {
       calls: [
-        { name: "sendMail", arguments: { to: "ann@example.org", text: "Yes." } },
-        { name: "sendMail", arguments: { to: "bob@example.com", text: "Yes." } },
-        { name: "askUser", arguments: { question: "Shall I archive both?" } },
+        { toolName: "sendMail", arguments: { to: "ann@example.org", text: "Yes." } },
+        { toolName: "sendMail", arguments: { to: "bob@example.com", text: "Yes." } },
+        { toolName: "askUser", arguments: { question: "Shall I archive both?" } },
       ],
     },
     says("Both are answered."),

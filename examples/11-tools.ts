@@ -34,8 +34,8 @@ const model = new ScriptedModel([
   asks("order", { plant: "Rosa", count: "3" }), // "3" is taken for 3; the tool asks for another name
   {
     calls: [
-      { name: "order", arguments: { plant: "rose", count: 3 } },
-      { name: "order", arguments: { plant: "tulip", count: 1 } }, // fails, and the run continues
+      { toolName: "order", arguments: { plant: "rose", count: 3 } },
+      { toolName: "order", arguments: { plant: "tulip", count: 1 } }, // fails, and the run continues
     ],
   },
   says("Three roses are on their way; there are no tulips."),

@@ -31,7 +31,7 @@ const fetchPage = defineTool({
 
 // From the inside out: each attempt has 2 s, there are 3 of them, all together have 10 s.
 const patient = withTimeout(
-  withRetries(withTimeout(fetchPage, { timeoutMs: 2_000 }), { maxAttempts: 3, firstDelayMs: 10 }),
+  withRetries(withTimeout(fetchPage, { timeoutMs: 2_000 }), { maxAttempts: 3, initialDelayMs: 10 }),
   { timeoutMs: 10_000 },
 );
 // At most 20 calls in any second, over the whole tree of a run, whichever agent makes them.
@@ -51,8 +51,8 @@ const reader = defineAgent({
   model: new ScriptedModel([
     {
       calls: [
-        { name: "web_fetch", arguments: { url: "https://example.com" } },
-        { name: "look", arguments: {} },
+        { toolName: "web_fetch", arguments: { url: "https://example.com" } },
+        { toolName: "look", arguments: {} },
       ],
     },
     says("Read."),

@@ -23,7 +23,7 @@ const research = defineDelegation({
 });
 
 const model = new ScriptedModel([
-  { calls: [{ name: "research", arguments: { topic: "pears" } }] },
+  { calls: [{ toolName: "research", arguments: { topic: "pears" } }] },
   says("Pears, then."),
 ]);
 const lead = defineAgent({

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import { defineAgent, defineTool, Orchestrator, type EspalierEvent } from "espalier";
-import { goldenTree, says, ScriptedModel } from "espalier/testing";
+import { formatEventTree, says, ScriptedModel } from "espalier/testing";
 import { z } from "zod";
 
 const look = defineTool({
@@ -19,7 +19,7 @@ const digger = defineAgent({
   instructions: "Dig.",
   model: new ScriptedModel(() => ({
     text: "I dug a little.",
-    calls: [{ name: "look", arguments: {} }],
+    calls: [{ toolName: "look", arguments: {} }],
   })),
   tools: [look],
 });
@@ -30,7 +30,7 @@ const lead = defineAgent({
   model: new ScriptedModel([
     {
       calls: ["north", "south"].map((place) => ({
-        name: "SpawnSubagent",
+        toolName: "SpawnSubagent",
         arguments: { role: "digger", task: `Dig in the ${place}.` },
       })),
     },
@@ -70,11 +70,11 @@ lead completed (completed) 2 steps, 30 of 120 tokens
 │           └─ look succeeded
 └─ step 2 answered
 `;
-console.log(goldenTree(events));
-assert.equal(`\n${goldenTree(events)}\n`, tree);
+console.log(formatEventTree(events));
+assert.equal(`\n${formatEventTree(events)}\n`, tree);
 assert.deepEqual([status, usage.total.steps], ["completed", 8]);
 assert.deepEqual(
-  accounts.map(({ path, limits }) => [path, limits.steps]),
+  accounts.map(({ agentPath: path, limits }) => [path, limits.steps]),
   [
     ["lead", 8],
     ["lead/digger#1", 3], // 8, less the 1 that is spent and the 1 that is kept, and half of that

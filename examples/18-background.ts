@@ -13,7 +13,7 @@ const researcher = defineAgent({
 });
 
 const spawn = (task: string, more: object = {}) => ({
-  name: "SpawnSubagent",
+  toolName: "SpawnSubagent",
   arguments: { role: "researcher", task, ...more },
 });
 const model = new ScriptedModel([
@@ -44,7 +44,11 @@ assert.deepEqual(read, [
   'researcher#2, which worked in the background, has ended. Its result: {"outcome":"completed","steps":1,"subagent":"researcher#2","text":"About apples: fine.","totalTokens":15}',
 ]);
 assert.deepEqual(
-  result.agents.map(({ agentPath, status, executions }) => [agentPath, status, executions]),
+  result.agents.map(({ agentPath, status, executionCount: executions }) => [
+    agentPath,
+    status,
+    executions,
+  ]),
   [
     ["lead", "completed", 1],
     ["lead/researcher#1", "completed", 2],

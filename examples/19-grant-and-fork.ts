@@ -12,7 +12,7 @@ const reader = defineAgent({
   model: new ScriptedModel(({ messages }) => says(`Read: ${messages.at(-1)?.text ?? ""}`)),
 });
 const read = (chapter: string) => ({
-  calls: [{ name: "SpawnSubagent", arguments: { role: "reader", task: chapter } }],
+  calls: [{ toolName: "SpawnSubagent", arguments: { role: "reader", task: chapter } }],
 });
 const lead = defineAgent({
   name: "lead",

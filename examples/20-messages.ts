@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
 import { transform } from "espalier/hooks";
 import { asks, says, ScriptedModel } from "espalier/testing";
-import { gptTokenCounter } from "espalier/tokens";
+import { loadGptTokenCounter } from "espalier/tokens";
 
 const pages = new Map([
   [1, `Page 1: trees are plants. ${"They grow. ".repeat(60)}`],
@@ -34,11 +34,11 @@ const reader = defineAgent({
   model,
   tools: [read],
   sections: [
-    { name: "memory", lifeCycle: "execution", text: async () => await memoryOf("reader") },
-    { name: "day", lifeCycle: "persistent", text: () => `It is ${today}.` },
+    { name: "memory", lifetime: "execution", text: async () => await memoryOf("reader") },
+    { name: "day", lifetime: "persistent", text: () => `It is ${today}.` },
     {
       name: "toDo",
-      lifeCycle: "step", // made anew before each model call, never kept
+      lifetime: "step", // made anew before each model call, never kept
       text: ({ steps }) => {
         for (const { number } of steps) toDo.delete(`page ${number}`);
         return toDo.size === 0 ? undefined : `Still to read: ${[...toDo].join(", ")}.`;
@@ -59,7 +59,7 @@ const cleared: string[] = [];
 const held: (boolean | undefined)[] = [];
 for await (const event of run.events()) {
   if (event.type === "section.cleared") cleared.push(`${event.name} ${event.count}`);
-  if (event.type === "model.requested") held.push(event.prefix?.isHeld);
+  if (event.type === "model.requested") held.push(event.prefix?.isUnchanged);
 }
 const shown = model.requests.map(({ messages }) => messages.map(({ text }) => text.slice(0, 30)));
 assert.deepEqual(shown[0], [
@@ -93,7 +93,7 @@ const summarizer = new ScriptedModel(
     page += 1;
     return page > 3 ? says("Trees, roses, espaliers.") : asks("read", { page });
   },
-  { countTokens: await gptTokenCounter("gpt-5-mini") },
+  { countTokens: await loadGptTokenCounter("gpt-5-mini") },
 );
 const economist = defineAgent({
   name: "economist",
@@ -117,7 +117,7 @@ assert.deepEqual(summaries, [[8, 5, 22]]);
 // The same for a real model: its tokenizer is loaded here, once.
 const counting = openai("gpt-5-mini", {
   apiKey: "sk-example",
-  countTokens: await gptTokenCounter("gpt-5-mini"),
+  countTokens: await loadGptTokenCounter("gpt-5-mini"),
 });
 assert.equal(typeof counting.countTokens, "function");
 

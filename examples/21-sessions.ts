@@ -16,7 +16,7 @@ const clerk = defineAgent({
 });
 
 const orchestrator = new Orchestrator({ store: memoryStore() });
-const session = await orchestrator.session("customer-42", {
+const session = await orchestrator.openSession("customer-42", {
   retention: { maxMessages: 40, maxExecutions: 5, summarizeDropped: false }, // what the next execution begins with
   failedExecutionPolicy: "remove", // what an execution that fails has added is taken out again
 });
@@ -40,7 +40,7 @@ assert.deepEqual([failed.status, session.messages.length], ["failed", 4]);
 assert.deepEqual(session.executions.at(-1)?.isRemoved, true);
 
 // Another process has the same session. Of two who write it at once one wins; nothing of the other is lost.
-const elsewhere = await orchestrator.session("customer-42");
+const elsewhere = await orchestrator.openSession("customer-42");
 await orchestrator.start(clerk, "Are you there?", { session: elsewhere }).result;
 const late = await orchestrator.start(clerk, "Hello?", { session }).result;
 if (late.session?.status === "conflict") await session.merge(late);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineTool, memoryStore, Orchestrator } from "espalier";
-import { asks, recordingOf, replay, says, ScriptedModel } from "espalier/testing";
+import { asks, loadRecording, replay, says, ScriptedModel } from "espalier/testing";
 
 let lookups = 0;
 const look = defineTool({
@@ -33,7 +33,7 @@ const role = buyer("You find out prices.");
 const store = memoryStore();
 const run = new Orchestrator({ store }).start(role, "What does a pear tree cost?");
 const { text } = await run.result;
-const recording = await recordingOf(store, run.runId);
+const recording = await loadRecording(store, run.runId);
 
 // In every test run: no model, no tool, the same result.
 const replayed = await replay(recording, { role: buyer("You find out prices.") });
@@ -54,7 +54,7 @@ await assert.rejects(replay(recording, { role: buyer("You find out prices. Be br
 });
 
 // How far it came: a run that was paused, or whose process died, has several segments.
-const { status, played } = await replay(recording, { role });
+const { status, segments: played } = await replay(recording, { role });
 console.log(status, played); // completed [{ begin: "started", end: "ended" }]
 assert.deepEqual([status, played.length], ["completed", 1]);
 console.log(`${text} Replayed without a model.`);

@@ -15,8 +15,8 @@ import {
   type EspalierEvent,
 } from "espalier";
 import type { ModelRequest } from "espalier/extend";
-import { goldenTree, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
-import { jaegerLinks, runReport } from "espalier/terminal";
+import { formatEventTree, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
+import { jaegerLinks, formatRunReport } from "espalier/terminal";
 
 /** What an agent says in one step of its own, after so many milliseconds; `task` is its task. */
 type Thought = readonly [ms: number, reply: (task: string) => ScriptedReply];
@@ -32,7 +32,7 @@ const thinker = (id: string, ...script: readonly Thought[]) =>
     },
     { id, price: { inputUsdPerMillion: 200, outputUsdPerMillion: 800 } },
   );
-const uses = (name: string, input: object = {}) => ({ name, arguments: input });
+const uses = (name: string, input: object = {}) => ({ toolName: name, arguments: input });
 const spawns = (role: string, task: string, more: object = {}) =>
   uses("SpawnSubagent", { role, task, ...more });
 
@@ -51,7 +51,7 @@ const download = withRetries(
       return "a page of text";
     },
   }),
-  { maxAttempts: 3, firstDelayMs: 40 },
+  { maxAttempts: 3, initialDelayMs: 40 },
 );
 const scan = defineTool({
   name: "scan",
@@ -156,8 +156,8 @@ const result = await orchestrator.start(lead, "Which fruit shall we plant?", {
   budget: { totalTokens: 400, steps: 60, costUsd: 1 },
 }).result;
 
-console.log(goldenTree(events));
-console.log(runReport(result));
+console.log(formatEventTree(events));
+console.log(formatRunReport(result));
 
 // Where to look for it.
 const links = jaegerLinks(process.env["ESPALIER_JAEGER_URL"] ?? "http://localhost:16686");

@@ -59,7 +59,7 @@ const lead = defineAgent({
   model: new ScriptedModel([
     {
       calls: ["rose", "tulip"].map((plant) => ({
-        name: "SpawnSubagent",
+        toolName: "SpawnSubagent",
         arguments: { role: "gardener", task: plant },
       })),
     },

@@ -10,7 +10,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
 import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { ExportQueue, openTelemetry, runIdGenerator } from "espalier/otel";
+import { ExportQueue, openTelemetry, traceIdGenerator } from "espalier/otel";
 import { asks, says, ScriptedModel } from "espalier/testing";
 import { z } from "zod";
 
@@ -32,7 +32,7 @@ const queue = new ExportQueue({
 const provider = new NodeTracerProvider({
   resource: resourceFromAttributes({ "service.name": "survey" }),
   spanProcessors: [queue],
-  idGenerator: runIdGenerator,
+  idGenerator: traceIdGenerator,
 });
 // With a context manager: without one, instrumented libraries fall out of the trace.
 provider.register();
@@ -65,7 +65,7 @@ await provider.shutdown();
 endpoint.close();
 
 assert.equal(status, "completed");
-assert.deepEqual(queue.counts(), { deliveredSpans: 6, lostSpans: 0, pendingSpans: 0 });
+assert.deepEqual(queue.getCounts(), { deliveredSpans: 6, lostSpans: 0, pendingSpans: 0 });
 const SentSchema = z.object({
   resourceSpans: z.array(
     z.object({

@@ -5,7 +5,13 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 
 import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { toCallId, ModelError, replyMessage, replyPieces, type Model } from "espalier/extend";
+import {
+  toCallId,
+  ModelError,
+  buildReplyMessage,
+  getReplyPieces,
+  type Model,
+} from "espalier/extend";
 import { z } from "zod";
 
 // The server: it thinks, calls a tool, and wants its thought back with the result.
@@ -40,7 +46,7 @@ const oracle: Model = {
   id: "oracle-2",
   generate: async ({ messages, tools, maxOutputTokens }, { signal }) => {
     const said = messages.map((message) =>
-      message.role === "assistant" ? replyPieces(message) : message,
+      message.role === "assistant" ? getReplyPieces(message) : message,
     );
     const body = JSON.stringify({ said, tools, most: maxOutputTokens });
     const response = await fetch(url, { method: "POST", body, signal });
@@ -50,7 +56,7 @@ const oracle: Model = {
     }
     const { text, thought, seal, call, tokens } = ReplySchema.parse(await response.json());
     const data = seal === undefined ? undefined : { oracle: { seal } };
-    const message = replyMessage([
+    const message = buildReplyMessage([
       ...(thought === undefined ? [] : [{ type: "reasoning" as const, text: thought, data }]),
       { type: "text", text },
       ...(call === undefined

@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 
 import { defineAgent, EspalierError, Orchestrator, type Budget, type ModelPrice } from "espalier";
-import { replyMessage, type Model, type Prices } from "espalier/extend";
-import { pricesOf } from "espalier/prices";
+import { buildReplyMessage, type Model, type Prices } from "espalier/extend";
+import { loadPrices } from "espalier/prices";
 
-const orchestrator = new Orchestrator({ prices: await pricesOf() });
+const orchestrator = new Orchestrator({ prices: await loadPrices() });
 
 const price: ModelPrice = {
   inputUsdPerMillion: 2.5,
@@ -30,7 +30,7 @@ const price: ModelPrice = {
 /** Reads so many tokens, and writes a thousand. */
 function reader(inputTokens: number, more: Partial<Model>): Model {
   const usage = { inputTokens, cachedInputTokens: 0, outputTokens: 1_000, reasoningTokens: 0 };
-  const message = replyMessage([{ type: "text", text: "Read." }]);
+  const message = buildReplyMessage([{ type: "text", text: "Read." }]);
   return {
     provider: "example",
     id: "reader",
@@ -59,7 +59,7 @@ const claude = reader(1_000, { provider: "anthropic", id: "claude-sonnet-4-5" })
 assert.ok(((await costOf(claude, orchestrator)) ?? 0) > 0);
 
 const prices: Prices = {
-  priceFor: ({ provider }) =>
+  getPrice: ({ provider }) =>
     provider === "ours" ? { inputUsdPerMillion: 0, outputUsdPerMillion: 0 } : undefined,
 };
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator, toolResult, type ContentPart } from "espalier";
-import { contentParts } from "espalier/extend";
+import { getContentParts } from "espalier/extend";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 // A PNG of one pixel. Yours come from a file: readFileSync("monday.png", "base64").
@@ -46,11 +46,11 @@ async function shownTo(inputModalities: readonly ("image" | "audio" | "file")[])
 
 const seeing = await shownTo(["image"]);
 assert.deepEqual(
-  contentParts(seeing.told).map((part) => part.type),
+  getContentParts(seeing.told).map((part) => part.type),
   ["text", "image", "text", "image"],
 );
 assert.deepEqual(
-  contentParts(seeing.result).map((part) => part.type),
+  getContentParts(seeing.result).map((part) => part.type),
   ["text", "image"],
 );
 

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { pipeline } from "node:stream/promises";
 
 import { defineAgent, memoryStore, Orchestrator, toSse } from "espalier";
-import { ModelError, replyMessage, toCallId, type Model } from "espalier/extend";
+import { ModelError, buildReplyMessage, toCallId, type Model } from "espalier/extend";
 
 // In your program: openai("gpt-5-mini"). This one delegates once, and breaks off in the middle of its last answer.
 let asked = 0;
@@ -19,7 +19,7 @@ const model: Model = {
       const argumentsText = '{"role":"gardener","task":"What grows along a wall?"}';
       const callId = toCallId("call_1");
       const call = { type: "call", callId, toolName: "SpawnSubagent", argumentsText } as const;
-      return { message: replyMessage([call]), finishReason: "tool_calls" };
+      return { message: buildReplyMessage([call]), finishReason: "tool_calls" };
     }
     const text = isLead ? "An espalier grows along a wall." : "Espaliers do.";
     for (const word of text.split(/(?<= )/)) {
@@ -27,7 +27,7 @@ const model: Model = {
       if (asked === 3 && word === "grows ")
         throw new ModelError({ code: "model_unavailable", message: "The connection is gone." });
     }
-    return { message: replyMessage([{ type: "text", text }]), finishReason: "stop" };
+    return { message: buildReplyMessage([{ type: "text", text }]), finishReason: "stop" };
   },
 };
 const gardener = defineAgent({

@@ -35,16 +35,16 @@ const again = await client.start("lead", "Compare three markets.", {
   runId: "order-4711",
   budget: { steps: 50 },
 });
-assert.equal((await again.result()).text, "All of them sell trees.");
+assert.equal((await again.getResult()).text, "All of them sell trees.");
 await assert.rejects(client.start("lead", "Compare four.", { runId: "order-4711" }), {
   code: "run_id_conflict",
 });
 
 // A run that waits for an answer is cancelled.
 const unwanted = await client.start("lead", "Compare three markets.");
-assert.equal((await unwanted.result()).status, "paused");
+assert.equal((await unwanted.getResult()).status, "paused");
 await unwanted.cancel("Not needed any more.");
-assert.equal((await unwanted.result()).status, "cancelled");
+assert.equal((await unwanted.getResult()).status, "cancelled");
 
 await stopWorker(left);
 await store.close();

@@ -8,7 +8,7 @@ import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
-import { viewer } from "espalier/viewer";
+import { startViewer } from "espalier/viewer";
 
 const pay = defineTool({
   name: "pay",
@@ -24,7 +24,7 @@ const buyer = defineAgent({
   tools: [pay],
 });
 
-const view = await viewer();
+const view = await startViewer();
 const orchestrator = new Orchestrator({
   roles: [buyer],
   store: view.store,
@@ -60,7 +60,7 @@ const { text } = await run.result;
 assert.equal(text, "The pears are paid.");
 await view.close();
 
-const own = await viewer({
+const own = await startViewer({
   store: view.store,
   port: null,
   authorize: (request) => request.headers["x-signed-in-user"] !== undefined, // set by the proxy before it

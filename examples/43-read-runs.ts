@@ -27,7 +27,7 @@ const { runId } = await new Orchestrator({ store }).start(reader, "Read a.ts.").
 
 const fold = new RunFold(runId);
 const record = new RunRecord(store, runId);
-await record.advance((event, line) => fold.take(event, line)); // again for what has happened since
+await record.advance((event, line) => fold.apply(event, line)); // again for what has happened since
 console.log(fold.causes(), fold.root?.subtree, fold.snapshot().run.status);
 
 const [first] = fold.agents;

@@ -5,7 +5,12 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator, type EventSink } from "espalier";
-import { goldenTree, RecordingSink, ScriptedModel, type ScriptedReply } from "espalier/testing";
+import {
+  formatEventTree,
+  RecordingSink,
+  ScriptedModel,
+  type ScriptedReply,
+} from "espalier/testing";
 import { RunFold } from "espalier/view";
 
 const search = defineTool({
@@ -27,10 +32,10 @@ const speaker = (reply: (turn: number) => ScriptedReply): ScriptedModel => {
 };
 const greedy = speaker((turn) => ({
   text: `Draft ${turn}.`,
-  calls: [{ name: "search", arguments: { query: `question ${turn}` } }],
+  calls: [{ toolName: "search", arguments: { query: `question ${turn}` } }],
 }));
 const parts = ["history", "methods"].map((task) => ({
-  name: "SpawnSubagent",
+  toolName: "SpawnSubagent",
   arguments: { role: "researcher", task },
 }));
 const leading = speaker((turn) =>
@@ -61,7 +66,7 @@ const lead = defineAgent({
 });
 
 let fold: RunFold | undefined;
-const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).take(event) };
+const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).apply(event) };
 
 const log = new RecordingSink();
 const orchestrator = new Orchestrator({
@@ -91,7 +96,7 @@ lead completed (completed) 2 steps, 2000 of 6000 tokens
 │           └─ search not_executed (not_executed)
 └─ step 2 answered
 `;
-assert.equal(`\n${goldenTree(log.events)}\n`, tree);
+assert.equal(`\n${formatEventTree(log.events)}\n`, tree);
 assert.match(
   greedy.requests.at(-1)?.messages.at(-1)?.text ?? "",
   /^Budget left: 3 steps, 8,000 tokens, \$0\.01, /,
@@ -125,7 +130,9 @@ assert.deepEqual(
 
 assert.deepEqual([status, used.total.costMicroUsd], ["completed", 60_000]);
 assert.deepEqual(
-  log.of("budget.threshold_reached").map(({ accountPath, threshold }) => [accountPath, threshold]),
+  log
+    .ofType("budget.threshold_reached")
+    .map(({ accountPath, threshold }) => [accountPath, threshold]),
   [
     ["lead/researcher#1", 0.8],
     ["lead/researcher#1", 0.95],

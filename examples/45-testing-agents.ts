@@ -10,14 +10,14 @@ import type { Model } from "espalier/extend";
 import {
   asks,
   executeTool,
-  goldenTree,
+  formatEventTree,
   latch,
   ManualClock,
   RecordingSink,
   says,
   ScriptedModel,
   sequentialIds,
-  settled,
+  flushEventLoop,
 } from "espalier/testing";
 
 // What is tested: a role that takes its models as arguments.
@@ -46,7 +46,7 @@ function buyer(models: { readonly lead: Model; readonly clerk: Model }) {
 }
 
 const parts = ["a pear tree", "a wall"].map((task) => ({
-  name: "SpawnSubagent",
+  toolName: "SpawnSubagent",
   arguments: { role: "clerk", task },
 }));
 
@@ -65,7 +65,7 @@ const parts = ["a pear tree", "a wall"].map((task) => ({
   const { text } = await run.orThrow();
   assert.equal(text, "24 euros.");
   assert.equal(
-    `\n${goldenTree(log.events)}\n`,
+    `\n${formatEventTree(log.events)}\n`,
     `
 buyer completed (completed) 2 steps, 30 of 90 tokens
 ├─ step 1 asked for 2
@@ -82,7 +82,7 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
 └─ step 2 answered
 `,
   );
-  console.log(goldenTree(log.events));
+  console.log(formatEventTree(log.events));
 }
 
 // 2. What a model is sent, and that the script was played to its end.
@@ -111,9 +111,9 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
   const log = new RecordingSink();
   const run = new Orchestrator({ sinks: [log] }).start(buyer({ lead, clerk }), "Both?");
 
-  await settled(); // everything has run that waits for nothing
+  await flushEventLoop(); // everything has run that waits for nothing
   assert.deepEqual(
-    log.of("agent.ended").map(({ agentPath }) => agentPath),
+    log.ofType("agent.ended").map(({ agentPath }) => agentPath),
     ["buyer/clerk#1"],
   );
   reply.open();
@@ -128,7 +128,7 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
   const orchestrator = new Orchestrator({ clock, ids: sequentialIds() });
   const run = orchestrator.start(buyer({ lead, clerk }), "Both?");
 
-  await settled();
+  await flushEventLoop();
   clock.advance(60_000);
   const { status, reason, runId } = await run.result;
   assert.deepEqual([status, reason.code, runId], ["stopped", "time_limit", "run_1"]);
@@ -138,7 +138,7 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
 {
   const lead = new ScriptedModel([{ calls: parts }, says("12, and one that I do not know.")]);
   const clerk = new ScriptedModel([says("12 euros."), { error: new TypeError("No connection.") }]);
-  const { status, agents } = await new Orchestrator({ retry: { maxAttempts: 1 } }).start(
+  const { status, agents } = await new Orchestrator({ retryPolicy: { maxAttempts: 1 } }).start(
     buyer({ lead, clerk }),
     "Both?",
   ).result;

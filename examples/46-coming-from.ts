@@ -17,7 +17,7 @@ const openai = (name: string) =>
       if (answer !== undefined) return asks("Finish", { euros: isLead ? 24 : 12 });
       if (!isLead) return asks("lookUp", { thing: messages.at(-1)?.text ?? "" });
       const calls = ["a pear tree", "a wall"].map((task) => ({
-        name: "SpawnSubagent",
+        toolName: "SpawnSubagent",
         arguments: { role: "clerk", task },
       }));
       return { calls };

@@ -29,7 +29,7 @@ const orchestrator = new Orchestrator({ store: memoryStore() });
 
 /** POST /chats/<conversation> with the message: the answer, while it is said. */
 async function say(request: IncomingMessage, response: ServerResponse, chat: string) {
-  const session = await orchestrator.session(chat, {
+  const session = await orchestrator.openSession(chat, {
     retention: { maxMessages: 60, summarizeDropped: true }, // of what the model reads
   });
   const run = orchestrator.start(guide, await text(request), {
@@ -42,7 +42,7 @@ async function say(request: IncomingMessage, response: ServerResponse, chat: str
 
 /** GET /chats/<conversation>: what was said so far, for a page that is opened anew. */
 async function history(response: ServerResponse, chat: string) {
-  const { executions } = await orchestrator.session(chat);
+  const { executions } = await orchestrator.openSession(chat);
   const runIds = new Set(executions.map(({ runId }) => runId));
   const ended = [...runIds].filter((runId) => orchestrator.findActiveRun(runId) === undefined);
   const turns = await Promise.all(ended.map((runId) => orchestrator.getResult(runId)));

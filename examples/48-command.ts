@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator, type AgentRole, type EventSink } from "espalier";
-import { runReport, terminalView } from "espalier/terminal";
+import { formatRunReport, terminalView } from "espalier/terminal";
 import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 import { RunFold } from "espalier/view";
 
@@ -22,7 +22,7 @@ async function command(lead: AgentRole, task: string): Promise<number> {
   process.once("SIGINT", onInterrupt); // once: the second one ends the process
 
   let fold: RunFold | undefined;
-  const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).take(event) };
+  const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).apply(event) };
   const orchestrator = new Orchestrator({ sinks: [view, folding], unansweredPolicy: "deny" });
   const result = await orchestrator.start(lead, task, {
     budget: { steps: 20, wallTimeMs: 600_000 },
@@ -30,7 +30,7 @@ async function command(lead: AgentRole, task: string): Promise<number> {
   }).result;
   process.off("SIGINT", onInterrupt);
 
-  console.error(runReport(result, { hasColor: process.stderr.isTTY }));
+  console.error(formatRunReport(result, { color: process.stderr.isTTY }));
   for (const { agentPath, step, code, message } of fold?.causes() ?? [])
     console.error(`  ${agentPath}, step ${step ?? 0}: ${code}: ${message}`);
   if (result.status === "completed") console.log(result.text);

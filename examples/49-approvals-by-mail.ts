@@ -36,7 +36,7 @@ const clerk = defineAgent({
   model: new ScriptedModel(({ messages }) =>
     messages.at(-1)?.role === "tool"
       ? says("Both are written.")
-      : { calls: names.map((name) => ({ name: "writeNote", arguments: { name } })) },
+      : { calls: names.map((name) => ({ toolName: "writeNote", arguments: { name } })) },
   ),
   tools: [writeNote],
 });

@@ -12,7 +12,7 @@ import { z } from "zod";
 import { defineAgent, defineTool, Orchestrator, type AgentRole, type Budget } from "espalier";
 import type { GenerateOptions, ModelReply, ModelRequest } from "espalier/extend";
 import { asks, says, ScriptedModel, sequentialIds, type ScriptStep } from "espalier/testing";
-import { viewer, type Viewer } from "espalier/viewer";
+import { startViewer, type Viewer } from "espalier/viewer";
 
 import { folderTools } from "../src/cli/folder-tools.ts";
 import { offlinePlanner } from "../src/cli/survey/offline-planner.ts";
@@ -173,7 +173,7 @@ if (typeof found === "string") {
   process.exitCode = 1;
 } else {
   mkdirSync(FOLDER, { recursive: true });
-  const view = await viewer({ port: 0, storeName: "runs.db" });
+  const view = await startViewer({ port: 0, storeName: "runs.db" });
   for (const scene of SCENES) await paint(found, view, scene);
   await view.close();
   await found.close();

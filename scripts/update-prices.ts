@@ -77,7 +77,7 @@ export function priceTable(
 ): PriceTable {
   const priced = models
     .filter(isPricedByTokens)
-    .flatMap((model) => pricesOf(model, identify, asOf))
+    .flatMap((model) => loadPrices(model, identify, asOf))
     .toSorted((left, right) => (left.model < right.model ? -1 : 1));
   const rows = new Map<string, Row>();
   for (const { model, cost } of priced) {
@@ -127,7 +127,7 @@ const NOT_CHAT =
   /audio|realtime|transcribe|tts|image|search|deep-research|instruct|[:]|\.ft-|^gpt-35|^gpt-\d-\d(-|$)|-high$/;
 const SOME_DAY = "2099-12-31";
 
-function pricesOf(model: SourceModel, identify: Identify, asOf: string): readonly NamedPrice[] {
+function loadPrices(model: SourceModel, identify: Identify, asOf: string): readonly NamedPrice[] {
   const cost = costOf(model, asOf);
   if (cost === undefined) return [];
   return namesOf(model.match)

@@ -3,14 +3,20 @@
 
 export {
   RunClient,
-  type OrderOptions,
+  type RunRequestOptions,
   type RemoteRun,
   type RunClientOptions,
 } from "./orchestrator/run/run-client.ts";
-export type { Worker, WorkOptions } from "./orchestrator/run/work.ts";
+export type { Worker, WorkerOptions } from "./orchestrator/run/work.ts";
 export type { CancelOptions } from "./orchestrator/run/recover-all.ts";
 export type { ExecuteOptions } from "./orchestrator/run/execute.ts";
 export type { RunCommand } from "./orchestrator/run/run-mail.ts";
 export type { RunRequest } from "./orchestrator/run/run-mail.ts";
 export { storeEngine, type StoreEngineOptions } from "./engine/store-engine.ts";
-export type { Engine, EngineWorker, RunExecutor, RunSettled, RunTicket } from "./engine/engine.ts";
+export type {
+  Engine,
+  EngineWorker,
+  RunExecutor,
+  ExecutorResult,
+  RunTicket,
+} from "./engine/engine.ts";

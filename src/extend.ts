@@ -14,10 +14,10 @@ export type {
 } from "./model/model.ts";
 export { FINISH_REASONS, type FinishReason } from "./protocol/finish-reason.ts";
 export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
-export { replyMessage, replyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
-export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
+export { buildReplyMessage, getReplyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
+export { toStrictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
 export { textOnly } from "./model/written-by.ts";
-export { contentParts, type ContentMessage } from "./model/written-by.ts";
+export { getContentParts, type ContentMessage } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";
 export { toRunId } from "./orchestrator/run/start-options.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
@@ -26,7 +26,7 @@ export type { FallbackOptions } from "./model/fallback.ts";
 export type { KnownPrice } from "./model/prices.ts";
 export type { ModelRates, PriceTier } from "./model/model-price.ts";
 export type { PricedModel, Prices } from "./model/prices.ts";
-export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
+export type { OpenAiModelOptions } from "./model/openai/answer-options.ts";
 export type { OpenAiApi } from "./model/openai/answer-options.ts";
 export type { ReasoningField } from "./model/openai/answer-options.ts";
 export type { MaxTokensField } from "./model/openai/to-openai.ts";
@@ -52,7 +52,7 @@ export type {
   ClaimOptions,
   JournalBatch,
   Ownership,
-  Post,
+  Mail,
   RunOwner,
   RunStore,
   StoredRun,
@@ -106,13 +106,13 @@ export type {
   AskRequest,
   ContinueRequest,
   SubagentRequest,
-  DelegationAnswer,
+  DelegationReply,
   SubagentInfo,
   SubagentService,
   ToolProgress,
   WaitRequest,
 } from "./tools/tool-context.ts";
-export type { LongResults, ToolSettings } from "./tools/tool-settings.ts";
+export type { LongResultPolicy, ToolSettings } from "./tools/tool-settings.ts";
 export type { ToolErrorOptions } from "./tools/tool-error.ts";
 export type { ToolResultOptions } from "./tools/tool-result.ts";
 export type { ApprovalOptions } from "./tools/wrappers/with-approval.ts";
@@ -133,15 +133,15 @@ export type { ParentEndPolicy, FailurePolicy } from "./policies/delegation-polic
 export type { BudgetAxis } from "./policies/budget.ts";
 export type { CompactionStrategy } from "./agent/compaction.ts";
 export type { Concurrency } from "./run-services/limiter.ts";
-export type { ContextManifest, Tightening } from "./protocol/context-manifest.ts";
-export { textHash, type Definitions } from "./protocol/definition.ts";
+export type { InheritanceRecord, Tightening } from "./protocol/context-manifest.ts";
+export { hashText, type Definitions } from "./protocol/definition.ts";
 export type { SteerReceipt } from "./agent/mailbox.ts";
 export type { EspalierErrorOptions, ModelErrorCode } from "./kernel/error.ts";
 export type { EventsOptions, GrantOptions, ReleaseOptions } from "./orchestrator/run/run.ts";
 export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
 export type { DelayedRecovery, FailedRecovery } from "./orchestrator/run/recover-all.ts";
-export type { InputOf, ToolInput } from "./tools/arguments/input-schema.ts";
-export type { LeftOut, TaggedHistory } from "./agent/message-tags.ts";
+export type { InferInput, ToolInput } from "./tools/arguments/input-schema.ts";
+export type { DroppedMessage, TaggedHistory } from "./agent/message-tags.ts";
 export type { MessageSelection } from "./policies/inherited-messages.ts";
 export type {
   FailedExecutionPolicy,
@@ -149,7 +149,7 @@ export type {
 } from "./orchestrator/sessions/session-options.ts";
 export type { OpenStepReport } from "./agent/phase-report.ts";
 export type { OutputMode } from "./agent/agent-role.ts";
-export type { PlacedSection, SectionLifeCycle, SectionText } from "./agent/request-sections.ts";
+export type { PlacedSection, SectionLifetime, SectionText } from "./agent/request-sections.ts";
 export type {
   ModelDelta,
   StreamPartBody,
@@ -157,7 +157,7 @@ export type {
   ResetReason,
 } from "./protocol/stream-piece.ts";
 export type { StreamOptions } from "./orchestrator/run/run.ts";
-export type { PriceUsed } from "./budget/prices-used.ts";
+export type { AppliedPrice } from "./budget/prices-used.ts";
 export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
 export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
@@ -176,7 +176,7 @@ export type { SessionExecution, SessionFork } from "./orchestrator/sessions/sess
 export type { SessionOutcome, SessionResult } from "./orchestrator/sessions/session-outcome.ts";
 export type { ShownPart, StepContext } from "./protocol/step-context.ts";
 export type { StepTiming } from "./protocol/step-timing.ts";
-export type { StopConditionAnswer } from "./policies/stop-conditions.ts";
+export type { StopConditionResult } from "./policies/stop-conditions.ts";
 export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-record.ts";
 export {
   TOOL_OUTCOME_TYPES,

@@ -6,7 +6,7 @@ import { checkNode } from "./kernel/check-node.ts";
 checkNode();
 
 // Define
-export type { AgentRole, ContextOf, OutputOf } from "./agent/agent-role.ts";
+export type { AgentRole, InferContext, InferOutput } from "./agent/agent-role.ts";
 export { defineAgent, type AgentDefinition } from "./agent/define-agent.ts";
 export type { DynamicRoleBounds } from "./agent/dynamic-role-bounds.ts";
 export type { Compaction } from "./agent/compaction.ts";
@@ -32,12 +32,12 @@ export { withTimeout } from "./tools/wrappers/with-timeout.ts";
 export { combineTools, filterTools, prefixTools, renameTools } from "./tools/toolsets.ts";
 export {
   toolGuard,
-  type GuardAnswer,
+  type GuardDecision,
   type GuardContext,
   type GuardedCall,
   type ToolGuard,
 } from "./tools/tool-guard.ts";
-export { toolFilter, type FilterFacts, type ToolFilter } from "./tools/tool-filter.ts";
+export { toolFilter, type FilterContext, type ToolFilter } from "./tools/tool-filter.ts";
 export {
   DEFAULT_ERROR_BUDGET,
   type ErrorBudget,
@@ -55,7 +55,7 @@ export {
   not,
   hasToolCall,
   type StopCondition,
-  type StopFacts,
+  type StopContext,
 } from "./policies/stop-conditions.ts";
 export type { ModelSettings, ToolChoice } from "./protocol/model-settings.ts";
 
@@ -70,7 +70,7 @@ export { lookUpModelPrice, PRICES_AS_OF } from "./model/prices.ts";
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
 export type { OrchestratorOptions } from "./orchestrator/tree/settings.ts";
 export type { SigningKey } from "./orchestrator/durability/paused-run-signature.ts";
-export type { OptionsWith, StartOptions } from "./orchestrator/run/start-options.ts";
+export type { OptionsWithContext, StartOptions } from "./orchestrator/run/start-options.ts";
 export type {
   ForkOptions,
   LostRun,
@@ -117,7 +117,7 @@ export {
 export { removeMessages } from "./policies/message-groups.ts";
 
 // Observe
-export { checkEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";
+export { assertEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";
 export { EVENT_SCHEMA_VERSION } from "./protocol/event-bodies.ts";
 export type { EventSink } from "./protocol/event.ts";
 export { getCorrelationIds, type CorrelationIds } from "./protocol/correlation.ts";

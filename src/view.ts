@@ -2,7 +2,7 @@
 
 export { RunFold, type RunEnd } from "./view/run-fold.ts";
 export type { AgentFold, AgentPlace } from "./view/agent-fold.ts";
-export type { AgentRest, ExecutionRest } from "./view/agent-rest.ts";
+export type { AgentEnd, ExecutionEnd } from "./view/agent-rest.ts";
 export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
 export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
 export {
@@ -14,14 +14,14 @@ export {
 export type { Deferral, StepReply } from "./agent/agent-state.ts";
 export type { OpenRecordedStep, RecordedExecution } from "./orchestrator/durability/agent-steps.ts";
 export { agentDetail, openToolCalls } from "./view/agent-row.ts";
-export { runHead, runListing, type ListedRun, type Onlooker } from "./view/run-row.ts";
+export { runHead, runListing, type ListedRun, type Viewpoint } from "./view/run-row.ts";
 export {
   ACTIVITIES,
   SPAN_ENDS,
   SPAN_KINDS,
   SPAN_WIDTH,
   type ActionRequest,
-  type ActionTaken,
+  type ActionResult,
   type ActivityName,
   type AgentDetail,
   type AgentRow,
@@ -29,11 +29,11 @@ export {
   type CallDetail,
   type Cause,
   type FeedEntry,
-  type Leader,
+  type OwnerProcess,
   type LogEntry,
   type OpenToolCall,
   type QuestionRow,
-  type VainPost,
+  type RejectedAnswer,
   type RefusalRow,
   type RunOverview,
   type RunFoldStatus,

@@ -13,12 +13,12 @@ const [, , runId = "order-4711"] = process.argv;
 const client = new RunClient({ store, engine, rolesVersion: "v1" });
 const run = await client.start("lead", "Compare three markets.", { runId, budget: { steps: 50 } });
 
-let result = await run.result();
+let result = await run.getResult();
 while (result.status === "paused") {
   for (const { agentPath, toolName, arguments: given } of result.questions)
     console.log(`${agentPath} asks for ${toolName}: ${JSON.stringify(given)}`);
   await run.answer(result.questions.map((question) => approve(question))); // a person decides
-  result = await run.result();
+  result = await run.getResult();
 }
 console.log(`${result.status}: ${result.text}`);
 

@@ -6,7 +6,7 @@ import { engine, store } from "./engine.ts";
 import { lead, researcher } from "./roles.ts";
 
 const orchestrator = new Orchestrator({ roles: [lead, researcher], store });
-const worker = await orchestrator.work(engine, { rolesVersion: "v1", maxRuns: 20 });
+const worker = await orchestrator.startWorker(engine, { rolesVersion: "v1", maxRuns: 20 });
 console.log("ready");
 
 async function close(): Promise<void> {

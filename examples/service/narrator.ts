@@ -4,7 +4,7 @@
 import { setTimeout } from "node:timers/promises";
 
 import { defineAgent, defineTool } from "espalier";
-import { replyMessage, toCallId, type Model } from "espalier/extend";
+import { buildReplyMessage, toCallId, type Model } from "espalier/extend";
 import { z } from "zod";
 
 const WORDS = "A tree that is trained along a wall is called an espalier. "
@@ -19,14 +19,17 @@ const model: Model = {
   generate: async ({ messages }, { signal, onDelta }) => {
     if (messages.at(-1)?.role === "user") {
       const call = { callId: toCallId("call_1"), toolName: "look_up", argumentsText: "{}" };
-      return { message: replyMessage([{ type: "call", ...call }]), finishReason: "tool_calls" };
+      return {
+        message: buildReplyMessage([{ type: "call", ...call }]),
+        finishReason: "tool_calls",
+      };
     }
     for (const text of WORDS) {
       await setTimeout(PAUSE_MS, undefined, { signal });
       onDelta?.({ type: "text", text });
     }
     const text = WORDS.join("");
-    return { message: replyMessage([{ type: "text", text }]), finishReason: "stop" };
+    return { message: buildReplyMessage([{ type: "text", text }]), finishReason: "stop" };
   },
 };
 

@@ -26,7 +26,7 @@ export const OUTLINES: readonly Outline[] = [
         names: [
           "RequestSection",
           "SectionContext",
-          "SectionLifeCycle",
+          "SectionLifetime",
           "Compaction",
           "CompactionStrategy",
         ],
@@ -35,7 +35,7 @@ export const OUTLINES: readonly Outline[] = [
         title: "Stop conditions",
         names: [
           "StopCondition",
-          "StopFacts",
+          "StopContext",
           "allOf",
           "anyOf",
           "not",
@@ -101,9 +101,9 @@ export const OUTLINES: readonly Outline[] = [
           "toolGuard",
           "GuardContext",
           "GuardedCall",
-          "GuardAnswer",
+          "GuardDecision",
           "toolFilter",
-          "FilterFacts",
+          "FilterContext",
           "ToolScopeOptions",
         ],
       },
@@ -137,7 +137,7 @@ export const OUTLINES: readonly Outline[] = [
     intro:
       "What goes with `start`, `resume`, `recover`, `fork`, `execute` and `session` of an [orchestrator](orchestrator.md), and what can be done with a run that lives. Explained in [pausing](../pausing.md), [durability](../durability.md), [sessions](../sessions.md), [streaming](../streaming.md), [more than one machine](../scale-out.md).",
     parts: [
-      { title: "Starting", names: ["StartOptions", "OptionsWith", "MessageContent"] },
+      { title: "Starting", names: ["StartOptions", "OptionsWithContext", "MessageContent"] },
       { title: "Resuming", names: ["ResumeOptions", "ResumeGrant"] },
       {
         title: "Recovering",
@@ -155,8 +155,8 @@ export const OUTLINES: readonly Outline[] = [
         names: [
           "ExecuteOptions",
           "RunRequest",
-          "OrderOptions",
-          "WorkOptions",
+          "RunRequestOptions",
+          "WorkerOptions",
           "Worker",
           "RunCommand",
           "CancelOptions",
@@ -227,7 +227,7 @@ export const OUTLINES: readonly Outline[] = [
           "ModelUsage",
           "Account",
           "AccountGrant",
-          "PriceUsed",
+          "AppliedPrice",
         ],
       },
       {
@@ -274,7 +274,7 @@ export const OUTLINES: readonly Outline[] = [
           "SpawnRefusal",
           "SpawnRefusalCode",
           "SPAWN_REFUSAL_CODES",
-          "ContextManifest",
+          "InheritanceRecord",
         ],
       },
     ],

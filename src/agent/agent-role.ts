@@ -23,11 +23,11 @@ import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 
 /** The typed result of agents of a role; of several roles: that of any. */
-export type OutputOf<Role extends AgentRole<unknown, never>> =
+export type InferOutput<Role extends AgentRole<unknown, never>> =
   Role extends AgentRole<infer Output, never> ? Output : never;
 
 /** What a role or a tool asks of the context of a run; of several: all that any of them asks. */
-export type ContextOf<Part extends AgentRole<unknown, never> | ToolsetTool<never>> =
+export type InferContext<Part extends AgentRole<unknown, never> | ToolsetTool<never>> =
   // As the parameter of a function, where what several ask comes together.
   (
     Part extends

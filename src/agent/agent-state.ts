@@ -46,7 +46,7 @@ export const ConversationSchema = lazyObject(() => ({
   messages: z.array(MessageSchema()).readonly(),
   prefix: z.strictObject({ messageCount: count(), tokens: count() }),
   tags: z.array(MessageTagSchema()).readonly(),
-  leftOut: z
+  dropped: z
     .array(z.strictObject({ message: MessageSchema(), tag: MessageTagSchema() }))
     .readonly(),
   added: count(),
@@ -128,7 +128,7 @@ export const ExecutionTelemetrySchema = lazyObject(() => ({
   /** How long the clock of the agent's account had stood still before the start. `undefined`: not at all. */
   stoodBeforeMs: z.number().nonnegative().optional(),
   /** Time spent waiting for a lease. */
-  waitedMs: z.number(),
+  budgetWaitMs: z.number(),
 }));
 
 const describeWaitingCall = () => ({ callId: CallIdSchema(), argumentsText: z.string() });
@@ -148,7 +148,7 @@ export const DeferralSchema = lazyUnion("type", () => [
     childId: AgentIdSchema(),
     parsedArguments: JsonValueSchema().exactOptional(),
     subtasks: z.array(SpawnRequestSchema()).readonly().exactOptional(),
-    startedIds: z.array(AgentIdSchema()).readonly().exactOptional(),
+    startedAgentIds: z.array(AgentIdSchema()).readonly().exactOptional(),
   }),
 ]);
 /** A call without a result yet: a question about it is open, or the subagent that works on it is paused. */
@@ -181,7 +181,7 @@ export type Deferral = {
       /** What the call had queued before; absent if nothing. */
       readonly subtasks?: readonly SpawnRequest[];
       /** Subagents that it had started in the background; absent if none. */
-      readonly startedIds?: readonly AgentId[];
+      readonly startedAgentIds?: readonly AgentId[];
     }
 );
 
@@ -286,7 +286,7 @@ const NOT_STARTED = deepFreeze<StateParts["telemetry"]>({
   usage: NO_USAGE,
   startedAtMs: undefined,
   endedAtMs: undefined,
-  waitedMs: 0,
+  budgetWaitMs: 0,
 });
 
 const NONE: readonly never[] = Object.freeze([]);
@@ -298,8 +298,8 @@ const NONE: readonly never[] = Object.freeze([]);
 export function pendingState(
   opening: Pick<Conversation, "messages" | "prefix"> & Partial<TaggedHistory>,
 ): PendingState {
-  const { messages, prefix, tags = NONE, leftOut = NONE, added = 0 } = opening;
-  const conversation = { messages, prefix, tags, leftOut, added };
+  const { messages, prefix, tags = NONE, dropped = NONE, added = 0 } = opening;
+  const conversation = { messages, prefix, tags, dropped, added };
   return shared({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
 }
 
@@ -413,9 +413,11 @@ export function backgroundOf(state: AgentState): readonly AgentId[] {
   const { step } = state;
   if (step === undefined || step.isIncorporated) return background;
   const started = [...step.executions, ...step.deferrals].flatMap((one) =>
-    "startedIds" in one ? (one.startedIds ?? NONE) : NONE,
+    "startedAgentIds" in one ? (one.startedAgentIds ?? NONE) : NONE,
   );
-  const reported = new Set(step.executions.flatMap(({ reportedIds }) => reportedIds ?? NONE));
+  const reported = new Set(
+    step.executions.flatMap(({ reportedAgentIds }) => reportedAgentIds ?? NONE),
+  );
   return started.length + reported.size === 0
     ? background
     : [...background, ...started].filter((id) => !reported.has(id));

@@ -11,7 +11,7 @@ import {
   askCondition,
   type Check,
   type StopCondition,
-  type StopFacts,
+  type StopContext,
 } from "../policies/stop-conditions.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { consult } from "./consult.ts";
@@ -45,7 +45,7 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
   }, state);
 }
 
-function readStopFacts(agent: AgentRuntime, state: AgentState): StopFacts {
+function readStopFacts(agent: AgentRuntime, state: AgentState): StopContext {
   const steps = deepFreeze(state.log.steps);
   const usage = deepFreeze(state.telemetry.usage);
   const elapsedMs = elapsed(agent, state, agent.run.clock.nowMs());

@@ -57,7 +57,7 @@ import {
   isAgentRole,
   SPAWN_TOOL_NAME,
   type AgentRole,
-  type ContextOf,
+  type InferContext,
   type OutputMode,
 } from "./agent-role.ts";
 
@@ -145,7 +145,7 @@ export interface AgentDefinition<
   readonly output?: z.ZodType<Output> | JsonSchemaInput<Output>;
   /**
    * How the result is asked for. `native`: the provider holds the model to the schema, and its text is the result; refused unless the model
-   * can (`Model.native`). `tool`: the model calls the tool `Finish`. `auto`, the default: `native` where the model can, unless hooks watch
+   * can (`Model.supportsStructuredOutputs`). `tool`: the model calls the tool `Finish`. `auto`, the default: `native` where the model can, unless hooks watch
    * `Finish` or `modelSettings.toolChoice` names it. A text that fits is taken either way, but for hooks that watch `Finish`.
    */
   readonly outputMode?: OutputMode;
@@ -204,11 +204,11 @@ export function defineAgent<
 >(
   definition: AgentDefinition<
     Output,
-    Context & ContextOf<Own | Exclude<Child, string>>,
+    Context & InferContext<Own | Exclude<Child, string>>,
     Own,
     Child
   >,
-): AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>;
+): AgentRole<Output, Context & InferContext<Own | Exclude<Child, string>>>;
 export function defineAgent(definition: AgentDefinition): AgentRole {
   checkKeys("agent", definition, Object.keys(DEFINITION_FIELDS));
   const { name, model } = definition;

@@ -39,7 +39,7 @@ export class InFlightWork {
   chargedCalls = 0;
   children: InFlightChild[] = [];
   /** Subagents whose results calls that have ended gave to the agent. */
-  readonly reportedIds = new Set<AgentId>();
+  readonly reportedAgentIds = new Set<AgentId>();
   /** Tool calls that have ended. */
   readonly over = new Set<CallId>();
   /** The leases of model calls that have ended, by the names of their effects. */

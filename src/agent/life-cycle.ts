@@ -316,8 +316,8 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
 /** Records the end of each section that was made for the execution (R95). */
 function clearSections(agent: AgentRuntime, sections: readonly MadeSection[]): void {
   const made = new Map(sections.map(({ name, text }) => [name, text]));
-  for (const { name, lifeCycle } of agent.role.sections) {
-    if (lifeCycle !== "execution" || !made.has(name)) continue;
+  for (const { name, lifetime } of agent.role.sections) {
+    if (lifetime !== "execution" || !made.has(name)) continue;
     const count = made.get(name) === undefined ? 0 : 1;
     agent.record({ type: "section.cleared", name, count });
   }

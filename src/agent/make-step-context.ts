@@ -6,7 +6,7 @@ import { remembered } from "../model/remembered.ts";
 import { headLength } from "../policies/message-groups.ts";
 import { fallbackOf } from "../model/fallback.ts";
 import { forModel, replayKeyOf } from "../model/written-by.ts";
-import { textHash } from "../protocol/definition.ts";
+import { hashText } from "../protocol/definition.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -95,7 +95,7 @@ function definePrompt(definitions: RunDefinitions, messages: ModelRequest["messa
     return definitions.define(promptOf(messages));
   return definitions.define(
     first.text,
-    remembered(promptHashes, first, ({ text }) => textHash(text)),
+    remembered(promptHashes, first, ({ text }) => hashText(text)),
   );
 }
 

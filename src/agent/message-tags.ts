@@ -15,7 +15,7 @@ import {
 import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 
 /** A message that its agent added and a compaction left out. */
-export interface LeftOut {
+export interface DroppedMessage {
   readonly message: Message;
   readonly tag: MessageTag;
 }
@@ -26,7 +26,7 @@ export interface TaggedHistory {
   /** One for each message, in the same order. What an execution is given before it starts has its tags from the start on. */
   readonly tags: readonly MessageTag[];
   /** What the agent itself had added and compactions left out, oldest first; no instructions and no notes. */
-  readonly leftOut: readonly LeftOut[];
+  readonly dropped: readonly DroppedMessage[];
   /** Messages that the agent has ever added. */
   readonly added: number;
 }
@@ -68,7 +68,7 @@ export function replaceMessages<History extends TaggedHistory>(
   messages: readonly Message[],
   { executionId, stepNumber }: TagPlace,
 ): History {
-  const gone: LeftOut[] = [];
+  const gone: DroppedMessage[] = [];
   const tags: MessageTag[] = [];
   let { added } = history;
   let from = 0;
@@ -85,15 +85,15 @@ export function replaceMessages<History extends TaggedHistory>(
     from = at + 1;
   }
   gone.push(...ownBetween(history, from, history.messages.length));
-  const leftOut = gone.length === 0 ? history.leftOut : [...history.leftOut, ...gone];
-  return { ...history, messages, tags, leftOut, added };
+  const dropped = gone.length === 0 ? history.dropped : [...history.dropped, ...gone];
+  return { ...history, messages, tags, dropped, added };
 }
 
 function ownBetween(
   { messages, tags }: TaggedHistory,
   from: number,
   to: number,
-): readonly LeftOut[] {
+): readonly DroppedMessage[] {
   return messages.slice(from, to).flatMap((message, index) => {
     const tag = tags[from + index];
     return tag !== undefined && isAddedByAgent(message, tag) ? [{ message, tag }] : [];
@@ -119,7 +119,7 @@ export function storedMessages(
 
 /** What the agent itself has added, in order, also what compactions left out since (R102). */
 export function addedMessages(history: TaggedHistory, agentId: AgentId): readonly StoredMessage[] {
-  return [...history.leftOut, ...ownBetween(history, 0, history.messages.length)]
+  return [...history.dropped, ...ownBetween(history, 0, history.messages.length)]
     .toSorted((left, right) => left.tag.number - right.tag.number)
     .map(({ message, tag }) => storedMessage(message, tag, agentId));
 }
@@ -145,12 +145,12 @@ const count = lazySchema(() => z.int().nonnegative());
 
 /**
  * A part of a history as it was before a change. `kept`: messages of the history as the change left it.
- * `leftOut`: messages of `Conversation.leftOut`. Both from number `from`, counted from 0, to before number
- * `to`. `dropped`: messages that no other record has, such as notes, instructions and inherited messages.
+ * `dropped`: messages of `Conversation.dropped`. Both from number `from`, counted from 0, to before number
+ * `to`. `unrecorded`: messages that no other record has, such as notes, instructions and inherited messages.
  */
 const PastPartSchema = lazyUnion("type", () => [
-  z.strictObject({ type: z.enum(["kept", "leftOut"]), from: count(), to: count() }),
-  z.strictObject({ type: z.literal("dropped"), messages: z.array(MessageSchema()).readonly() }),
+  z.strictObject({ type: z.enum(["kept", "dropped"]), from: count(), to: count() }),
+  z.strictObject({ type: z.literal("unrecorded"), messages: z.array(MessageSchema()).readonly() }),
 ]);
 
 /** A change of a history after which it does not begin as it did before. */
@@ -162,7 +162,7 @@ export const HistoryChangeSchema = lazyObject(() => ({
 export type HistoryChange = Readonly<z.infer<ReturnType<typeof HistoryChangeSchema>>>;
 
 /** A history with what compactions left out of it. */
-export type PersistedHistory = Pick<TaggedHistory, "messages" | "leftOut">;
+export type PersistedHistory = Pick<TaggedHistory, "messages" | "dropped">;
 
 /** What has to be kept when a history becomes another one; undefined: nothing, since the new one begins with the old one. */
 export function historyChange(
@@ -172,14 +172,14 @@ export function historyChange(
 ): HistoryChange | undefined {
   if (before.every((message, index) => message === after.messages[index])) return undefined;
   const kept = indexMessages(after.messages);
-  const leftOut = indexMessages(after.leftOut.map(({ message }) => message));
+  const dropped = indexMessages(after.dropped.map(({ message }) => message));
   const parts: Growing[] = [];
   for (const message of before) {
     const last = parts.at(-1);
-    const type = kept.has(message) ? "kept" : "leftOut";
-    const from = kept.get(message) ?? leftOut.get(message);
-    if (from === undefined && last?.type === "dropped") last.messages.push(message);
-    else if (from === undefined) parts.push({ type: "dropped", messages: [message] });
+    const type = kept.has(message) ? "kept" : "dropped";
+    const from = kept.get(message) ?? dropped.get(message);
+    if (from === undefined && last?.type === "unrecorded") last.messages.push(message);
+    else if (from === undefined) parts.push({ type: "unrecorded", messages: [message] });
     else if (last?.type === type && last.to === from) last.to += 1;
     else parts.push({ type, from, to: from + 1 });
   }
@@ -187,8 +187,8 @@ export function historyChange(
 }
 
 type Growing =
-  | { readonly type: "kept" | "leftOut"; readonly from: number; to: number }
-  | { readonly type: "dropped"; readonly messages: Message[] };
+  | { readonly type: "kept" | "dropped"; readonly from: number; to: number }
+  | { readonly type: "unrecorded"; readonly messages: Message[] };
 
 function indexMessages(messages: readonly Message[]): ReadonlyMap<Message, number> {
   return new Map(messages.map((message, index) => [message, index]));
@@ -196,17 +196,17 @@ function indexMessages(messages: readonly Message[]): ReadonlyMap<Message, numbe
 
 /** A list that begins with the history as it was when the step began. */
 export function historyAtStep(
-  { messages, leftOut }: PersistedHistory,
+  { messages, dropped }: PersistedHistory,
   changes: readonly HistoryChange[],
   stepNumber: number,
 ): readonly Message[] {
   const later = changes.filter(({ afterStep }) => afterStep >= stepNumber);
   if (later.length === 0) return messages;
-  const gone = leftOut.map(({ message }) => message);
+  const gone = dropped.map(({ message }) => message);
   return later.reduceRight<readonly Message[]>(
     (list, { before }) =>
       before.flatMap((part) => {
-        if (part.type === "dropped") return part.messages;
+        if (part.type === "unrecorded") return part.messages;
         return (part.type === "kept" ? list : gone).slice(part.from, part.to);
       }),
     messages,

@@ -122,7 +122,7 @@ class Attempts implements RetryOptions {
     this.signal = signals.cancelSignal;
     this.noStartSignal = signals.noStartSignal;
     this.clock = clock;
-    this.policy = settings.retry;
+    this.policy = settings.retryPolicy;
     this.graceMs = settings.graceMs;
     this.inputTokens = lease.inputTokens;
     this.cacheKey = isMainCall ? agent.cacheKey : undefined;
@@ -261,7 +261,7 @@ class Attempts implements RetryOptions {
   /** Returns the usage of the call, and the part of other models than the first. */
   #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
     const usage = callUsage(this.#agent, this.#call, end);
-    if (!("answeredBy" in end || "lossOf" in end)) return { usage };
+    if (!("repliedBy" in end || "lossOf" in end)) return { usage };
     const otherModels = usageOfOthers(this.#agent, this.#call, end);
     return { usage, ...defined({ otherModels }) };
   }
@@ -272,7 +272,7 @@ class Attempts implements RetryOptions {
     const position = this.#position;
     const spent = this.#spentOn(settled);
     const { warnings = NO_WARNINGS, ...reply } = settled.reply;
-    const { answeredBy: model = agent.model } = settled;
+    const { repliedBy: model = agent.model } = settled;
     const isReported = reply.usage?.reportedCostUsd !== undefined;
     const ofCost = isReported
       ? costWarnings({ model, priceOf: agent.priceOf }, reply.usage)
@@ -287,7 +287,7 @@ class Attempts implements RetryOptions {
   }
 
   #repliedBody(
-    { reply, answeredBy: answered }: RepliedAttempts,
+    { reply, repliedBy: answered }: RepliedAttempts,
     usage: Usage,
   ): EventBody<"model.replied"> {
     const { message, finishReason, responseId, responseModel } = reply;
@@ -300,7 +300,7 @@ class Attempts implements RetryOptions {
       attempts: this.#attempts,
       queuedMs: this.#queuedMs,
       ...defined({ cacheWriteInputTokens, responseId, responseModel, serviceTier }),
-      ...answeredBy(this.#agent, answered),
+      ...repliedBy(this.#agent, answered),
     };
   }
 
@@ -379,12 +379,12 @@ const NO_WARNINGS: readonly string[] = Object.freeze([]);
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 
 /** Which model answered, if that was not the one that was asked for. */
-function answeredBy(
+function repliedBy(
   { model: asked }: AgentRuntime,
   model: Model | undefined,
-): Pick<EventBody<"model.replied">, "answeredBy"> {
+): Pick<EventBody<"model.replied">, "repliedBy"> {
   if (model === undefined || model === modelsOf(asked)[0]) return {};
   const { server } = model;
   const answered = { ...describeModel(model), insteadOf: asked.id };
-  return { answeredBy: { ...answered, ...defined({ server: server && describeServer(server) }) } };
+  return { repliedBy: { ...answered, ...defined({ server: server && describeServer(server) }) } };
 }

@@ -19,13 +19,13 @@ import type { Usage } from "../protocol/usage.ts";
  * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
  * each execution, and written into the history behind the task; from then on it is a message like any other.
  */
-export type SectionLifeCycle = "step" | "execution" | "persistent";
+export type SectionLifetime = "step" | "execution" | "persistent";
 
 /** A part of every request of an agent, besides its instructions and its history. `Context`: what it asks of the context of a run. */
 export interface RequestSection<in Context = unknown> {
   /** Letters, digits, `_` and `-`, at most 64, a letter first. No two of a role have the same, and none that of a built-in one. */
   readonly name: string;
-  readonly lifeCycle: SectionLifeCycle;
+  readonly lifetime: SectionLifetime;
   /** What it says: a text, or a function that is asked for it whenever the section is made. */
   readonly text: string | SectionText<Context>;
   /**
@@ -42,7 +42,7 @@ export interface RequestSection<in Context = unknown> {
    * The role of its message. Default `user`. `system`: as a further system message, which has to stand right behind the
    * instructions, or behind one that does.
    */
-  readonly role?: "system" | "user";
+  readonly messageRole?: "system" | "user";
 }
 
 /**
@@ -91,21 +91,21 @@ export interface SectionContext<out Context = unknown> {
 export interface PlacedSection<in Context = unknown> {
   /** Unique within the role. */
   readonly name: string;
-  readonly lifeCycle: SectionLifeCycle;
+  readonly lifetime: SectionLifetime;
   /** Undefined: messages of every kind. */
-  readonly role: "system" | "user" | undefined;
+  readonly messageRole: "system" | "user" | undefined;
   /** Undefined for what is built in. */
   readonly text: string | SectionText<Context> | undefined;
 }
 
 /** What every request consists of, in this order. The notices come last, where models overlook them least. */
 export const BUILT_IN_SECTIONS = deepFreeze([
-  { name: "instructions", lifeCycle: "persistent", role: "system", text: undefined },
-  { name: "history", lifeCycle: "persistent", role: undefined, text: undefined },
+  { name: "instructions", lifetime: "persistent", messageRole: "system", text: undefined },
+  { name: "history", lifetime: "persistent", messageRole: undefined, text: undefined },
   /** That this is the last step; see `wrapUp` of a role. */
-  { name: "wrapUp", lifeCycle: "step", role: "user", text: undefined },
+  { name: "wrapUp", lifetime: "step", messageRole: "user", text: undefined },
   /** What is left of the budget; see `showBudget` of a role. */
-  { name: "budget", lifeCycle: "step", role: "user", text: undefined },
+  { name: "budget", lifetime: "step", messageRole: "user", text: undefined },
 ] as const satisfies readonly PlacedSection[]);
 
 /** The names of what is built in. */
@@ -113,12 +113,12 @@ export type BuiltInSection = (typeof BUILT_IN_SECTIONS)[number]["name"];
 
 const BUILT_IN_NAMES: ReadonlySet<string> = new Set(BUILT_IN_SECTIONS.map(({ name }) => name));
 
-const FIELDS = ["name", "lifeCycle", "text", "after", "before", "role"];
+const FIELDS = ["name", "lifetime", "text", "after", "before", "role"];
 const LIFE_CYCLES: readonly unknown[] = [
   "step",
   "execution",
   "persistent",
-] satisfies SectionLifeCycle[];
+] satisfies SectionLifetime[];
 /** A role does not get more. */
 const MOST_SECTIONS = 100;
 
@@ -147,11 +147,11 @@ export function placedSections(
 function checkedSection(field: string, given: RequestSection): RequestSection {
   checkKeys(field, given, FIELDS);
   const section = Object.freeze({ ...given });
-  const { name, lifeCycle, text, after, before, role } = section;
+  const { name, lifetime, text, after, before, messageRole: role } = section;
   checkIdentifier(`${field}.name`, name);
-  if (!LIFE_CYCLES.includes(lifeCycle)) {
+  if (!LIFE_CYCLES.includes(lifetime)) {
     const advice = "Say how long it lives.";
-    throw misdefinition(`${field}.lifeCycle`, LIFE_CYCLES.join(", "), lifeCycle, advice);
+    throw misdefinition(`${field}.lifetime`, LIFE_CYCLES.join(", "), lifetime, advice);
   }
   if (typeof text !== "function") checkText(`${field}.text`, text);
   if (after !== undefined) checkText(`${field}.after`, after);
@@ -185,7 +185,7 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
 function inOrder(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
   // What goes into the history comes before what only stands behind it, by default.
   const isFirst = (section: RequestSection): boolean =>
-    section.lifeCycle === "persistent" && section.after === undefined;
+    section.lifetime === "persistent" && section.after === undefined;
   const sections = [...listed.filter(isFirst), ...listed.filter((one) => !isFirst(one))];
   const beside = (side: "before" | "after", name: string): readonly PlacedSection[] =>
     sections
@@ -205,20 +205,20 @@ function inOrder(field: string, listed: readonly RequestSection[]): readonly Pla
   throw misdefinition(`${field}[${index}]`, expected, listed[index]?.name, advice);
 }
 
-function placed({ name, lifeCycle, role = "user", text }: RequestSection): PlacedSection {
-  return Object.freeze({ name, lifeCycle, role, text });
+function placed({ name, lifetime, messageRole = "user", text }: RequestSection): PlacedSection {
+  return Object.freeze({ name, lifetime, messageRole, text });
 }
 
 function anchorOf(section: RequestSection, side: "before" | "after"): string | undefined {
   if (section.after !== undefined || section.before !== undefined) return section[side];
-  const isDefault = side === (section.lifeCycle === "execution" ? "before" : "after");
+  const isDefault = side === (section.lifetime === "execution" ? "before" : "after");
   return isDefault ? "history" : undefined;
 }
 
 /** What stands where it cannot be sent, or could not stay, is a slip. `earlier`: what stands before it. */
 function checkPlace(
   field: string,
-  { name, role, lifeCycle }: PlacedSection,
+  { name, messageRole: role, lifetime }: PlacedSection,
   earlier: readonly PlacedSection[],
 ): void {
   const names = earlier.map((one) => one.name);
@@ -230,15 +230,15 @@ function checkPlace(
     const advice = "The instructions come first.";
     throw misdefinition(`${field}.before`, "a section after the instructions", name, advice);
   }
-  if (role === "system" && earlier.some((one) => one.role !== "system")) {
+  if (role === "system" && earlier.some((one) => one.messageRole !== "system")) {
     // Providers take system messages at the beginning only.
     const expected = "right behind the instructions, as it is a system message";
     throw misdefinition(field, expected, name, 'Give it after: "instructions".');
   }
-  if (lifeCycle !== "persistent") return;
+  if (lifetime !== "persistent") return;
   const history = names.indexOf("history");
   const behind = history < 0 ? [] : earlier.slice(history + 1);
-  const misplaced = behind.find((one) => one.lifeCycle !== "persistent");
+  const misplaced = behind.find((one) => one.lifetime !== "persistent");
   if (history >= 0 && misplaced === undefined) return;
   const advice =
     misplaced === undefined

@@ -35,7 +35,7 @@ import type { OutputSchema } from "../model/model.ts";
 /** What holds for all agents of a run. */
 export interface AgentSettings {
   readonly graceMs: number;
-  readonly retry: RetryPolicy;
+  readonly retryPolicy: RetryPolicy;
   /** What models cost. */
   readonly priceOf: PriceOf;
   /** How long a hook, a guard, a stop condition or a processor may take. */

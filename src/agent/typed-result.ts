@@ -23,7 +23,7 @@ import { argumentsOf } from "../tools/bind-call.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { jsonCopy, NotJsonError } from "../kernel/json-copy.ts";
 import { remembered } from "../model/remembered.ts";
-import { strictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
+import { toStrictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { Checked } from "../tools/arguments/check-input.ts";
@@ -40,7 +40,7 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
   const isWrapped = output instanceof z.ZodType && isListOrUnion(output);
   const shape = isWrapped ? wrappedShape(field, output) : resultShape(field, output);
   const { jsonSchema, bind } = shape;
-  const hasStrictForm = strictSchema(jsonSchema).isStrict;
+  const hasStrictForm = toStrictSchema(jsonSchema).isStrict;
   const check = (input: JsonValue): ReturnType<FinishTool["bind"]> =>
     bind(hasStrictForm ? withoutAddedNulls(input, jsonSchema) : input);
   return Object.freeze({
@@ -270,8 +270,8 @@ export function requireNative({
   outputMode,
   model,
 }: Pick<AgentRole, "name" | "outputMode" | "model">): void {
-  if (outputMode !== "native" || model.native === true) return;
-  const advice = `${model.id} says nothing of native results: say auto or tool, or native: true of the model if its server has them.`;
+  if (outputMode !== "native" || model.supportsStructuredOutputs === true) return;
+  const advice = `${model.id} says nothing of native results: say auto or tool, or supportsStructuredOutputs: true of the model if its server has them.`;
   throw misdefinition(`${name}.outputMode`, "what its model can do", outputMode, advice);
 }
 
@@ -281,7 +281,9 @@ export function nativeOutput(role: AgentRole, hooks: HookSet): OutputSchema | un
   if (finish === undefined) return undefined;
   const isNative =
     outputMode === "auto"
-      ? model.native === true && !isFinishWatched(hooks) && !isFinishChosen(toolChoice)
+      ? model.supportsStructuredOutputs === true &&
+        !isFinishWatched(hooks) &&
+        !isFinishChosen(toolChoice)
       : outputMode === "native";
   return isNative ? remembered(outputs, finish, schemaOf) : undefined;
 }
@@ -290,7 +292,7 @@ export function nativeOutput(role: AgentRole, hooks: HookSet): OutputSchema | un
 const outputs = new WeakMap<FinishTool, OutputSchema>();
 
 function schemaOf({ inputSchema }: FinishTool): OutputSchema {
-  const strict = strictSchema(inputSchema);
+  const strict = toStrictSchema(inputSchema);
   return deepFreeze({
     name: "result",
     schema: strict.isStrict ? strict.schema : inputSchema,

@@ -10,7 +10,7 @@ import type { Usage } from "../protocol/usage.ts";
 import type { BudgetRefusal } from "./lease.ts";
 
 export interface AccountFigures {
-  readonly path: string;
+  readonly agentPath: string;
   readonly parent: AccountFigures | undefined;
   /** The account of the whole run. */
   readonly root: AccountFigures;
@@ -75,7 +75,7 @@ export function makeBudgetRefusal(
   at: AccountFigures,
   { axis, asked, asker }: Shortage,
 ): BudgetRefusal {
-  const { path: accountPath, limits, total, keptForSelf } = at;
+  const { agentPath: accountPath, limits, total, keptForSelf } = at;
   const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];
   const keptOnAxis = asker === at ? 0 : (keptForSelf[axis] ?? 0);
   const kept = Math.min(keptOnAxis, Math.max(0, maximum - spent));

@@ -86,7 +86,7 @@ const ONE_TOOL_CALL = Object.freeze({ ...NO_USAGE, costMicroUsd: 0, toolCalls: 1
 
 export class BudgetAccount implements AccountFigures {
   readonly agentId: AgentId;
-  readonly path: string;
+  readonly agentPath: string;
   readonly parent: BudgetAccount | undefined;
   readonly root: BudgetAccount;
   readonly axes: readonly SpendAxis[];
@@ -119,7 +119,7 @@ export class BudgetAccount implements AccountFigures {
     const { limits, timeLimitMs, fixedDeadlineAtMs, own, total } = account;
     this.#ledger = ledger;
     this.agentId = account.agentId;
-    this.path = account.path;
+    this.agentPath = account.agentPath;
     this.parent = parent;
     this.root = parent?.root ?? this;
     const above = parent?.axes ?? [];
@@ -137,9 +137,9 @@ export class BudgetAccount implements AccountFigures {
     this.#own = toUsage(own);
     this.total = total === own ? this.#own : toUsage(total);
     this.timeLimitMs = timeLimitMs;
-    this.#stoodBeforeMs = account.stoodMs;
+    this.#stoodBeforeMs = account.pausedMs;
     this.#grants = account.grants;
-    this.#grantsBefore = account.grantsBefore;
+    this.#grantsBefore = account.grantsBeforeFork;
     this.#excess = account.excess;
     this.otherModels = account.otherModels ?? NO_MODELS;
   }
@@ -165,7 +165,7 @@ export class BudgetAccount implements AccountFigures {
     const lacking = decision.type === "wait" ? decision.at : contested;
     if (decision.type !== "wait" && lacking === undefined)
       return Promise.resolve(this.carryOut(ask, decision, 0));
-    if (lacking !== undefined) onWait?.(lacking.path);
+    if (lacking !== undefined) onWait?.(lacking.agentPath);
     ledger.queue ??= new LeaseQueue(ledger.clock);
     return ledger.queue.wait(this, ask, signal);
   }
@@ -369,7 +369,7 @@ export class BudgetAccount implements AccountFigures {
     maximum: number,
     { before, spent }: Readonly<Record<"before" | "spent", number>>,
   ): void {
-    const { agentId, path: accountPath } = this;
+    const { agentId, agentPath: accountPath } = this;
     for (const threshold of reachedThresholds(maximum, before, spent))
       this.#ledger.watch.onThreshold?.({ agentId, accountPath, axis, threshold, spent, maximum });
   }
@@ -421,16 +421,16 @@ export class BudgetAccount implements AccountFigures {
   snapshotAt(nowMs: number): Account {
     return shared({
       agentId: this.agentId,
-      parentId: this.parent?.agentId ?? null,
-      path: this.path,
+      parentAgentId: this.parent?.agentId ?? null,
+      agentPath: this.agentPath,
       limits: { ...this.limits },
       reserve: this.keptForSelf,
       grants: this.#grants,
-      ...(this.#grantsBefore && { grantsBefore: this.#grantsBefore }),
+      ...(this.#grantsBefore && { grantsBeforeFork: this.#grantsBefore }),
       fixedDeadlineAtMs: this.fixedDeadlineAtMs,
       timeLimitMs: this.timeLimitMs,
       openedAtMs: this.openedAtMs,
-      stoodMs: this.stoodMsAt(nowMs),
+      pausedMs: this.stoodMsAt(nowMs),
       own: this.#own,
       ...(this.otherModels.length === 0 ? {} : { otherModels: this.otherModels }),
       total: this.total,

@@ -26,7 +26,7 @@ export type ModelCallEnd =
   | ({
       readonly type: "replied";
       readonly reply: ModelReply;
-      readonly answeredBy?: Model;
+      readonly repliedBy?: Model;
     } & BrokenAttempts)
   | ({ readonly type: "failed" | "aborted" } & BrokenAttempts);
 
@@ -87,7 +87,7 @@ export function usageOfOthers(
     usage: chargeShare(priceOf, share),
   }));
   const unpriced = charges.find(({ usage }) => usage.unpricedCalls > 0);
-  const answered = end.type === "replied" ? end.answeredBy : undefined;
+  const answered = end.type === "replied" ? end.repliedBy : undefined;
   const others = charges.flatMap((charge): readonly ModelUsage[] => {
     const { asked, usage } = charge;
     if (asked === own || asked === model) return [];
@@ -122,15 +122,15 @@ function sharesOf(
 function replyShare(
   model: Model,
   { inputTokens }: Lease,
-  { reply, answeredBy = model }: Replied,
+  { reply, repliedBy = model }: Replied,
 ): Share {
   const { usage } = reply;
   if (usage !== undefined && (usage.inputTokens > 0 || inputTokens === 0))
-    return { model: answeredBy, requests: [usage], estimatedCalls: 0 };
+    return { model: repliedBy, requests: [usage], estimatedCalls: 0 };
   const counted = usage?.outputTokens ?? 0;
   const outputTokens = counted === 0 ? replyTokens(reply) : counted;
   const answer = { ...estimate(0, 0), ...usage, inputTokens, outputTokens };
-  return { model: answeredBy, requests: [answer], estimatedCalls: 1 };
+  return { model: repliedBy, requests: [answer], estimatedCalls: 1 };
 }
 
 function lossesOf(model: Model, end: BrokenAttempts): readonly (readonly [Model, AttemptLoss])[] {

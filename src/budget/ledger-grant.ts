@@ -49,7 +49,7 @@ export function copyGrant(field: string, { budget, by }: BudgetGrant): BudgetGra
 }
 
 /** An account, as far as grants ask for it. */
-type Limited = Pick<Account, "path" | "limits" | "timeLimitMs">;
+type Limited = Pick<Account, "agentPath" | "limits" | "timeLimitMs">;
 
 /** A grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
@@ -58,13 +58,16 @@ export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: string): void {
   const axis = unlimitedAxis(account, budget);
   if (axis === undefined) return;
-  const expected = `left out, since ${account.path} has no limit of its own on it`;
+  const expected = `left out, since ${account.agentPath} has no limit of its own on it`;
   const advice = "Grant what is limited there, or to the agent whose limit it is.";
   throw mismatch(`${field}.budget.${axis}`, expected, budget[axis], advice);
 }
 
 /** Returns every grant that is in the limits of an account. */
-export function allGrants({ grants, grantsBefore = [] }: Account): readonly AccountGrant[] {
+export function allGrants({
+  grants,
+  grantsBeforeFork: grantsBefore = [],
+}: Account): readonly AccountGrant[] {
   return grantsBefore.length === 0 ? grants : [...grantsBefore, ...grants];
 }
 

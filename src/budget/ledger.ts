@@ -36,7 +36,7 @@ export class BudgetLedger implements LedgerParts {
 
   /** Takes an account over as it was stored: below its parent's, which comes first. */
   adopt(account: Account): void {
-    const { parentId } = account;
+    const { parentAgentId: parentId } = account;
     this.#add(account, parentId === null ? undefined : this.getAccount(parentId));
   }
 
@@ -116,7 +116,7 @@ export class BudgetLedger implements LedgerParts {
 
 export interface NewAccount {
   readonly agentId: AgentId;
-  readonly path: string;
+  readonly agentPath: string;
   readonly limits: SpendLimits;
   /** What descendants must leave of the limits. Default: nothing. */
   readonly keptForSelf?: SpendLimits | undefined;
@@ -136,15 +136,15 @@ export function openAccount(
   const fixedDeadlineAtMs = Math.min(deadlineAtMs, parent?.fixedDeadlineAtMs ?? Infinity);
   return {
     agentId: account.agentId,
-    parentId: parent?.agentId ?? null,
-    path: account.path,
+    parentAgentId: parent?.agentId ?? null,
+    agentPath: account.agentPath,
     limits: account.limits,
     reserve: account.keptForSelf ?? {},
     grants: [],
     fixedDeadlineAtMs: fixedDeadlineAtMs === Infinity ? null : fixedDeadlineAtMs,
     timeLimitMs: account.wallTimeMs ?? null,
     openedAtMs: account.nowMs,
-    stoodMs: 0,
+    pausedMs: 0,
     own: NO_USAGE,
     total: NO_USAGE,
     reserved: NO_AMOUNTS,

@@ -5,7 +5,7 @@ import type { PriceOf } from "../model/prices.ts";
 import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
 
 /** What the calls of a model were charged at. */
-export interface PriceUsed {
+export interface AppliedPrice {
   /** Of the model. */
   readonly provider: string;
   /** The id of the model. */
@@ -37,7 +37,7 @@ export const PriceUsedSchema = lazyObject(() => ({
         .exactOptional(),
     })
     .nullable(),
-})) satisfies () => z.ZodType<PriceUsed>;
+})) satisfies () => z.ZodType<AppliedPrice>;
 
 /**
  * Returns the prices of the models of a run, those behind a fallback included, in their order.
@@ -46,8 +46,8 @@ export const PriceUsedSchema = lazyObject(() => ({
 export function pricesUsed(
   models: readonly Model[],
   priceOf: PriceOf,
-  before: readonly PriceUsed[],
-): readonly PriceUsed[] {
+  before: readonly AppliedPrice[],
+): readonly AppliedPrice[] {
   const prices = new Map(before.map((used) => [JSON.stringify(used), used]));
   for (const model of new Set(models.flatMap(modelsOf))) {
     const { provider, id } = model;

@@ -129,7 +129,7 @@ function makeHold(ask: LeaseAsk, outputTokens: number): Amounts {
 /** Returns the limit of steps that leaves the agent no step after the requested ones, reservations included. */
 export function findLastStep(account: AccountFigures, asked: number): LastStep | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-    const { path: accountPath, limits, reserved, keptForSelf } = at;
+    const { agentPath: accountPath, limits, reserved, keptForSelf } = at;
     const { steps } = limits;
     if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + asked) continue;
     const kept = at === account ? 0 : (keptForSelf.steps ?? 0);
@@ -194,7 +194,7 @@ export function computeRemaining(
 
 /** Returns the limits of the account that its usage has passed: providers may report more than a lease holds. */
 export function findOvershoots(account: AccountFigures): readonly Overshoot[] {
-  const { path: accountPath, axes, limits, total } = account;
+  const { agentPath: accountPath, axes, limits, total } = account;
   const passed: Overshoot[] = [];
   for (const axis of axes) {
     const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];

@@ -12,7 +12,7 @@ import type {
 } from "espalier/view";
 
 import { table, type Column } from "../terminal/table.ts";
-import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
+import { painter, stripControlCharacters, singleLine } from "../terminal/terminal-text.ts";
 import {
   AXES,
   costText,
@@ -32,11 +32,20 @@ export function agentText(detail: AgentDetail, fold: RunFold, style: OutputStyle
   );
   const steps = describeSteps(detail, fold, style);
   const sections = [describeAgentHead(detail), ["Task:", headOf(task)], steps, refused];
-  return joinSections(sections.map((lines) => lines.map(plainText)));
+  return joinSections(sections.map((lines) => lines.map(stripControlCharacters)));
 }
 
 function describeAgentHead(detail: AgentDetail): readonly string[] {
-  const { agentPath, role, provider, model, status, reason, error, executions } = detail;
+  const {
+    agentPath,
+    role,
+    provider,
+    model,
+    status,
+    reason,
+    error,
+    executionCount: executions,
+  } = detail;
   const why = error ?? reason;
   const again = executions === 1 ? [] : [`execution ${executions}`];
   const isBrief = why === undefined || status === "completed";
@@ -53,7 +62,7 @@ function describeSpent(spent: AgentDetail["own"]): string {
   return `${numberOf(spent.totalTokens, "token")}, ${costWords(spent)}`;
 }
 
-function describeBudgetLeft({ budget, left }: AgentDetail): readonly string[] {
+function describeBudgetLeft({ budget, remaining: left }: AgentDetail): readonly string[] {
   const limited = AXES.flatMap(({ axis, label, text }) => {
     const limit = budget[axis];
     if (limit === undefined) return [];
@@ -80,7 +89,7 @@ const COLUMNS: readonly Column<Line>[] = [
 ];
 
 function describeSteps(
-  { steps, executions }: AgentDetail,
+  { steps, executionCount: executions }: AgentDetail,
   fold: RunFold,
   { width, hasColor }: OutputStyle,
 ): readonly string[] {
@@ -189,7 +198,7 @@ export function stepText(parts: ShownStepParts): string {
       : [],
   ]
     .filter((lines) => lines.length > 0)
-    .map((lines) => plainText(lines.join("\n")))
+    .map((lines) => stripControlCharacters(lines.join("\n")))
     .join("\n\n");
 }
 

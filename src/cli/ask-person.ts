@@ -12,7 +12,7 @@ import {
   type JsonValue,
   type Question,
 } from "espalier";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 
 import { shortLine } from "../terminal/terminal-text.ts";
 import { jsonLine, jsonOrText, jsonText, objectIn } from "./json-text.ts";
@@ -87,8 +87,8 @@ class Asking {
   async answer(): Promise<Answer | undefined> {
     const { agentPath, toolName, reason, kind } = this.#question;
     this.#show(`${agentPath} asks: ${toolName}`, this.#question.arguments);
-    if (reason.length > LONGEST_IN_PROMPT) note(this.#place.shell, plainText(reason));
-    else prompts.log.message(plainText(reason), { output: this.#place.shell.stderr });
+    if (reason.length > LONGEST_IN_PROMPT) note(this.#place.shell, stripControlCharacters(reason));
+    else prompts.log.message(stripControlCharacters(reason), { output: this.#place.shell.stderr });
     return kind === "approval" ? await this.#approval() : await this.#result();
   }
 

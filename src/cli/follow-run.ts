@@ -4,7 +4,7 @@
 import type { EspalierEvent, EventSink, Run, RunResult } from "espalier";
 import type { DeliveryCounts } from "espalier/otel";
 import type { NodeTracing } from "espalier/otel/node";
-import { terminalView, type TerminalView, plainText } from "espalier/terminal";
+import { terminalView, type TerminalView, stripControlCharacters } from "espalier/terminal";
 import { RunFold } from "espalier/view";
 
 import { writtenText } from "../terminal/terminal-text.ts";
@@ -144,7 +144,7 @@ export class RunFollower {
 
   #takeEvent(event: EspalierEvent): void {
     this.#fold ??= new RunFold(event.runId);
-    if (this.#fold.runId === event.runId) this.#fold.take(event);
+    if (this.#fold.runId === event.runId) this.#fold.apply(event);
     if (this.#options.output === "events" && !this.#isUnread) say(this.#shell, jsonLine(event));
   }
 
@@ -223,7 +223,9 @@ function deliveryText({
   const total = deliveredSpans + unconfirmedSpans + missing;
   if (total === deliveredSpans) return `Trace sent: ${deliveredSpans} spans`;
   const why =
-    lastError === undefined ? "the endpoint did not answer in time" : plainText(lastError);
+    lastError === undefined
+      ? "the endpoint did not answer in time"
+      : stripControlCharacters(lastError);
   const counts = [
     ...(missing > 0 ? [`${missing} of ${total} spans not sent`] : []),
     ...(unconfirmedSpans > 0 ? [`${unconfirmedSpans} of ${total} spans not confirmed`] : []),

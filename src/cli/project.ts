@@ -162,9 +162,9 @@ export async function openExistingStore(place: StorePlace, use: StoreUse): Promi
   let writer: Promise<Store> | undefined;
   const reader = kept.store;
   const store: Store = bound(reader, {
-    post: async (runId, post) => {
+    sendMail: async (runId, post) => {
       writer ??= made(place, "write");
-      return await (await writer).post(runId, post);
+      return await (await writer).sendMail(runId, post);
     },
     close: async () => {
       await reader.close();
@@ -175,7 +175,7 @@ export async function openExistingStore(place: StorePlace, use: StoreUse): Promi
 }
 
 /** A store with some methods of another. */
-function bound(store: Store, others: Pick<Store, "post" | "close">): Store {
+function bound(store: Store, others: Pick<Store, "sendMail" | "close">): Store {
   return new Proxy(store, {
     get: (_store, name) => {
       const method: unknown = Reflect.get(name in others ? others : store, name);

@@ -7,7 +7,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import type { AgentRole } from "espalier";
 import type { EspalierConfig } from "espalier/config";
 import type { Model } from "espalier/extend";
-import { roleFileNames, type RoleFileNames } from "espalier/roles";
+import { parseRoleFileNames, type RoleFileNames } from "espalier/roles";
 
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
@@ -262,7 +262,7 @@ const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };
 
 function tryReadNames(text: string, file: string): RoleFileNames | undefined {
   try {
-    return roleFileNames(text, file);
+    return parseRoleFileNames(text, file);
   } catch {
     return undefined;
   }

@@ -11,13 +11,13 @@ import {
   type RunResult,
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 import {
   RunFold,
   RunRecord,
   runHead,
   runListing,
-  type Onlooker,
+  type Viewpoint,
   type QuestionRow,
   type RunHead,
   type RunListing,
@@ -50,21 +50,21 @@ export class RunReading {
   async advance(emit: (event: EspalierEvent) => void = () => undefined): Promise<void> {
     this.stored = (await this.#store.find(this.stored.runId)) ?? this.stored;
     await this.record.advance((event, line) => {
-      this.fold.take(event, line);
+      this.fold.apply(event, line);
       emit(event);
     });
     this.questions = await this.#unanswered();
     const { runId, status } = this.stored;
-    const posts = status === "paused" ? await this.#store.posts(runId) : [];
-    this.refusal = findRefusal(posts, this.record.handledPosts);
+    const posts = status === "paused" ? await this.#store.readMail(runId) : [];
+    this.refusal = findRefusal(posts, this.record.handledMail);
   }
 
   async #unanswered(): Promise<readonly QuestionRow[]> {
     const { questions } = this.fold.snapshot();
     if (questions.length === 0) return questions;
     const { runId } = this.stored;
-    const posts = await this.#store.posts(runId);
-    if (posts.every(({ number }) => this.record.handledPosts.includes(number))) return questions;
+    const posts = await this.#store.readMail(runId);
+    if (posts.every(({ number }) => this.record.handledMail.includes(number))) return questions;
     // To be asked again the whole journal is read.
     const knownBy = `${this.record.lineCount} ${posts.at(-1)?.number}`;
     if (knownBy === this.#knownBy) return this.questions;
@@ -118,7 +118,7 @@ export function isOfOneRun(cause: unknown): cause is EspalierError {
 
 /** What is said of a run that cannot be read where others are listed. */
 export function unreadableText({ runId }: StoredRun, { message, code }: EspalierError): string {
-  return plainText(`${runId} cannot be read: ${message} [${code}]`);
+  return stripControlCharacters(`${runId} cannot be read: ${message} [${code}]`);
 }
 
 /** Of a run in which nothing comes by itself: why, and what to type. */
@@ -129,7 +129,7 @@ export function aloneText({ runId, status }: RunListing, command: string): strin
     : `Run ${runId} does not go on: no process leads it. Lead it here: ${command} resume ${runId}`;
 }
 
-function observeFromHere(nowMs: number): Onlooker {
+function observeFromHere(nowMs: number): Viewpoint {
   return { nowMs, hostname: hostname(), processId: process.pid, isProcessGone: hasProcessEnded };
 }
 

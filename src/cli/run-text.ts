@@ -12,7 +12,13 @@ import type {
 } from "espalier/view";
 
 import { renderRun } from "../terminal/render-tree.ts";
-import { painter, plainText, singleLine, firstLine, shortLine } from "../terminal/terminal-text.ts";
+import {
+  painter,
+  stripControlCharacters,
+  singleLine,
+  firstLine,
+  shortLine,
+} from "../terminal/terminal-text.ts";
 import { costText, durationText, numberOf, unpricedText, shortCount } from "../view/amounts.ts";
 import { table, type Column, type Cell } from "../terminal/table.ts";
 import { groupedRuns, type RunGroup } from "../view/run-row.ts";
@@ -35,9 +41,9 @@ const MOST_ROWS = 50;
 /** The report of a run. */
 export function runText(parts: ShownRunParts, style: OutputStyle): string {
   const { fold, head, questions, nowMs } = parts;
-  const { startedAtMs, budget, left, refusals, root, end } = fold;
+  const { startedAtMs, budget, remaining, refusals, root, end } = fold;
   const tree = renderRun(
-    { startedAtMs, time: head, budget, left, refusals, root, end, questions },
+    { startedAtMs, time: head, budget, remaining, refusals, root, end, questions },
     { width: style.width, nowMs, hasColor: style.hasColor },
   );
   return joinSections([describeRunHead(head, style), whyLines(fold), tree]);
@@ -58,7 +64,16 @@ export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): s
 }
 
 function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly string[] {
-  const { runId, status, reason, leader, title, spent, agents, forkedFrom } = head;
+  const {
+    runId,
+    status,
+    reason,
+    owner: leader,
+    title,
+    spent,
+    agentCount: agents,
+    forkedFrom,
+  } = head;
   // Of a run that waits for a process, the reason of the pause before is over.
   const isBrief = reason === undefined || status === "completed" || status === "waiting";
   const { text, style } = statusCell(status, isBrief ? "" : reason.code);
@@ -83,8 +98,8 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
 }
 
 /** A rest of less than a second goes unsaid. */
-function restText({ restMs }: RunHead): string {
-  return restMs < 1_000 ? "" : `, at rest for ${durationText(restMs)} of it`;
+function restText({ idleMs }: RunHead): string {
+  return idleMs < 1_000 ? "" : `, at rest for ${durationText(idleMs)} of it`;
 }
 
 function whyLines(fold: RunFold): readonly string[] {
@@ -95,7 +110,7 @@ function whyLines(fold: RunFold): readonly string[] {
   return [isWell ? LIMITS_HEADING : "Why, first cause first:", ...causeLines(causes)];
 }
 
-function agentLine({ agentPath, rest, step }: AgentFold): readonly string[] {
+function agentLine({ agentPath, end: rest, step }: AgentFold): readonly string[] {
   if (rest === undefined || rest.status === "completed" || rest.status === "paused") return [];
   const { code, message } = rest.error ?? rest.reason;
   return [`${agentPath} · step ${step}: ${rest.status} (${code}): ${message}`];
@@ -124,7 +139,9 @@ function refusalLines(fold: RunFold): readonly string[] {
 function listSection(title: string, lines: readonly string[]): readonly string[] {
   if (lines.length === 0) return [];
   const more = lines.length > MOST_ROWS ? [`  … ${lines.length - MOST_ROWS} more`] : [];
-  const shown = lines.slice(0, MOST_ROWS).map((line) => `  ${singleLine(plainText(line))}`);
+  const shown = lines
+    .slice(0, MOST_ROWS)
+    .map((line) => `  ${singleLine(stripControlCharacters(line))}`);
   return [`${title} (${lines.length})`, ...shown, ...more];
 }
 
@@ -189,7 +206,7 @@ function toolOf({ toolName }: { readonly toolName: string }): string {
   return shortLine(toolName);
 }
 
-function showAgentCount({ agents, failedAgents = 0 }: RunRow): string {
+function showAgentCount({ agentCount: agents, failedAgents = 0 }: RunRow): string {
   if (agents === undefined) return "";
   return failedAgents === 0 ? String(agents) : `${failedAgents} ✖ of ${agents}`;
 }
@@ -216,7 +233,8 @@ export function restLines(
 ): readonly string[] {
   const { status, runId } = result;
   const closing = isQuiet && status === "completed" ? [] : [closingLine(result, causes)];
-  if (status === "completed") return [...closing, ...wayLines(result, causes)].map(plainText);
+  if (status === "completed")
+    return [...closing, ...wayLines(result, causes)].map(stripControlCharacters);
   return [
     ...closing,
     ...(status === "paused" ? questionTexts(result) : causeLines(causes)),
@@ -224,7 +242,7 @@ export function restLines(
       ? nextLines(result, command)
       : [`The run was kept nowhere: it cannot be shown or resumed.`]),
     ...(isKept && status === "failed" ? [`See it: ${command} show ${runId} --errors`] : []),
-  ].map(plainText);
+  ].map(stripControlCharacters);
 }
 
 /** Why it ended is left to the causes below, if one of them says it. */
@@ -259,7 +277,7 @@ const LIMITS_HEADING = "Limits on the way, the first one first:";
 
 /** Why, the first cause first. */
 export function causeLines(causes: readonly Cause[]): readonly string[] {
-  return causes.flatMap(describeRootCause).map(plainText);
+  return causes.flatMap(describeRootCause).map(stripControlCharacters);
 }
 
 function describeRootCause({

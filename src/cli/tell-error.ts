@@ -1,6 +1,6 @@
 // Errors for people: what went wrong, its code, and what to do; where it happened in the program only on request.
 
-import { plainText } from "../terminal/terminal-text.ts";
+import { stripControlCharacters } from "../terminal/terminal-text.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { exitCodeOf, codeOf, describeCause } from "./exit-codes.ts";
 import { jsonLine } from "./json-text.ts";
@@ -36,7 +36,7 @@ export function tellError(shell: Shell, cause: unknown, args: readonly string[] 
 
 /** Returns a text that may quote servers, files and models, without control characters and secrets. */
 function foreignText(text: string): string {
-  return redactSecrets(plainText(text));
+  return redactSecrets(stripControlCharacters(text));
 }
 
 /** What a wrong use should have been, as this person has to call it. */

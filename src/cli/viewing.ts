@@ -11,7 +11,7 @@ import { join } from "node:path";
 
 import { EspalierError } from "espalier";
 import type { Store } from "espalier/extend";
-import { viewer, type Viewer, type ViewerOptions } from "espalier/viewer";
+import { startViewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 
 import { type CommandCall, portOf } from "./command-call.ts";
 import { type Project, DEFAULT_FOLDER, makeOwnFolder } from "./project.ts";
@@ -59,7 +59,7 @@ export async function openViewing(
     ...(jaegerUrl === undefined ? {} : { jaegerUrl }),
   };
   const made =
-    project === undefined ? await viewer(options) : await viewerOf(project, options, call);
+    project === undefined ? await startViewer(options) : await viewerOf(project, options, call);
   let forget: (() => Promise<void>) | undefined;
   return {
     viewer: made,
@@ -84,14 +84,14 @@ async function viewerOf(
   { shell, has }: CommandCall,
 ): Promise<Viewer> {
   try {
-    return await viewer({ ...options, tokenFile: tokenFileIn(project, has("newToken")) });
+    return await startViewer({ ...options, tokenFile: tokenFileIn(project, has("newToken")) });
   } catch (cause) {
     if (!isOfTokenFile(cause)) throw cause;
     note(
       shell,
       `Open pages do not outlive the viewer, since its token is kept nowhere: ${cause.message}`,
     );
-    return await viewer(options);
+    return await startViewer(options);
   }
 }
 

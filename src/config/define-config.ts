@@ -14,7 +14,7 @@ export interface EspalierConfig extends Pick<
   | "limits"
   | "concurrency"
   | "maxConcurrentRuns"
-  | "retry"
+  | "retryPolicy"
   | "prices"
   | "graceMs"
   | "hooks"
@@ -72,7 +72,7 @@ const FIELDS: readonly (keyof EspalierConfig)[] = [
   "limits",
   "concurrency",
   "maxConcurrentRuns",
-  "retry",
+  "retryPolicy",
   "prices",
   "graceMs",
   "hooks",

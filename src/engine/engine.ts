@@ -18,7 +18,7 @@ export interface RunTicket {
 }
 
 /** What came of leading a run. */
-export type RunSettled =
+export type ExecutorResult =
   /** Nothing is left to be done, or what is wrong with the run is on record: it would be wrong again. */
   | { readonly type: "ended" }
   /** It rests until something is in its mailbox: the process that posts asks the engine to lead it. `untilMs`: or until then, since the epoch. */
@@ -37,7 +37,7 @@ export interface RunExecutor {
    * what may be gone at another time or in another process (`run_released`, `run_alive`, `run_fenced`, `store_failed`): the engine has it led
    * again, later. Never rejects with anything else.
    */
-  settle(runId: RunId, releaseSignal: AbortSignal): Promise<RunSettled>;
+  execute(runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult>;
 }
 
 /** A worker that serves. */
@@ -54,7 +54,7 @@ export interface Engine {
    *
    * Rejects with `unknown_role` if the engine knows that no worker ever had the role in this version, and with `engine_failed`.
    */
-  lead(ticket: RunTicket, atMs?: number): Promise<void>;
+  enqueue(ticket: RunTicket, atMs?: number): Promise<void>;
   /** Leads runs with `executor` until it is closed. Rejects with `invalid_option` or `engine_failed` if it cannot. */
   serve(executor: RunExecutor): Promise<EngineWorker>;
   /**
@@ -62,9 +62,9 @@ export interface Engine {
    * (`settle` rejects with `run_alive`) until it is lost. Default true: the engine has given up the former worker of a run that it hands out,
    * and the run is taken over after the `takeOverAfterMs` of the worker.
    */
-  readonly isExclusive?: boolean;
+  readonly exclusive?: boolean;
   /** How often workers have to search the store for runs of which the engine does not notify them, in milliseconds. Default 30,000. */
-  readonly sweepMs?: number;
+  readonly sweepIntervalMs?: number;
   /** Releases connections. Default: there are none. */
   close?(): Promise<void>;
 }

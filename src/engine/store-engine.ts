@@ -16,7 +16,7 @@ import {
 /** What an engine on the store works with. */
 export interface StoreEngineOptions {
   /** How often a worker looks for runs that other processes have ordered, answered or lost, in milliseconds. Default 200. */
-  readonly sweepMs?: number;
+  readonly sweepIntervalMs?: number;
   /** Default: the clock of the machine. */
   readonly clock?: Clock;
 }
@@ -32,27 +32,27 @@ const DEFAULT_SWEEP_MS = 200;
  * @throws EspalierError `invalid_option`.
  */
 export function storeEngine(options: StoreEngineOptions = {}): Engine {
-  checkKeys("storeEngine", options, ["sweepMs", "clock"]);
-  const { sweepMs = DEFAULT_SWEEP_MS, clock = systemClock } = options;
-  checkAmount("storeEngine.sweepMs", sweepMs);
-  return new StoreEngine(clock, sweepMs);
+  checkKeys("storeEngine", options, ["sweepIntervalMs", "clock"]);
+  const { sweepIntervalMs = DEFAULT_SWEEP_MS, clock = systemClock } = options;
+  checkAmount("storeEngine.sweepIntervalMs", sweepIntervalMs);
+  return new StoreEngine(clock, sweepIntervalMs);
 }
 
 class StoreEngine implements Engine {
-  readonly isExclusive = false; // Every worker finds every run.
-  readonly sweepMs: number;
+  readonly exclusive = false; // Every worker finds every run.
+  readonly sweepIntervalMs: number;
   readonly #clock: Clock;
   readonly #workers = new Set<LocalWorker>();
   /** By version: the roles that workers have or had. */
   readonly #roles = new Map<string, ReadonlySet<string>>();
 
-  constructor(clock: Clock, sweepMs: number) {
+  constructor(clock: Clock, sweepIntervalMs: number) {
     this.#clock = clock;
-    this.sweepMs = sweepMs;
+    this.sweepIntervalMs = sweepIntervalMs;
   }
 
   // Asynchronous: the caller may have more to do first.
-  async lead(ticket: RunTicket, atMs?: number): Promise<void> {
+  async enqueue(ticket: RunTicket, atMs?: number): Promise<void> {
     const { runId, role, version } = ticket;
     const workers = [...this.#workers].filter((worker) => worker.version === version);
     if (workers.length > 0 && this.#roles.get(version)?.has(role) !== true)
@@ -139,7 +139,7 @@ class LocalWorker implements EngineWorker {
 
   async #settle(runId: RunId): Promise<void> {
     try {
-      const settled = await this.#executor.settle(runId, this.#releaseController.signal);
+      const settled = await this.#executor.execute(runId, this.#releaseController.signal);
       if (settled.type === "waiting" && settled.untilMs !== undefined)
         this.lead(runId, settled.untilMs);
     } catch {

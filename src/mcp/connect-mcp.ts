@@ -36,7 +36,7 @@ export interface McpServer extends AsyncDisposable {
    * Tools of the last listing that cannot be used, with the reasons. For example, a schema that cannot be read, a name that is too long or
    * not unique, or a tool that can only be called as a task.
    */
-  readonly skipped: readonly SkippedMcpTool[];
+  readonly skippedTools: readonly SkippedMcpTool[];
   /** What the server wants models to know about it, if anything: yours to put into `instructions`. */
   readonly instructions: string | undefined;
   /**
@@ -73,7 +73,7 @@ export async function connectMcp(options: McpOptions): Promise<McpServer> {
     get tools() {
       return current.tools;
     },
-    get skipped() {
+    get skippedTools() {
       return current.skipped;
     },
     get instructions() {
@@ -131,7 +131,7 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
   const more = toolset.skipped.length - MAX_WARNINGS;
   if (more > 0)
     emitWarning(
-      `${more} more tools of ${server} are skipped. Read skipped of the server for the reasons.`,
+      `${more} more tools of ${server} are skipped. Read skippedTools of the server for the reasons.`,
     );
   return toolset;
 }

@@ -48,7 +48,7 @@ export async function elicited(
   const outcome = await caller.ask({
     reason: `The MCP server ${JSON.stringify(server)} asks: ${message}`,
     arguments: { message, requestedSchema },
-    problemWith: (value) => {
+    validate: (value) => {
       const problems = problemsOf(withDefaults(requestedSchema, value));
       return problems.length === 0 ? undefined : problemLines("value", problems).join("; ");
     },

@@ -36,7 +36,7 @@ export interface AskOptions {
   /** Called before a model is asked. False: it must not be asked any more. Default: it may be, unless `noStartSignal` was aborted. */
   enter?(asking: PlannedAsk): boolean | Promise<boolean>;
   /** The place of the requests in a run. Default: they belong to no run. */
-  readonly place?: { readonly scope: EventScope; readonly recorder: Pick<Tracing, "within"> };
+  readonly place?: { readonly scope: EventScope; readonly recorder: Pick<Tracing, "runInSpan"> };
   /** How long a model may continue after the signal was aborted. Default: until it ends. */
   readonly graceMs?: number;
 }
@@ -117,7 +117,7 @@ export async function askModel(
   const generate = (): Promise<ModelReply> => model.generate(request, generation);
   try {
     const working = Promise.resolve(
-      place === undefined ? generate() : place.recorder.within(place.scope, generate),
+      place === undefined ? generate() : place.recorder.runInSpan(place.scope, generate),
     );
     const asked = await withinBounds(working, { signal, clock, graceMs });
     if (asked.type === "abandoned")
@@ -240,7 +240,7 @@ export function delayBefore(failedAttempts: number, error: ModelError, chance: n
 /** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
 export function waitTooLong(error: ModelError, maxDelayMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
-  const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retry.maxDelayMs allows waiting for ${maxDelayMs / 1_000} s.`;
+  const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retryPolicy.maxDelayMs allows waiting for ${maxDelayMs / 1_000} s.`;
   return new ModelError({
     code,
     message: joinSentences([message, asked]),

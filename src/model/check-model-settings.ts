@@ -13,7 +13,7 @@ export const SETTING_NAMES = [
   "reasoning",
   "verbosity",
   "seed",
-  "stop",
+  "stopSequences",
   "topP",
   "parallelToolCalls",
 ] as const satisfies readonly (keyof ModelSettings)[];
@@ -21,7 +21,7 @@ export const SETTING_NAMES = [
 /** In words, what is no choice among words. */
 const EXPECTED: Readonly<Record<string, string>> = {
   seed: "a whole number",
-  stop: "a list of 1 to 4 texts that are not empty",
+  stopSequences: "a list of 1 to 4 texts that are not empty",
   topP: "a number over 0, up to 1",
   parallelToolCalls: "true or false",
 };
@@ -53,10 +53,10 @@ export function copyModelSettings(settings: ModelSettings): ModelSettings {
 
 /** The settings that are given, and of reasoning the parts. */
 function givenOf(settings: ModelSettings): ModelSettings {
-  const { verbosity, seed, stop, topP, parallelToolCalls } = settings;
+  const { verbosity, seed, stopSequences, topP, parallelToolCalls } = settings;
   const { effort, summary } = settings.reasoning ?? {};
   const reasoning = settings.reasoning && defined({ effort, summary });
-  return defined({ reasoning, verbosity, seed, stop, topP, parallelToolCalls });
+  return defined({ reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls });
 }
 
 /** The choice, frozen. Throws `invalid_definition` unless it is one among tools with these names. */

@@ -32,7 +32,7 @@ export function checkModel(field: string, model: Model): void {
   if (model.inputModalities !== undefined)
     checkAccepts(`${field}.inputModalities`, model.inputModalities);
   if (model.limits !== undefined) checkModelLimits(`${field}.limits`, model.limits);
-  for (const ability of ["native", "canForce"] as const)
+  for (const ability of ["supportsStructuredOutputs", "supportsToolChoice"] as const)
     checkBoolean(`${field}.${ability}`, model[ability] ?? false);
   if (model.server !== undefined) {
     checkKeys(`${field}.server`, model.server, ["address", "port"]);

@@ -3,7 +3,7 @@
 import { parseJson, type JsonObject } from "../kernel/json.ts";
 import type { ModelReply, ToolSpec } from "./model.ts";
 import { remembered } from "./remembered.ts";
-import { strictSchema, withoutAddedNulls } from "./strict-schema.ts";
+import { toStrictSchema, withoutAddedNulls } from "./strict-schema.ts";
 
 /** A tool as it is written. */
 export interface HeldTool {
@@ -26,7 +26,7 @@ export function heldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools
     (specs) =>
       new Map(
         specs.map((spec) => {
-          const form = (spec.strictSchema ?? isAll) ? strictSchema(spec.inputSchema) : undefined;
+          const form = (spec.strictSchema ?? isAll) ? toStrictSchema(spec.inputSchema) : undefined;
           return [spec.name, { spec, strict: form?.isStrict === true ? form.schema : undefined }];
         }),
       ),

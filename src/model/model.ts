@@ -28,9 +28,9 @@ export interface Model {
   /** The server takes no lower cap than this. Left out: 1. */
   readonly minOutputTokens?: number | undefined;
   /** It can be held to the schema of a typed result (`ModelRequest.output`), also beside tools. Left out: it cannot. */
-  readonly native?: boolean;
+  readonly supportsStructuredOutputs?: boolean;
   /** It obeys a `toolChoice` in every request, and keeps the tools listed. Left out: tools that it is not to call are not listed. */
-  readonly canForce?: boolean;
+  readonly supportsToolChoice?: boolean;
   /** Over which interface of OpenAI's it is asked, for traces. Left out: nothing is said of it. */
   readonly apiType?: "chat_completions" | "responses" | undefined;
   /** How fast it is asked to be served, for traces. Left out: nothing is said of it. */
@@ -123,7 +123,7 @@ export interface ToolSpec {
 
 /** What a model answered. */
 export interface ModelReply {
-  /** As `replyMessage` makes it of pieces; `writtenBy` is left to the loop. */
+  /** As `buildReplyMessage` makes it of pieces; `writtenBy` is left to the loop. */
   readonly message: AssistantMessage;
   readonly finishReason: FinishReason;
   /** The provider's own text, for example `eos_token`, where ours says less: 200 characters at most. */

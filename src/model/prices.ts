@@ -17,10 +17,10 @@ export interface PricedModel {
   readonly model: string;
 }
 
-/** Prices of models that have none of their own. `pricesOf` of `espalier/prices` makes one. */
+/** Prices of models that have none of their own. `loadPrices` of `espalier/prices` makes one. */
 export interface Prices {
   /** Undefined: unknown. Asked when a run with the model starts, and once for each model. */
-  priceFor(model: PricedModel): ModelPrice | undefined;
+  getPrice(model: PricedModel): ModelPrice | undefined;
 }
 
 /** What a model costs; undefined: unknown. */
@@ -47,7 +47,7 @@ export function priceLookup(prices: Prices | undefined): PriceOf {
       checkPrice(`${id}.price`, price); // It may have been given, or changed, since the role was defined.
       return { price: copyPrice(price) };
     }
-    const found = prices?.priceFor({ provider, baseUrl, model: id });
+    const found = prices?.getPrice({ provider, baseUrl, model: id });
     if (found === undefined) {
       const isOpenAi = baseUrl === undefined ? provider === "openai" : isOpenAiItself(baseUrl);
       return { price: isOpenAi ? lookUpModelPrice("openai", id) : undefined };

@@ -53,9 +53,18 @@ export function readModel(owner: string, given: Model): Model {
 }
 
 function readProperties(owner: string, given: ReadableModel): Properties {
-  const { provider, id, replayKey, replayKeys, minOutputTokens, native, canForce } = given;
+  const {
+    provider,
+    id,
+    replayKey,
+    replayKeys,
+    minOutputTokens,
+    supportsStructuredOutputs,
+    supportsToolChoice,
+  } = given;
   const { apiType, serviceTier, price, baseUrl, limits, inputModalities, server } = given;
-  const own = { replayKey, replayKeys, minOutputTokens, native, canForce };
+  const calls = { supportsStructuredOutputs, supportsToolChoice };
+  const own = { replayKey, replayKeys, minOutputTokens, ...calls };
   const more = { apiType, serviceTier, price, baseUrl, inputModalities, server };
   const behind = (replayKeys && fallbackOf(given)?.models) ?? [];
   return {

@@ -15,7 +15,7 @@ export interface SentRequest {
 /** What a request has in common with the one before it. */
 export interface RequestPrefix {
   /** It begins with all of the last one but its ephemeral messages. */
-  readonly isHeld: boolean;
+  readonly isUnchanged: boolean;
   /** So many messages at its beginning are the same; 0 if the tools, or the schema of the result, are not. */
   readonly messages: number;
   /** What is not the same, if it does not hold; the schema of the result is counted among the tools. */
@@ -34,7 +34,7 @@ export function prefixOf(
   const hasSameOutput =
     output === next.output ||
     (output !== undefined && next.output !== undefined && sameJson(output, next.output));
-  if (!hasSameTools || !hasSameOutput) return { isHeld: false, messages: 0, changed: "tools" };
+  if (!hasSameTools || !hasSameOutput) return { isUnchanged: false, messages: 0, changed: "tools" };
   // What has grown out of the same list is known to be the same without a look.
   const growth = growthOf(last.messages);
   const isGrown = growth !== undefined && growth === growthOf(next.messages);
@@ -46,8 +46,8 @@ export function prefixOf(
     messages += 1;
   }
   return messages >= last.messages.length - ephemeralCount
-    ? { isHeld: true, messages }
-    : { isHeld: false, messages, changed: "messages" };
+    ? { isUnchanged: true, messages }
+    : { isUnchanged: false, messages, changed: "messages" };
 }
 
 /** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */

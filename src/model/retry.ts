@@ -71,7 +71,7 @@ export type GenerateOutcome =
       readonly type: "replied";
       readonly reply: ModelReply;
       /** Which model of a fallback did. Left out: there is none. */
-      readonly answeredBy?: Model;
+      readonly repliedBy?: Model;
     })
   | (AttemptLog & { readonly type: "failed"; readonly error: ModelError })
   /** An attempt broke, and another one was not paid for. */
@@ -92,7 +92,7 @@ interface RetriedCall {
 
 /** How one attempt ended. The log of the call has its losses. */
 type AttemptEnd =
-  | Pick<Extract<GenerateOutcome, { readonly type: "replied" }>, "type" | "reply" | "answeredBy">
+  | Pick<Extract<GenerateOutcome, { readonly type: "replied" }>, "type" | "reply" | "repliedBy">
   | (FailedAttempt & { readonly type: "failed" })
   | { readonly type: "unpaid"; readonly error: ModelError }
   | { readonly type: "aborted" };
@@ -157,7 +157,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
     const asked = await ask(model, request, options, terms);
     const end = countRequest(call, model, asked, index === 0);
     if (end.type === "replied")
-      return { ...end, reply: signReply(end.reply, model), answeredBy: model };
+      return { ...end, reply: signReply(end.reply, model), repliedBy: model };
     if (end.type !== "failed") return end;
     const { error } = end;
     hopeful = chooseHopeful(hopeful, error);

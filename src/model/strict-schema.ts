@@ -19,7 +19,7 @@ const MOST_LEVELS = 10;
 const MOST_ENUM_VALUES = 1_000;
 
 /** The strict form of the schema of an object. What it cannot say is left out, so that it may admit more: each value is checked where it is read. */
-export function strictSchema(schema: JsonObject): StrictSchema {
+export function toStrictSchema(schema: JsonObject): StrictSchema {
   try {
     if (schema["type"] !== "object") throw new NotStrict("", "no plain object");
     return { isStrict: true, schema: new StrictWriter().write(schema) };

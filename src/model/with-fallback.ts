@@ -32,7 +32,7 @@ const CHECKS: OptionChecks<FallbackOptions> = {
  * over for `cooldownMs`, in all runs of the process. While calls of a reply are open, the model that wrote it is asked first.
  *
  * Each model sees its own reasoning alone, keeps its own `limits`, and is charged at its own price. A lease holds the dearest price, field by
- * field: it is unknown if one of them is. Which model answered stands in `model.replied` (`answeredBy`), in `usage.byModel` and on the span.
+ * field: it is unknown if one of them is. Which model answered stands in `model.replied` (`repliedBy`), in `usage.byModel` and on the span.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`: fewer than two models, two with one `replayKey` (`provider/id`), one that
  * is a fallback itself, or options that cannot be used.
@@ -81,8 +81,8 @@ export function withFallback(
     // Of replies whose writer is not known: the key of no model.
     replayKey: () => all.map(replayKeyOf).join(" or "),
     replayKeys: () => all.map(replayKeyOf),
-    native: () => all.every((one) => one.native === true),
-    canForce: () => all.every((one) => one.canForce === true),
+    supportsStructuredOutputs: () => all.every((one) => one.supportsStructuredOutputs === true),
+    supportsToolChoice: () => all.every((one) => one.supportsToolChoice === true),
     // What none but some take is left out of the requests to the others.
     inputModalities: () => [...new Set(all.flatMap(({ inputModalities = [] }) => inputModalities))],
     minOutputTokens: () => Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens)),

@@ -4,8 +4,8 @@ import { checkText } from "../kernel/check.ts";
 import {
   checkAgentRole,
   type AgentRole,
-  type ContextOf,
-  type OutputOf,
+  type InferContext,
+  type InferOutput,
 } from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
@@ -20,7 +20,7 @@ import { LiveRuns } from "./run/live-runs.ts";
 import type { Run } from "./run/run.ts";
 import {
   type ForkOptions,
-  type OptionsWith,
+  type OptionsWithContext,
   type RecoverAllOptions,
   type RecoverOptions,
   type ResumeOptions,
@@ -32,7 +32,7 @@ import {
 } from "./run/start-options.ts";
 import type { RunResult } from "./run/run-result.ts";
 import { copyRequest, postMail, type RunRequest, type RunCommand } from "./run/run-mail.ts";
-import type { Worker, WorkOptions } from "./run/work.ts";
+import type { Worker, WorkerOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
@@ -71,7 +71,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   start<Output, Context>(
     role: AgentRole<Output, Context>,
     task: MessageContent,
-    ...options: OptionsWith<StartOptions, Context>
+    ...options: OptionsWithContext<StartOptions, Context>
   ): Run<Output>;
   start(role: AgentRole, task: MessageContent, options: StartOptions = {}): Run {
     this.#live.assertOpen();
@@ -107,8 +107,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   resume<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
     answers?: readonly Answer[],
-    ...options: OptionsWith<ResumeOptions<Role>, ContextOf<Role>>
-  ): Run<OutputOf<Role>>;
+    ...options: OptionsWithContext<ResumeOptions<Role>, InferContext<Role>>
+  ): Run<InferOutput<Role>>;
   resume(
     stored: PausedRun | string,
     answers: readonly Answer[] = [],
@@ -131,8 +131,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   recover<Role extends AgentRole<unknown, never> = Roles>(
     runId: string,
-    ...options: OptionsWith<RecoverOptions<Role>, ContextOf<Role>>
-  ): Promise<Run<OutputOf<Role>>>;
+    ...options: OptionsWithContext<RecoverOptions<Role>, InferContext<Role>>
+  ): Promise<Run<InferOutput<Role>>>;
   async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
     this.#live.assertOpen();
     checkText("runId", runId);
@@ -159,12 +159,12 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `invalid_option`, if the orchestrator has no store; `invalid_state`, if it was closed.
    */
   recoverAll<Role extends AgentRole<unknown, never> = Roles>(
-    ...options: OptionsWith<
-      RecoverAllOptions<ContextOf<Role>>,
-      ContextOf<Role>,
-      Required<RecoverAllOptions<ContextOf<Role>>>
+    ...options: OptionsWithContext<
+      RecoverAllOptions<InferContext<Role>>,
+      InferContext<Role>,
+      Required<RecoverAllOptions<InferContext<Role>>>
     >
-  ): Promise<RecoveredRuns<OutputOf<Role>>>;
+  ): Promise<RecoveredRuns<InferOutput<Role>>>;
   async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
     this.#live.assertOpen();
     checkRecoverAllOptions(options);
@@ -234,7 +234,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
     order: RunRequest,
-    ...options: OptionsWith<ExecuteOptions, ContextOf<Role>>
+    ...options: OptionsWithContext<ExecuteOptions, InferContext<Role>>
   ): Promise<RunResult<JsonValue>>;
   async execute(order: RunRequest, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
     this.#live.assertOpen();
@@ -301,15 +301,15 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store or no roles; what `start` throws of roles and models.
    */
-  work<Role extends AgentRole<unknown, never> = Roles>(
+  startWorker<Role extends AgentRole<unknown, never> = Roles>(
     engine: Engine,
-    ...options: OptionsWith<
-      WorkOptions<ContextOf<Role>>,
-      ContextOf<Role>,
-      Required<Pick<WorkOptions<ContextOf<Role>>, "context">>
+    ...options: OptionsWithContext<
+      WorkerOptions<InferContext<Role>>,
+      InferContext<Role>,
+      Required<Pick<WorkerOptions<InferContext<Role>>, "context">>
     >
   ): Promise<Worker>;
-  async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
+  async startWorker(engine: Engine, options: WorkerOptions = {}): Promise<Worker> {
     const { workFor } = await import("./run/work.ts");
     this.#live.assertOpen();
     return await workFor(this.#live, engine, options);
@@ -327,8 +327,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
-    ...options: OptionsWith<ForkOptions<Role>, ContextOf<Role>>
-  ): Run<OutputOf<Role>>;
+    ...options: OptionsWithContext<ForkOptions<Role>, InferContext<Role>>
+  ): Run<InferOutput<Role>>;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
     const parts = prepareFork(this.#settings, stored, options);
@@ -341,7 +341,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `invalid_option` for an id or an option that is not usable, or if there is no store; `unsupported_version` or
    * `invalid_session` if it cannot be read; `store_failed`.
    */
-  async session(id: string, options: SessionOptions = {}): Promise<Session> {
+  async openSession(id: string, options: SessionOptions = {}): Promise<Session> {
     return await sessionHandle(this.#settings, id, options);
   }
 }

@@ -72,7 +72,7 @@ export function childLimits(facts: ShareFacts): ChildLimits {
     if (given >= requested) continue;
     const { name, unit } = shownAxis(axis);
     const field = `budget.${name}`;
-    tightened.push({ field, asked: requested / unit, given: given / unit, source });
+    tightened.push({ field, requested: requested / unit, granted: given / unit, source });
   }
   const timeMs = share.type === "fixed" ? share.budget.wallTimeMs : undefined;
   const wallTimeMs = Math.min(definition.wallTimeMs ?? Infinity, timeMs ?? Infinity);
@@ -80,7 +80,7 @@ export function childLimits(facts: ShareFacts): ChildLimits {
   const givenMs = Math.min(wallTimeMs, left["wallTimeMs"] ?? Infinity);
   if (definition.wallTimeMs !== undefined && givenMs < definition.wallTimeMs) {
     const field = "budget.wallTimeMs";
-    tightened.push({ field, asked: definition.wallTimeMs, given: givenMs, source });
+    tightened.push({ field, requested: definition.wallTimeMs, granted: givenMs, source });
   }
   return { spendLimits, wallTimeMs: wallTimeMs === Infinity ? undefined : wallTimeMs, tightened };
 }

@@ -2,7 +2,7 @@
 
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
-import { hashOf, type ContextManifest } from "../protocol/context-manifest.ts";
+import { hashOf, type InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
@@ -27,7 +27,7 @@ export interface ParentContext {
   readonly metadata: JsonObject;
   readonly constraints: ParentConstraints;
   /** Its tool calls that went wrong, oldest first. */
-  readonly failedAttempts: readonly ToolErrorRecord[];
+  readonly includeFailedAttempts: readonly ToolErrorRecord[];
 }
 
 /** What else a subagent is to know. */
@@ -44,7 +44,7 @@ export interface DelegationFacts {
 export interface InheritedContext {
   readonly messages: readonly Message[];
   readonly metadata: JsonObject;
-  readonly manifest: Omit<ContextManifest, "tightened">;
+  readonly manifest: Omit<InheritanceRecord, "tightened">;
 }
 
 /**
@@ -61,20 +61,22 @@ export function inheritContext(
   const messages = policy.inheritMessages
     ? inheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
     : [];
-  const failed = policy.failedAttempts ? shownAttempts(parent.failedAttempts) : [];
+  const failed = policy.includeFailedAttempts ? shownAttempts(parent.includeFailedAttempts) : [];
   // What is handed on word for word is not shown in short once more.
   const named = new Set(results.map(({ childName }) => childName));
-  const siblings = policy.siblingResults
+  const siblings = policy.includeSiblingResults
     ? endedSiblings().filter(({ childName }) => !named.has(childName))
     : [];
   const notes = [
-    ...(policy.parentConstraints ? [constraintsNote(parent.constraints)] : []),
+    ...(policy.includeParentConstraints ? [constraintsNote(parent.constraints)] : []),
     ...(failed.length === 0 ? [] : [attemptsNote(failed)]),
     ...(siblings.length === 0 ? [] : [siblingsNote(siblings)]),
     ...(results.length === 0 ? [] : [resultsNote(results)]),
-    ...(policy.tellRemovedTools && removedTools.length > 0 ? [removedToolsNote(removedTools)] : []),
+    ...(policy.reportRemovedTools && removedTools.length > 0
+      ? [removedToolsNote(removedTools)]
+      : []),
   ];
-  const injections = [...policy.contextInjections, ...notes].map(injection);
+  const injections = [...policy.injectedTexts, ...notes].map(injection);
   const metadata = deepFreeze(
     policy.inheritMetadata ? pick(parent.metadata, policy.metadataKeys) : {},
   );
@@ -85,10 +87,10 @@ export function inheritContext(
       messages: portion(messages),
       injections: portion(injections),
       metadataKeys: Object.keys(metadata),
-      siblingResults: siblings.map(({ childName }) => childName),
+      includeSiblingResults: siblings.map(({ childName }) => childName),
       results: results.map(({ childName }) => childName),
-      failedAttempts: failed.length,
-      parentConstraints: policy.parentConstraints,
+      includeFailedAttempts: failed.length,
+      includeParentConstraints: policy.includeParentConstraints,
       removedTools: removedTools.map((removed) => ({ ...removed })),
     },
   });
@@ -104,15 +106,15 @@ export const NOTHING_INHERITED: InheritedContext = deepFreeze({
     messages: NOTHING,
     injections: NOTHING,
     metadataKeys: [],
-    siblingResults: [],
+    includeSiblingResults: [],
     results: [],
-    failedAttempts: 0,
-    parentConstraints: false,
+    includeFailedAttempts: 0,
+    includeParentConstraints: false,
     removedTools: [],
   },
 });
 
-function portion(messages: readonly Message[]): ContextManifest["messages"] {
+function portion(messages: readonly Message[]): InheritanceRecord["messages"] {
   return messages.length === 0 ? NOTHING : { count: messages.length, hash: hashOf(messages) };
 }
 

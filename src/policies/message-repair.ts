@@ -26,7 +26,7 @@ export type MessageRepair =
       readonly type: "moved_system_message" | "added_notice";
     };
 
-/** A list to which `checkMessages` has no objection, and what it took to get there. */
+/** A list to which `findMessageProblems` has no objection, and what it took to get there. */
 export interface RepairedMessages {
   readonly messages: readonly Message[];
   readonly repairs: readonly MessageRepair[];

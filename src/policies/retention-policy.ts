@@ -48,7 +48,7 @@ function checkMaximum(field: string, value: unknown): void {
 /** A history, and what was left out of it. */
 export interface RetainedMessages<Stored extends StoredMessage> {
   /** What is kept, in its order. */
-  readonly kept: readonly Stored[];
+  readonly retained: readonly Stored[];
   /** Oldest first; empty: nothing. */
   readonly dropped: readonly Stored[];
 }
@@ -63,7 +63,7 @@ export function retainMessages<Stored extends StoredMessage>(
   policy: MessageRetentionPolicy,
 ): RetainedMessages<Stored> {
   const retained = retainedGroups(messages, policy, 0);
-  if (retained.dropped.length === 0) return { kept: messages, dropped: [] };
+  if (retained.dropped.length === 0) return { retained: messages, dropped: [] };
   return hasRoomForSummary(policy) ? retainedGroups(messages, policy, 1) : retained;
 }
 
@@ -89,7 +89,7 @@ function retainedGroups<Stored extends StoredMessage>(
   const room = maxMessages === "unlimited" ? Infinity : maxMessages - reserved;
   const kept = new Set([...messages.slice(0, head), ...lastGroups(groups, room, 1).flat()]);
   return {
-    kept: messages.filter((message) => kept.has(message)),
+    retained: messages.filter((message) => kept.has(message)),
     dropped: messages.filter((message) => !kept.has(message)),
   };
 }

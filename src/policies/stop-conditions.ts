@@ -9,7 +9,7 @@ import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import type { Usage } from "../protocol/usage.ts";
 
 /** What a stop condition may look at. `Context`: what the condition asks of the run's context; default: nothing. */
-export interface StopFacts<out Context = unknown> {
+export interface StopContext<out Context = unknown> {
   /** Steps of this execution, oldest first; the last one has just completed. Empty before the first step. */
   readonly steps: readonly StepRecord[];
   /** What the agent itself has consumed. */
@@ -21,7 +21,7 @@ export interface StopFacts<out Context = unknown> {
 }
 
 /** A reason to stop, several when several conditions fired, or nothing. An empty list is nothing. */
-export type StopConditionAnswer = StopReason | readonly StopReason[] | undefined;
+export type StopConditionResult = StopReason | readonly StopReason[] | undefined;
 
 /**
  * Called once before the first step and once after every step, in the order of the role's list. Gives the reason to stop, with a
@@ -29,13 +29,13 @@ export type StopConditionAnswer = StopReason | readonly StopReason[] | undefined
  * Must be pure and keep no state of its own: the same condition serves many runs at once (R63). If it throws or rejects, the run fails.
  */
 export type StopCondition<Context = unknown> = (
-  facts: StopFacts<Context>,
-) => StopConditionAnswer | Promise<StopConditionAnswer>;
+  facts: StopContext<Context>,
+) => StopConditionResult | Promise<StopConditionResult>;
 
 /** Stops after a step in which the tool of this name was called; earlier steps do not count (R54). */
-export function hasToolCall(toolName: string): (facts: StopFacts) => StopReason | undefined {
+export function hasToolCall(toolName: string): (facts: StopContext) => StopReason | undefined {
   checkName("hasToolCall(toolName)", toolName, /./, "the name of a tool");
-  return setName(`hasToolCall(${toolName})`, ({ steps }: StopFacts) => {
+  return setName(`hasToolCall(${toolName})`, ({ steps }: StopContext) => {
     const last = steps.at(-1);
     if (last === undefined || !last.tools.calls.some((call) => call.toolName === toolName))
       return undefined;
@@ -50,10 +50,10 @@ export function hasToolCall(toolName: string): (facts: StopFacts) => StopReason 
 /** Stops after a step whose reply ended for one of these reasons, also when it asked for tools; earlier steps do not count (R55). */
 export function hasFinishReason(
   ...finishReasons: readonly FinishReason[]
-): (facts: StopFacts) => StopReason | undefined {
+): (facts: StopContext) => StopReason | undefined {
   checkFinishReasons(finishReasons);
   const reasons: ReadonlySet<string> = new Set(finishReasons);
-  return setName(`hasFinishReason(${finishReasons.join(", ")})`, ({ steps }: StopFacts) => {
+  return setName(`hasFinishReason(${finishReasons.join(", ")})`, ({ steps }: StopContext) => {
     const last = steps.at(-1);
     if (last === undefined || !reasons.has(last.io.finishReason)) return undefined;
     const { finishReason } = last.io;
@@ -111,7 +111,7 @@ type Reasons = readonly StopReason[];
 
 /** One asking of a condition. */
 export interface Check {
-  readonly facts: StopFacts;
+  readonly facts: StopContext;
   /** Where the condition stands in the role's list and in combinations: `0.1` is the second part of the first. */
   readonly place: string;
   /** What parts of `allOf` gave when they last fired before this check, by their place. */
@@ -141,7 +141,7 @@ function combination(
   conclude: Combination["conclude"],
 ): StopCondition {
   const whole = { parts, conclude };
-  const condition = (facts: StopFacts): ReturnType<StopCondition> =>
+  const condition = (facts: StopContext): ReturnType<StopCondition> =>
     askParts(whole, { facts, place: "", fired: {}, firing: new Map() }, []);
   combinations.set(condition, whole);
   return setName(`${name}(${parts.map(shownName).join(", ")})`, condition);
@@ -168,7 +168,7 @@ async function askLater(
   check: Check,
   answered: readonly Reasons[],
   { part, answer }: { readonly part: StopCondition; readonly answer: PromiseLike<unknown> },
-): Promise<StopConditionAnswer> {
+): Promise<StopConditionResult> {
   const reasons = reasonsOf(part, await answer);
   return await askParts(whole, check, [...answered, reasons]);
 }
@@ -206,7 +206,7 @@ function shownName({ name }: StopCondition): string {
 }
 
 /** Names the function for messages and debuggers. A long name loses its end, so that nesting does not let it grow. */
-function setName<F extends (facts: StopFacts) => unknown>(name: string, condition: F): F {
+function setName<F extends (facts: StopContext) => unknown>(name: string, condition: F): F {
   const start = name.slice(0, MAX_NAME_LENGTH - 1).toWellFormed();
   const value = name.length > MAX_NAME_LENGTH ? `${start}…` : name;
   return Object.defineProperty(condition, "name", { value });

@@ -24,31 +24,31 @@ export interface SubagentContextPolicy {
   /** With `inheritMetadata`: only these keys. Default: all. */
   readonly metadataKeys: readonly string[] | undefined;
   /** Texts that every subagent is shown before its task. */
-  readonly contextInjections: readonly string[];
+  readonly injectedTexts: readonly string[];
   /** Show what the parent's other subagents that have ended came to, in short. Default false. */
-  readonly siblingResults: boolean;
+  readonly includeSiblingResults: boolean;
   /** Show what binds the parent: what is left of its budget, how many subagents it may start, which tools it may not use. Default false. */
-  readonly parentConstraints: boolean;
+  readonly includeParentConstraints: boolean;
   /** Show which tool calls of the parent failed, and why. Default false. */
-  readonly failedAttempts: boolean;
+  readonly includeFailedAttempts: boolean;
   /** Of the tools of their role, subagents and all agents below them have only these. Default: all; an empty list means none. */
   readonly allowedTools: readonly string[] | undefined;
   /** Subagents and all agents below them have none of these tools, whatever any list allows (T4). Default: none is denied. */
   readonly deniedTools: readonly string[];
   /** Show a subagent which tools of its role it cannot use. Default true. */
-  readonly tellRemovedTools: boolean;
+  readonly reportRemovedTools: boolean;
 }
 
 const CHECKS: FieldChecks = {
   inheritMessages: checkBoolean,
   inheritMetadata: checkBoolean,
-  siblingResults: checkBoolean,
-  parentConstraints: checkBoolean,
-  failedAttempts: checkBoolean,
-  tellRemovedTools: checkBoolean,
+  includeSiblingResults: checkBoolean,
+  includeParentConstraints: checkBoolean,
+  includeFailedAttempts: checkBoolean,
+  reportRemovedTools: checkBoolean,
   messageWindowSize: checkCount,
   selectMessages: checkSelection,
-  contextInjections: checkTextList,
+  injectedTexts: checkTextList,
   metadataKeys: checkTextList,
   allowedTools: checkToolNames,
   deniedTools: checkDeniedTools,
@@ -61,13 +61,13 @@ export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
   selectMessages: undefined,
   inheritMetadata: false,
   metadataKeys: undefined,
-  contextInjections: [],
-  siblingResults: false,
-  parentConstraints: false,
-  failedAttempts: false,
+  injectedTexts: [],
+  includeSiblingResults: false,
+  includeParentConstraints: false,
+  includeFailedAttempts: false,
   allowedTools: undefined,
   deniedTools: [],
-  tellRemovedTools: true,
+  reportRemovedTools: true,
 });
 
 /** The given policy over the defaults. Throws `invalid_option` for a field that does not exist, does not fit or contradicts another. */
@@ -78,7 +78,7 @@ export function subagentContextPolicy(
   checkFields(field, given, CHECKS);
   if (Object.keys(given).length === 0) return INHERITS_NOTHING;
   checkTogether(field, given);
-  const { selectMessages, metadataKeys, contextInjections, allowedTools, deniedTools } = given;
+  const { selectMessages, metadataKeys, injectedTexts, allowedTools, deniedTools } = given;
   return deepFreeze({
     ...INHERITS_NOTHING,
     inheritMessages: selectMessages !== undefined,
@@ -86,7 +86,7 @@ export function subagentContextPolicy(
     ...defined({
       ...given,
       metadataKeys: metadataKeys && [...metadataKeys],
-      contextInjections: contextInjections && [...contextInjections],
+      injectedTexts: injectedTexts && [...injectedTexts],
       allowedTools: allowedTools && [...allowedTools],
       deniedTools: deniedTools && [...deniedTools],
     }),

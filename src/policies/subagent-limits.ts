@@ -102,7 +102,7 @@ export function listTightenedLimits(
     const asked = own[name];
     const given = above[name];
     if (asked !== undefined && asked > given)
-      tightened.push({ field: `limits.${name}`, asked, given, source });
+      tightened.push({ field: `limits.${name}`, requested: asked, granted: given, source });
   }
   return tightened;
 }

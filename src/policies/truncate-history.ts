@@ -22,7 +22,7 @@ export function truncateHistory(
 ): readonly Message[] {
   const cut = cutHistory(messages, options);
   if (cut === undefined) return messages;
-  return [...cut.head, noticeOf(cut.leftOut + cut.dropped.length), ...cut.tail];
+  return [...cut.head, noticeOf(cut.droppedEarlier + cut.dropped.length), ...cut.tail];
 }
 
 /** A history with a gap. */
@@ -32,7 +32,7 @@ export interface HistoryCut {
   /** What goes, oldest first, without notices of earlier cuts. */
   readonly dropped: readonly Message[];
   /** Messages that went earlier, as those notices say. */
-  readonly leftOut: number;
+  readonly droppedEarlier: number;
   /** What stays behind it. */
   readonly tail: readonly Message[];
 }
@@ -61,15 +61,15 @@ export function cutHistory(
   return {
     head: messages.slice(0, gap).filter((_message, index) => isFixed(index)),
     dropped: others.slice(0, gone),
-    leftOut: counts.reduce<number>((sum, count = 0) => sum + count, 0),
+    droppedEarlier: counts.reduce<number>((sum, count = 0) => sum + count, 0),
     tail: messages.slice(gap).filter((_message, index) => counts[gap + index] === undefined),
   };
 }
 
 const NOTICE = /^Earlier messages were left out here to save room: (\d{1,15})\./;
 
-function noticeOf(leftOut: number): UserMessage {
-  const text = `Earlier messages were left out here to save room: ${leftOut}. Ask again for what you need of them.`;
+function noticeOf(dropped: number): UserMessage {
+  const text = `Earlier messages were left out here to save room: ${dropped}. Ask again for what you need of them.`;
   return Object.freeze({ role: "user", text, origin: "notice" });
 }
 

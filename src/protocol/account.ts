@@ -60,9 +60,9 @@ export const BUDGET_AXES = [
 export interface Account {
   readonly agentId: AgentId;
   /** Null for the root. */
-  readonly parentId: AgentId | null;
+  readonly parentAgentId: AgentId | null;
   /** Place of the agent in the tree: `lead/researcher#2`. */
-  readonly path: string;
+  readonly agentPath: string;
   /** Limited axes only. Grants are in it. */
   readonly limits: Readonly<Partial<Record<SpendAxis, number>>>;
   /** What descendants must leave of the limits: it is kept for the agent itself. */
@@ -70,15 +70,15 @@ export interface Account {
   /** The oldest first. */
   readonly grants: readonly AccountGrant[];
   /** Grants in the run from which this one was forked: the limits include them. Absent: there were none. */
-  readonly grantsBefore?: readonly AccountGrant[];
+  readonly grantsBeforeFork?: readonly AccountGrant[];
   /** No request starts at or after it, also after a wait. Never later than the parent's; null: none. */
   readonly fixedDeadlineAtMs: number | null;
-  /** Limit of the agent's own in time, counted from `openedAtMs` without `stoodMs`; null: none. Not inherited: an ancestor's holds beside it. */
+  /** Limit of the agent's own in time, counted from `openedAtMs` without `pausedMs`; null: none. Not inherited: an ancestor's holds beside it. */
   readonly timeLimitMs: number | null;
   /** When the account was opened, in milliseconds since the epoch. */
   readonly openedAtMs: number;
   /** Time in which the agent's clock stood still: a question waited for its answer, and no work was under way below it. */
-  readonly stoodMs: number;
+  readonly pausedMs: number;
   /** Spent by the agent itself. */
   readonly own: Usage;
   /** Part of `own`: spent on other models of a fallback than the first. Absent: there were none. */
@@ -111,16 +111,16 @@ export const GrantSchema = lazyObject(() => ({
 
 export const AccountSchema = lazyObject(() => ({
   agentId: AgentIdSchema(),
-  parentId: AgentIdSchema().nullable(),
-  path: z.string(),
+  parentAgentId: AgentIdSchema().nullable(),
+  agentPath: z.string(),
   limits: LimitsSchema(),
   reserve: LimitsSchema(),
   grants: z.array(GrantSchema().readonly()).readonly(),
-  grantsBefore: z.array(GrantSchema().readonly()).readonly().exactOptional(),
+  grantsBeforeFork: z.array(GrantSchema().readonly()).readonly().exactOptional(),
   fixedDeadlineAtMs: z.number().nullable(),
   timeLimitMs: z.number().nonnegative().nullable(),
   openedAtMs: z.number(),
-  stoodMs: z.number().nonnegative(),
+  pausedMs: z.number().nonnegative(),
   own: UsageSchema().readonly(),
   otherModels: z.array(ModelUsageSchema().readonly()).readonly().exactOptional(),
   total: UsageSchema().readonly(),

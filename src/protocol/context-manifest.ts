@@ -10,15 +10,15 @@ export interface Tightening {
   /** What was asked for, such as `limits.maxDepth` or `budget.steps`. */
   readonly field: string;
   /** What the role asked for. */
-  readonly asked: number;
+  readonly requested: number;
   /** What holds. */
-  readonly given: number;
+  readonly granted: number;
   /** The agent under which it was started, by its path: its limits, or those above it, are tighter. */
   readonly source: string;
 }
 
 /** What a subagent received besides its instructions and its task. `hash`: `hashOf` the messages, as its first request holds them. */
-export interface ContextManifest {
+export interface InheritanceRecord {
   /** Messages of the parent. In the first request they come right after the instructions. */
   readonly messages: {
     /** How many. */
@@ -36,13 +36,13 @@ export interface ContextManifest {
   /** Keys of the metadata that it got. */
   readonly metadataKeys: readonly string[];
   /** Subagents of the parent whose results it was shown in short. */
-  readonly siblingResults: readonly string[];
+  readonly includeSiblingResults: readonly string[];
   /** Subagents of the parent whose results it was given word for word. */
   readonly results: readonly string[];
   /** Failed tool calls of the parent that it reads of. */
-  readonly failedAttempts: number;
+  readonly includeFailedAttempts: number;
   /** True if it reads what binds its parent. */
-  readonly parentConstraints: boolean;
+  readonly includeParentConstraints: boolean;
   /** Tools of its role that it does not have. */
   readonly removedTools: readonly RemovedTool[];
   /** Limits of its role that do not hold, since those above are tighter. */
@@ -55,8 +55,8 @@ const PortionSchema = lazyObject(() => ({ count: count(), hash: z.string() }));
 
 const TighteningSchema = lazyObject(() => ({
   field: z.string(),
-  asked: z.number(),
-  given: z.number(),
+  requested: z.number(),
+  granted: z.number(),
   source: z.string(),
 })) satisfies () => z.ZodType<Tightening>;
 
@@ -64,13 +64,13 @@ export const ContextManifestSchema = lazyObject(() => ({
   messages: PortionSchema(),
   injections: PortionSchema(),
   metadataKeys: texts(),
-  siblingResults: texts(),
+  includeSiblingResults: texts(),
   results: texts(),
-  failedAttempts: count(),
-  parentConstraints: z.boolean(),
+  includeFailedAttempts: count(),
+  includeParentConstraints: z.boolean(),
   removedTools: z.array(RemovedToolSchema()).readonly(),
   tightened: z.array(TighteningSchema()).readonly(),
-})) satisfies () => z.ZodType<ContextManifest>;
+})) satisfies () => z.ZodType<InheritanceRecord>;
 
 /** The fingerprint of a JSON value: 64 hexadecimal digits, equal for equal values, whatever the order of their keys. Throws for what is no JSON. */
 export function hashOf(value: unknown): string {

@@ -13,7 +13,7 @@ export interface SpanSource {
    * Returns the ids of the innermost span that is open in a scope now. Must not throw. `isInCall`: the
    * body of the model call or tool call of the scope asks.
    */
-  idsOf(scope: EventScope, isInCall: boolean): TraceIds | undefined;
+  getIds(scope: EventScope, isInCall: boolean): TraceIds | undefined;
 }
 
 /** A scope of a run, and what knows the span that shows it. */
@@ -60,6 +60,6 @@ export function getCorrelationIds(): Partial<CorrelationIds> {
   const context = scopes.getStore();
   if (context === undefined) return {};
   const { modelCallNumber: _number, ...ids } = context.scope;
-  const trace = context.spans.idsOf(context.scope, context.isInCall);
+  const trace = context.spans.getIds(context.scope, context.isInCall);
   return trace === undefined ? ids : { ...ids, traceId: trace.traceId, spanId: trace.spanId };
 }

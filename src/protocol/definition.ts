@@ -16,7 +16,7 @@ export const DefinitionsSchema = lazySchema(
 const ILL_FORMED = Buffer.from([0xff]);
 
 /** The hash of a text: SHA-256 of its UTF-8. Texts with half a character, which UTF-8 does not know, have hashes of their own. */
-export function textHash(text: string): string {
+export function hashText(text: string): string {
   return text.isWellFormed()
     ? sha256(text)
     : sha256(Buffer.concat([ILL_FORMED, Buffer.from(text, "utf16le")]));

@@ -2,7 +2,7 @@
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { BudgetEventBodies } from "./budget-event-bodies.ts";
-import type { ContextManifest } from "./context-manifest.ts";
+import type { InheritanceRecord } from "./context-manifest.ts";
 import type { AgentId, CallId, QuestionId, RunId, SessionId } from "./ids.ts";
 import type { ModelSettings, ToolChoice } from "./model-settings.ts";
 import type { AnswerType, Question } from "./question.ts";
@@ -113,7 +113,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** What the run may still spend; limited axes only. */
     readonly budget: Readonly<Record<string, number>>;
     /** How often the run has been paused. */
-    readonly pauses: number;
+    readonly pauseCount: number;
     /** Milliseconds for which the run rested before it was resumed. */
     readonly pausedMs: number;
     readonly sessionId?: SessionId | undefined;
@@ -254,7 +254,7 @@ export interface EventBodies extends BudgetEventBodies {
     readonly prefix?:
       | {
           /** It begins with all of the last one, less what stood at the end of that for its step alone. */
-          readonly isHeld: boolean;
+          readonly isUnchanged: boolean;
           /** So many messages at its beginning are the same; 0 if the tools are not. */
           readonly messages: number;
           /** What is not the same, if it does not hold. Tools come before messages. */
@@ -299,7 +299,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** How fast it was served, in the provider's word. */
     readonly serviceTier?: string | undefined;
     /** Set if it was not the model that was asked for, but another one of its fallback. */
-    readonly answeredBy?:
+    readonly repliedBy?:
       | {
           /** Of the model that answered. */
           readonly provider: string;
@@ -338,7 +338,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** The place of the call in the reply, from 0. Absent for the first call. */
     readonly index?: number;
     /** The model's arguments were no JSON until a small slip in them was mended. */
-    readonly isMended?: true;
+    readonly isRepaired?: true;
   };
   /**
    * A call that is not run, whole: unknown, with arguments that do not fit, denied, refused by a limit, or left out. Every call has either
@@ -579,7 +579,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** It works beside its parent, which has a receipt for it. */
     readonly isBackground: boolean;
     /** What it received besides its instructions and its task. */
-    readonly context: ContextManifest;
+    readonly inherited: InheritanceRecord;
     /** Subagents that the run has started at each depth, this one included, from "1". */
     readonly subagentsByDepth: Readonly<Record<string, number>>;
   };

@@ -96,7 +96,7 @@ const calledTool = lazySchema(() => ({
 }));
 const startedTool = lazySchema(() => ({
   ...calledTool(),
-  isMended: z.literal(true).exactOptional(),
+  isRepaired: z.literal(true).exactOptional(),
 }));
 const subagent = lazySchema(() => ({
   childId: AgentIdSchema(),
@@ -134,7 +134,7 @@ export const EVENT_SCHEMAS = {
   }),
   "run.resumed": () => ({
     ...runBeginning(),
-    ...each(count(), "pauses", "answers"),
+    ...each(count(), "pauseCount", "answers"),
     pausedMs: milliseconds(),
     previousTraceId: text(),
     previousSpanId: text().optional(),
@@ -172,7 +172,7 @@ export const EVENT_SCHEMAS = {
     serviceTier: text().optional(),
     prefix: z
       .strictObject({
-        isHeld: z.boolean(),
+        isUnchanged: z.boolean(),
         messages: count(),
         changed: z.enum(["tools", "messages"]).optional(),
       })
@@ -191,7 +191,7 @@ export const EVENT_SCHEMAS = {
     cacheWriteInputTokens: count().optional(),
     attempts: ordinal(),
     ...each(text().optional(), "responseId", "responseModel", "serviceTier"),
-    answeredBy: ModelNameSchema()
+    repliedBy: ModelNameSchema()
       .extend({
         insteadOf: text(),
         server: ServerSchema().optional(),
@@ -285,7 +285,7 @@ export const EVENT_SCHEMAS = {
   }),
   "subagent.spawned": () => ({
     ...startedSubagent(),
-    context: ContextManifestSchema(),
+    inherited: ContextManifestSchema(),
     subagentsByDepth: CountsSchema(),
   }),
   "subagent.continued": () => ({ ...startedSubagent(), execution: z.int().min(2) }),

@@ -122,7 +122,7 @@ const schemas = Object.fromEntries(
 const TypedSchema = lazySchema(() => z.looseObject({ type: z.enum(EVENT_TYPES) }));
 
 /** Checks that a value is an event of this schema version; for what was stored or received. Throws a `ZodError`. */
-export function checkEvent(value: unknown): void {
+export function assertEvent(value: unknown): void {
   const { type } = TypedSchema().parse(value);
   schemas[type]?.().parse(value);
 }

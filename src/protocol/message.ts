@@ -94,7 +94,7 @@ export interface AssistantMessage {
   readonly refusal?: string | undefined;
   /**
    * All that the model wrote, in order: reasoning too, and data that must go back to it. Absent: the text, then the calls. Made by
-   * `replyMessage`, read by `replyPieces`.
+   * `buildReplyMessage`, read by `getReplyPieces`.
    */
   readonly parts?: readonly ReplyPart[];
   /** The `replayKey` of the model that wrote the parts, which go back to no other; set by the loop. */

@@ -16,7 +16,7 @@ export interface ModelSettings {
   /** A whole number: the same one asks for the same reply, as far as the provider can. */
   readonly seed?: number;
   /** The model stops where it would write one of these; at most 4. */
-  readonly stop?: readonly string[];
+  readonly stopSequences?: readonly string[];
   /** Over 0, up to 1. */
   readonly topP?: number;
   /** Whether it may call several tools in one reply. */
@@ -42,7 +42,7 @@ export const ModelSettingsSchema = lazyObject(() => ({
   reasoning: ReasoningSettingsSchema().readonly().exactOptional(),
   verbosity: z.enum(["low", "medium", "high"]).exactOptional(),
   seed: z.int().exactOptional(),
-  stop: z.array(z.string().min(1)).min(1).max(MOST_STOPS).readonly().exactOptional(),
+  stopSequences: z.array(z.string().min(1)).min(1).max(MOST_STOPS).readonly().exactOptional(),
   topP: z.number().positive().max(1).exactOptional(),
   parallelToolCalls: z.boolean().exactOptional(),
 })) satisfies () => z.ZodType<ModelSettings>;

@@ -14,7 +14,7 @@ export type ReplyPiece =
  * The message that a reply's pieces make. `text` is that of all text pieces together. A reply of nothing but a text and calls after it
  * has no `parts`.
  */
-export function replyMessage(pieces: readonly ReplyPiece[]): AssistantMessage {
+export function buildReplyMessage(pieces: readonly ReplyPiece[]): AssistantMessage {
   const kept: ReplyPiece[] = [];
   for (const piece of pieces) {
     const last = kept.at(-1);
@@ -66,7 +66,7 @@ function toParts(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefine
  * another text stands without data where the first text was, or else at the end; other calls leave nothing but text and calls, as does
  * reasoning with nothing behind it, which no provider takes back.
  */
-export function replyPieces(message: AssistantMessage): readonly ReplyPiece[] {
+export function getReplyPieces(message: AssistantMessage): readonly ReplyPiece[] {
   const { text, toolCalls, parts } = message;
   if (parts === undefined || !nameCalls(parts, toolCalls)) {
     const calls = toolCalls.map((call) => ({ type: "call", ...call }) as const);

@@ -63,10 +63,10 @@ export type StreamPartBody =
 /**
  * A piece of the live output of a run. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
  * has come. A process that dies emits no more; the one that continues the run begins a repeated reply with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
- * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that joins late gets what was written
+ * them, the tool is given others. `seq`: from 1, one more with each piece of the run; a reader that joins late gets what was written
  * before it under the number of the last piece.
  */
-export type StreamPart = StreamPartSource & { readonly sequence: number } & StreamPartBody;
+export type StreamPart = StreamPartSource & { readonly seq: number } & StreamPartBody;
 
 /** That a call has its result. */
 export type ResultBody = Extract<StreamPartBody, { readonly type: "result" }>;

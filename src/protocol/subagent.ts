@@ -116,7 +116,7 @@ export interface SubagentResult {
   /** The typed result, if its role declares one and it was given. */
   readonly output?: JsonValue | undefined;
   /** How many steps its execution took. */
-  readonly steps: number;
+  readonly stepCount: number;
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
   /** What it and all below it consumed. */

@@ -33,7 +33,7 @@ export interface ToolExecution {
    */
   readonly arguments?: JsonValue;
   /** The model's arguments were no JSON until a small slip in them was mended. */
-  readonly isMended?: true | undefined;
+  readonly isRepaired?: true | undefined;
   /** How the call ended. */
   readonly type: ToolOutcomeType;
   /** What the model reads. */
@@ -59,9 +59,9 @@ export interface ToolExecution {
   /** Subtasks that the tool queued: worked off before the next model call (R13). */
   readonly subtasks?: readonly SpawnRequest[] | undefined;
   /** Subagents that the call started in the background: their results come as messages (X10). */
-  readonly startedIds?: readonly AgentId[] | undefined;
+  readonly startedAgentIds?: readonly AgentId[] | undefined;
   /** Subagents in the background whose results this call gave to the model. */
-  readonly reportedIds?: readonly AgentId[] | undefined;
+  readonly reportedAgentIds?: readonly AgentId[] | undefined;
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
   /** Milliseconds since the epoch. */
@@ -73,7 +73,7 @@ export const ToolOutcomeTypeSchema = lazySchema(() => z.enum(TOOL_OUTCOME_TYPES)
 export const ToolExecutionSchema = lazyObject(() => ({
   call: ToolCallSchema(),
   arguments: JsonValueSchema().exactOptional(),
-  isMended: z.literal(true).optional(),
+  isRepaired: z.literal(true).optional(),
   type: ToolOutcomeTypeSchema(),
   text: z.string(),
   fullText: z.string().optional(),
@@ -86,8 +86,8 @@ export const ToolExecutionSchema = lazyObject(() => ({
   blockedBy: z.string().optional(),
   metadata: JsonObjectSchema().optional(),
   subtasks: z.array(SpawnRequestSchema()).readonly().optional(),
-  startedIds: z.array(AgentIdSchema()).readonly().optional(),
-  reportedIds: z.array(AgentIdSchema()).readonly().optional(),
+  startedAgentIds: z.array(AgentIdSchema()).readonly().optional(),
+  reportedAgentIds: z.array(AgentIdSchema()).readonly().optional(),
   startedAtMs: z.number(),
   endedAtMs: z.number(),
 })) satisfies () => z.ZodType<ToolExecution>;

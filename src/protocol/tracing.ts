@@ -14,16 +14,16 @@ export const OWN_BAGGAGE = "espalier.baggage";
  */
 export interface Tracing {
   /** Opens, closes or finds the span of an event and gives its ids. Called once for each event, in order, before all sinks. */
-  place(draft: EventDraft): TraceIds;
+  traceEvent(draft: EventDraft): TraceIds;
   /**
    * Events that it shows nothing of. While no sink takes the events of a run they are not handed to it, and need not be made. Read when a
    * run has begun, or continues, with `place` of that event. Left out: none.
    */
-  readonly ignored?: ReadonlySet<EventType> | undefined;
+  readonly ignoredEvents?: ReadonlySet<EventType> | undefined;
   /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
-  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
+  runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
   /** The ids of the innermost open span of a scope; undefined if its run is not open. */
-  idsOf(scope: EventScope): TraceIds | undefined;
+  getIds(scope: EventScope): TraceIds | undefined;
   /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
   readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
   /**
@@ -31,18 +31,18 @@ export interface Tracing {
    * which continues with `run.resumed`. `atUs`: when the last event of the dead process happened, on the time line of spans. Left out: nothing
    * is ended.
    */
-  readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
+  readonly endLostSpans?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
   /**
    * Events of the run up to this number are kept where another process finds them. Called with 0 before the first event of a run that is kept,
    * and whenever more are. A span that came to its end with a later event should not leave the process: another one may have to end it. Left
    * out: spans leave when they end.
    */
-  readonly kept?: ((runId: RunId, seq: number) => void) | undefined;
+  readonly onPersisted?: ((runId: RunId, seq: number) => void) | undefined;
   /**
    * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
    * continues it; `abandoned`: they end here. Nothing of the run stays in memory. Left out: nothing is forgotten.
    */
-  readonly leave?: ((moment: EventMoment, why: "left" | "abandoned") => void) | undefined;
+  readonly release?: ((moment: EventMoment, why: "left" | "abandoned") => void) | undefined;
 }
 
 /** A span that had not ended when its process died, as it follows from the events of its run. */
@@ -59,7 +59,7 @@ export interface LostSpan extends SpanMoment {
   /** How many spans its trace had. */
   readonly spansInTrace: number;
   /** Further traces in which the run, or the agent, continued, and when. */
-  readonly elsewhere: readonly FurtherTrace[];
+  readonly furtherTraces: readonly FurtherTrace[];
   /** What it shows was over, but not all that is within it. */
   readonly closing?: (SpanMoment & { readonly body: SpanClosing }) | undefined;
 }

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { checkKeys, checkText, misdefinition, shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import type { AgentRole, ContextOf } from "../agent/agent-role.ts";
+import type { AgentRole, InferContext } from "../agent/agent-role.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { roleFromFile, type RoleInFile } from "./parse-role.ts";
 import { errorsIn, type FileErrorAt } from "./plain-yaml.ts";
@@ -20,7 +20,7 @@ import {
   type RoleFileSettings,
 } from "./role-file-options.ts";
 
-export { roleFileNames, type RoleFileNames } from "./role-text.ts";
+export { parseRoleFileNames, type RoleFileNames } from "./role-text.ts";
 export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 
 /** What `parseRole` takes besides the text. */
@@ -44,8 +44,8 @@ const ENDING = ".md";
  */
 export function readRoles<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
   folder: string | URL,
-  options: RoleFileOptions<Context & ContextOf<Own>, Own>,
-): Promise<readonly AgentRole<unknown, Context & ContextOf<Own>>[]>;
+  options: RoleFileOptions<Context & InferContext<Own>, Own>,
+): Promise<readonly AgentRole<unknown, Context & InferContext<Own>>[]>;
 export async function readRoles(
   folder: string | URL,
   options: RoleFileOptions,
@@ -77,8 +77,8 @@ export async function readRoles(
  */
 export function parseRole<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
   text: string,
-  options: ParseRoleOptions<Context & ContextOf<Own>, Own>,
-): AgentRole<unknown, Context & ContextOf<Own>>;
+  options: ParseRoleOptions<Context & InferContext<Own>, Own>,
+): AgentRole<unknown, Context & InferContext<Own>>;
 export function parseRole(text: string, options: ParseRoleOptions): AgentRole {
   checkKeys("parseRole", options, ["file", ...OPTION_FIELDS]);
   const { file } = options;

@@ -64,10 +64,15 @@ export interface RoleFileNames {
  *
  * @throws EspalierError `invalid_role_file`, if its front matter cannot be read.
  */
-export function roleFileNames(text: string, file: string): RoleFileNames {
-  checkText("roleFileNames.file", file);
+export function parseRoleFileNames(text: string, file: string): RoleFileNames {
+  checkText("parseRoleFileNames.file", file);
   if (typeof text !== "string")
-    throw misdefinition("roleFileNames.text", "the text of a role file", text, "Decode it first.");
+    throw misdefinition(
+      "parseRoleFileNames.text",
+      "the text of a role file",
+      text,
+      "Decode it first.",
+    );
   const { values } = roleText(text, errorsIn(file));
   const name = values.get("name");
   const model = values.get("model");

@@ -55,7 +55,7 @@ export class EventRecorder implements SpanSource {
   #origin: RunOrigin | undefined;
   #runIds: TraceIds | undefined;
   /** What the tracing shows nothing of, as it said when the run began here. */
-  #ignored: Tracing["ignored"];
+  #ignored: Tracing["ignoredEvents"];
 
   /** No method of `tracing` throws. Without one, ids are random and made when something reads one. */
   constructor(options: {
@@ -110,7 +110,7 @@ export class EventRecorder implements SpanSource {
     this.#emit({ scope, body, contents });
     if (!isOpening) return;
     this.#runIds = this.#lastIds;
-    this.#ignored = this.#tracing?.ignored;
+    this.#ignored = this.#tracing?.ignoredEvents;
   }
 
   /**
@@ -130,7 +130,7 @@ export class EventRecorder implements SpanSource {
     const atMs = this.#clock.stampMs();
     const draft = { seq, atMs, scope, body };
     const source = this.#tracing ?? this.#openIds();
-    const ids = source.place(contents === undefined ? draft : { ...draft, contents });
+    const ids = source.traceEvent(contents === undefined ? draft : { ...draft, contents });
     this.#lastIds = ids;
     const journal = this.#journal;
     if (this.#sinks.length === 0 && journal === undefined) return;
@@ -138,7 +138,7 @@ export class EventRecorder implements SpanSource {
     if (journal !== undefined) deliverEvent(journal, event);
     if (this.#sinks.length === 0) return;
     deepFreeze(event);
-    inScope(scope, { idsOf: () => ids }, () => {
+    inScope(scope, { getIds: () => ids }, () => {
       for (const sink of this.#sinks) deliverEvent(sink, event);
     });
   }
@@ -168,35 +168,35 @@ export class EventRecorder implements SpanSource {
    * Runs foreign code that has a span inside that span. `getCorrelationIds()` gives its ids to all that it
    * begins.
    */
-  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
+  runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     const tracing = this.#tracing;
     return tracing === undefined
       ? inScope(scope, this, work, true)
-      : tracing.within(scope, () => inScope(scope, this, work));
+      : tracing.runInSpan(scope, () => inScope(scope, this, work));
   }
 
   /** What was left behind at the end of a run may still write a line: that has the ids of the last event. */
-  idsOf(scope: EventScope, isInCall = false): TraceIds | undefined {
+  getIds(scope: EventScope, isInCall = false): TraceIds | undefined {
     const tracing = this.#tracing;
     const ids =
-      tracing === undefined ? this.#openIds().idsOf(scope, isInCall) : tracing.idsOf(scope);
+      tracing === undefined ? this.#openIds().getIds(scope, isInCall) : tracing.getIds(scope);
     return ids ?? this.#lastIds;
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
   endLost(lost: readonly LostSpan[], atUs: number): void {
-    if (lost.length > 0) this.#tracing?.endLost?.(lost, atUs);
+    if (lost.length > 0) this.#tracing?.endLostSpans?.(lost, atUs);
   }
 
   /** Events up to this number are kept; see `Tracing.kept`. */
   kept(runId: RunId, seq: number): void {
-    this.#tracing?.kept?.(runId, seq);
+    this.#tracing?.onPersisted?.(runId, seq);
   }
 
   /** Gives the run up where it is; see `Tracing.leave`. */
   leave(scope: EventScope): void {
     const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
-    this.#tracing?.leave?.(moment, "left");
+    this.#tracing?.release?.(moment, "left");
     this.#ids?.leave();
   }
 

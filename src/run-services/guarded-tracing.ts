@@ -25,23 +25,23 @@ export class GuardedTracing implements Tracing {
         void this.#tried((tracing) => tracing.recordContent?.(scope, content));
   }
 
-  get ignored(): Tracing["ignored"] {
-    const ignored = this.#tried((tracing) => tracing.ignored);
+  get ignoredEvents(): Tracing["ignoredEvents"] {
+    const ignored = this.#tried((tracing) => tracing.ignoredEvents);
     return ignored instanceof Set ? ignored : undefined;
   }
 
-  place(draft: EventDraft): TraceIds {
+  traceEvent(draft: EventDraft): TraceIds {
     this.#last = draft;
-    this.#lastIds = this.#tried((tracing) => tracing.place(draft));
+    this.#lastIds = this.#tried((tracing) => tracing.traceEvent(draft));
     return this.#lastIds;
   }
 
   /** Runs the work once, whatever the tracing does. */
-  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
+  runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     let begun: Promise<T> | undefined;
     const begin = (): Promise<T> => (begun ??= work());
     try {
-      const given = this.#tracing.within(scope, begin);
+      const given = this.#tracing.runInSpan(scope, begin);
       if (given !== begun) given.catch(() => undefined);
       if (begun === undefined) throw new Error("within() did not run what it was given");
     } catch (cause) {
@@ -50,20 +50,20 @@ export class GuardedTracing implements Tracing {
     return begin();
   }
 
-  idsOf(scope: EventScope): TraceIds | undefined {
-    return this.#tried((tracing) => tracing.idsOf(scope));
+  getIds(scope: EventScope): TraceIds | undefined {
+    return this.#tried((tracing) => tracing.getIds(scope));
   }
 
-  endLost(lost: readonly LostSpan[], atUs: number): void {
-    this.#tried((tracing) => tracing.endLost?.(lost, atUs));
+  endLostSpans(lost: readonly LostSpan[], atUs: number): void {
+    this.#tried((tracing) => tracing.endLostSpans?.(lost, atUs));
   }
 
-  kept(runId: RunId, seq: number): void {
-    this.#tried((tracing) => tracing.kept?.(runId, seq));
+  onPersisted(runId: RunId, seq: number): void {
+    this.#tried((tracing) => tracing.onPersisted?.(runId, seq));
   }
 
-  leave(moment: EventMoment, why: "left" | "abandoned"): void {
-    this.#tried((tracing) => tracing.leave?.(moment, why));
+  release(moment: EventMoment, why: "left" | "abandoned"): void {
+    this.#tried((tracing) => tracing.release?.(moment, why));
   }
 
   /** What the tracing gives, or the ids of one that is left out. */
@@ -81,11 +81,15 @@ export class GuardedTracing implements Tracing {
     warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run continues without it.`);
     const { traceId, spanId } = this.#lastIds ?? mintTraceIds(randomHex, undefined);
     const ids = { traceId, spanId };
-    this.#tracing = { place: () => ids, within: (_scope, work) => work(), idsOf: () => ids };
+    this.#tracing = {
+      traceEvent: () => ids,
+      runInSpan: (_scope, work) => work(),
+      getIds: () => ids,
+    };
     if (this.#last === undefined) return ids;
     const { seq, scope } = this.#last;
     try {
-      tracing.leave?.({ seq, atMs: this.#clock.stampMs(), scope }, "abandoned");
+      tracing.release?.({ seq, atMs: this.#clock.stampMs(), scope }, "abandoned");
     } catch {
       // A warning was given already.
     }

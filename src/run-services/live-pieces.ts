@@ -14,7 +14,7 @@ import type {
   ResultBody,
   StreamPart,
 } from "../protocol/stream-piece.ts";
-import { replyPieces } from "../protocol/reply-message.ts";
+import { getReplyPieces } from "../protocol/reply-message.ts";
 
 export type PieceListener = (piece: StreamPart) => void;
 
@@ -28,7 +28,7 @@ export class LivePieces {
   #listeners: readonly PieceListener[] = NONE;
   /** The reply of each agent that is under way, or the last one that came to nothing. */
   readonly #replies = new Map<AgentId, OpenReply>();
-  #sequence = 0;
+  #seq = 0;
 
   get isHeard(): boolean {
     return this.#listeners.length > 0;
@@ -42,7 +42,7 @@ export class LivePieces {
 
   /** Continues the numbers of the pieces that the run had before. */
   follow(before: LivePieces): void {
-    this.#sequence = before.#sequence;
+    this.#seq = before.#seq;
   }
 
   /** Emits a piece of the reply of a step, as the model gives it. */
@@ -110,8 +110,8 @@ export class LivePieces {
   }
 
   /** The number of the last piece. */
-  get sequence(): number {
-    return this.#sequence;
+  get seq(): number {
+    return this.#seq;
   }
 
   /** Returns the reply of an agent that is under way, or the last one that came to nothing. */
@@ -128,9 +128,9 @@ export class LivePieces {
   }
 
   #emit(source: StreamPartSource, body: StreamPartBody): void {
-    this.#sequence += 1;
+    this.#seq += 1;
     if (!this.isHeard) return;
-    const piece: StreamPart = Object.freeze({ ...source, sequence: this.#sequence, ...body });
+    const piece: StreamPart = Object.freeze({ ...source, seq: this.#seq, ...body });
     for (const listener of this.#listeners) deliverPiece(listener, piece);
   }
 }
@@ -173,7 +173,7 @@ function openReply(source: StreamPartSource): OpenReply {
 /** Returns a reply as it is when nothing more is said of it. */
 export function makeReply(message: AssistantMessage): SaidReply {
   const { text, refusal = "", toolCalls } = message;
-  const reasoning = replyPieces(message)
+  const reasoning = getReplyPieces(message)
     .map((piece) => (piece.type === "reasoning" ? piece.text : ""))
     .join("");
   const calls = new Map(toolCalls.map((call, index) => [index, { ...call }]));

@@ -3,7 +3,7 @@
 
 import { deepFreeze } from "../kernel/json.ts";
 import type { ToolSpec } from "../model/model.ts";
-import { textHash, type Definitions } from "../protocol/definition.ts";
+import { hashText, type Definitions } from "../protocol/definition.ts";
 
 /** Keeps each definition that comes. */
 interface DefinitionJournal {
@@ -37,7 +37,7 @@ export class RunDefinitions {
   }
 
   /** Keeps a text and returns its hash. `hash`: given where it is known. */
-  define(text: string, hash = this.#hashes.get(text) ?? textHash(text)): string {
+  define(text: string, hash = this.#hashes.get(text) ?? hashText(text)): string {
     if (!this.#hashes.has(text)) this.#add(hash, text);
     return hash;
   }
@@ -77,7 +77,7 @@ const describedTools = new WeakMap<readonly ToolSpec[], DescribedTools>();
 
 function describeTools(tools: readonly ToolSpec[]): DescribedTools {
   const text = JSON.stringify(tools);
-  const defined = deepFreeze({ names: tools.map(({ name }) => name), hash: textHash(text) });
+  const defined = deepFreeze({ names: tools.map(({ name }) => name), hash: hashText(text) });
   const described = { text, defined };
   describedTools.set(tools, described);
   return described;

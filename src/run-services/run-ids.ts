@@ -69,7 +69,7 @@ export class RunIds {
     for (const scope of scopes) followAgent(this.#run, scope, "agent.started");
   }
 
-  place({ scope, body: { type } }: EventDraft): TraceIds {
+  traceEvent({ scope, body: { type } }: EventDraft): TraceIds {
     const run = this.#run;
     if (run === undefined) return mintTraceIds(randomHex, undefined);
     if (type === "run.started" || type === "run.resumed") return this.#ids;
@@ -79,7 +79,7 @@ export class RunIds {
   }
 
   /** Returns the ids of the innermost open span. `isInCall`: the span of the call is open, whether or not it was seen to begin. */
-  idsOf(scope: EventScope, isInCall: boolean): TraceIds | undefined {
+  getIds(scope: EventScope, isInCall: boolean): TraceIds | undefined {
     const run = this.#run;
     if (run === undefined) return undefined;
     const agent = run.agents.get(scope.agentId);

@@ -21,7 +21,7 @@ export interface Holding {
 export interface Claim {
   readonly claimant: Claimant;
   readonly takeOver: boolean;
-  readonly isOwnerLost: boolean;
+  readonly ownerLost: boolean;
 }
 
 /** The process that claims a run, and when it takes an owner for gone. */
@@ -35,10 +35,10 @@ export interface Claimant {
 
 /** Returns true if the claim replaces an owner that was lost. Throws `run_alive` if the claim is not allowed. */
 export function countsAsCrash(holding: Holding, claim: Claim): boolean {
-  const { claimant, takeOver, isOwnerLost } = claim;
+  const { claimant, takeOver, ownerLost } = claim;
   const { owner } = holding;
   if (owner === null) return false;
-  if (isOwnerLost || isGone(owner, holding, claimant)) return true;
+  if (ownerLost || isGone(owner, holding, claimant)) return true;
   if (!takeOver) throw runAlive(owner, holding, claimant);
   return false;
 }

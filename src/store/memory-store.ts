@@ -18,7 +18,7 @@ import type {
   ClaimOptions,
   JournalBatch,
   Ownership,
-  Post,
+  Mail,
   RunFilter,
   RunOwner,
   StoredRun,
@@ -85,7 +85,7 @@ interface Entry {
   /** Grows in place. */
   readonly records: string[];
   /** By key, in order. Grows in place. */
-  readonly posts: Map<string, Post>;
+  readonly posts: Map<string, Mail>;
 }
 
 class MemoryStore implements Store {
@@ -127,7 +127,7 @@ class MemoryStore implements Store {
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       heartbeatAtMs: nowMs,
-      crashes: 0,
+      crashCount: 0,
       lastCrashAtMs: null,
     };
     const beatMs = this.#clock.monotonicMs();
@@ -138,16 +138,16 @@ class MemoryStore implements Store {
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
     this.#check("runId", runId);
-    const { staleAfterMs, takeOver = false, isOwnerLost = false } = options;
+    const { staleAfterMs, takeOver = false, ownerLost = false } = options;
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
     const entry = this.#find(runId);
     const holding = this.#holdingOf(entry);
     if (hasAlready(holding, owner)) return { runId, token: owner.token, epoch: holding.epoch };
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
-    const isCrash = countsAsCrash(holding, { claimant, takeOver, isOwnerLost });
+    const isCrash = countsAsCrash(holding, { claimant, takeOver, ownerLost });
     const nowMs = this.#clock.nowMs();
-    const crash = isCrash ? { crashes: entry.run.crashes + 1, lastCrashAtMs: nowMs } : {};
+    const crash = isCrash ? { crashes: entry.run.crashCount + 1, lastCrashAtMs: nowMs } : {};
     const epoch = entry.run.epoch + 1;
     entry.token = owner.token;
     this.#beat(entry, { epoch, status: "open", owner, updatedAtMs: nowMs, ...crash });
@@ -176,7 +176,7 @@ class MemoryStore implements Store {
     this.#makeRoom();
   }
 
-  async beat(ownership: Ownership): Promise<void> {
+  async heartbeat(ownership: Ownership): Promise<void> {
     this.#check("runId", ownership.runId);
     this.#beat(this.#held(ownership));
   }
@@ -190,7 +190,7 @@ class MemoryStore implements Store {
     checkHeld(ownership, holding);
     const status = given === "paused" && entry.posts.size > seen ? "open" : given;
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
-    entry.run = { ...entry.run, ...change, ...(given === "open" ? {} : { crashes: 0 }) };
+    entry.run = { ...entry.run, ...change, ...(given === "open" ? {} : { crashCount: 0 }) };
     if (status === "ended") this.#endedLast = ownership.runId;
     this.#makeRoom();
   }
@@ -207,7 +207,7 @@ class MemoryStore implements Store {
     }
   }
 
-  async post(runId: RunId, given: Pick<Post, "key" | "body">): Promise<number> {
+  async sendMail(runId: RunId, given: Pick<Mail, "key" | "body">): Promise<number> {
     this.#check("runId", runId);
     const { key, body } = checkedPost(given);
     const entry = this.#find(runId);
@@ -222,7 +222,7 @@ class MemoryStore implements Store {
     return number;
   }
 
-  async posts(runId: RunId, from?: number): Promise<readonly Post[]> {
+  async readMail(runId: RunId, from?: number): Promise<readonly Mail[]> {
     this.#check("runId", runId);
     const first = firstToRead(from);
     return [...this.#find(runId).posts.values()].slice(first - 1);

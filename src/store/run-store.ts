@@ -49,7 +49,7 @@ export interface StoredRun {
   /** When its owner last showed a sign of life; null: it has no owner. */
   readonly heartbeatAtMs: number | null;
   /** Owners in a row that were lost without a batch with `hasProgress`. See `RunStore.claim`. */
-  readonly crashes: number;
+  readonly crashCount: number;
   /** When `claim` counted the last crash; `null` if it never counted one. */
   readonly lastCrashAtMs: number | null;
 }
@@ -66,7 +66,7 @@ export interface ClaimOptions {
    * alive, and counts a crash.
    * @default false
    */
-  readonly isOwnerLost?: boolean;
+  readonly ownerLost?: boolean;
 }
 
 /** A batch of records. */
@@ -83,7 +83,7 @@ export interface JournalBatch {
 }
 
 /** What was put into the mailbox of a run, for the process that leads it. */
-export interface Post {
+export interface Mail {
   /** Within its run: from 1, without gaps. */
   readonly number: number;
   /** What it is known by within its run, up to 512 characters. */
@@ -113,7 +113,7 @@ export interface RunStore {
   /**
    * Takes over a run without an owner, or whose owner is gone. Bumps the epoch; status is `open` from then on.
    * Adds 1 to `crashes`, and sets `lastCrashAtMs`, if the run had an owner that is gone. The owner is
-   * gone if it is stale, if its process on this machine has ended, or if `isOwnerLost` says so.
+   * gone if it is stale, if its process on this machine has ended, or if `ownerLost` says so.
    * A run without an owner, or `takeOver` from a live one, is no crash.
    * Rejects with `unknown_run`, or with `run_alive` and nothing changed.
    */
@@ -126,7 +126,7 @@ export interface RunStore {
    */
   append(ownership: Ownership, batch: JournalBatch): Promise<void>;
   /** A sign of life. Rejects like `append`. */
-  beat(ownership: Ownership): Promise<void>;
+  heartbeat(ownership: Ownership): Promise<void>;
   /**
    * Gives the run up: at rest, ended, or `open`, so that another process can continue it. The same once more changes nothing and is no error, also
    * of a paused run that a post has opened since. `lastPost`: the number of the last post that its owner has seen, 0 for none; a run that is
@@ -145,9 +145,9 @@ export interface RunStore {
    * gives the number that it has, also of a run that has ended since. Is no sign of life of the owner.
    * Rejects with `unknown_run`, `run_ended` if the run has ended, or `store_failed`.
    */
-  post(runId: RunId, post: Pick<Post, "key" | "body">): Promise<number>;
+  sendMail(runId: RunId, post: Pick<Mail, "key" | "body">): Promise<number>;
   /** The posts from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
-  posts(runId: RunId, from?: number): Promise<readonly Post[]>;
+  readMail(runId: RunId, from?: number): Promise<readonly Mail[]>;
   /** One run; undefined: there is none, or it has just been started and is not kept yet: `run.whenPersisted()` resolves once it is. */
   find(runId: RunId): Promise<StoredRun | undefined>;
   /** Newest first. Rejects with `unknown_run` if the run of `before` is not there (any more), or `store_failed`. */

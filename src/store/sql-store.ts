@@ -19,7 +19,7 @@ import type {
   ClaimOptions,
   JournalBatch,
   Ownership,
-  Post,
+  Mail,
   RunFilter,
   RunOwner,
   StoredRun,
@@ -93,7 +93,7 @@ export class SqlStore implements Store {
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
     this.#check("runId", runId);
-    const { staleAfterMs, takeOver = false, isOwnerLost = false } = options;
+    const { staleAfterMs, takeOver = false, ownerLost = false } = options;
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
     const { token, hostname, processId } = owner;
@@ -101,7 +101,7 @@ export class SqlStore implements Store {
     return await this.#write(function* () {
       const holding = holdingIn(yield* lockRun(runId));
       if (hasAlready(holding, owner)) return { runId, token, epoch: holding.epoch };
-      const isCrash = countsAsCrash(holding, { claimant, takeOver, isOwnerLost });
+      const isCrash = countsAsCrash(holding, { claimant, takeOver, ownerLost });
       const epoch = holding.epoch + 1;
       yield sql`
         update {schema}.run set status = 'open', epoch = ${epoch}, owner_token = ${token}, owner_hostname = ${hostname},
@@ -120,7 +120,7 @@ export class SqlStore implements Store {
     await this.#mapped(this.#driver.append(ownership, batch, () => checkTaken(ownership, batch)));
   }
 
-  async beat(ownership: Ownership): Promise<void> {
+  async heartbeat(ownership: Ownership): Promise<void> {
     this.#check("runId", ownership.runId);
     await this.#write(function* () {
       yield* lockOwnRun(ownership);
@@ -161,7 +161,7 @@ export class SqlStore implements Store {
     }
   }
 
-  async post(runId: RunId, given: Pick<Post, "key" | "body">): Promise<number> {
+  async sendMail(runId: RunId, given: Pick<Mail, "key" | "body">): Promise<number> {
     this.#check("runId", runId);
     const { key, body } = checkedPost(given);
     return await this.#write(function* () {
@@ -180,7 +180,7 @@ export class SqlStore implements Store {
     });
   }
 
-  async posts(runId: RunId, from?: number): Promise<readonly Post[]> {
+  async readMail(runId: RunId, from?: number): Promise<readonly Mail[]> {
     this.#check("runId", runId);
     const first = firstToRead(from);
     return await this.#read(function* () {

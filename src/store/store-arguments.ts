@@ -3,7 +3,7 @@
 // JSON text is: `JSON.stringify` escapes both. Titles are for people only, and mended instead.
 
 import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
-import type { JournalBatch, Post, RunFilter, RunOwner, StoredStatus } from "./run-store.ts";
+import type { JournalBatch, Mail, RunFilter, RunOwner, StoredStatus } from "./run-store.ts";
 import { storeFailed } from "./store-errors.ts";
 
 /** Characters. Long enough for any id, short enough for any index. */
@@ -57,7 +57,7 @@ export function checkedBatch(batch: JournalBatch): JournalBatch {
 }
 
 /** A copy of what is posted, which cannot be changed. Rejects what cannot be. */
-export function checkedPost({ key, body }: Pick<Post, "key" | "body">): Pick<Post, "key" | "body"> {
+export function checkedPost({ key, body }: Pick<Mail, "key" | "body">): Pick<Mail, "key" | "body"> {
   checkId("key", key);
   checkLine("body", body);
   return { key, body };

@@ -2,7 +2,7 @@
 
 import { RunIdSchema } from "../protocol/ids.ts";
 import type { Holding } from "./holding.ts";
-import type { Post, StoredRun, StoredStatus } from "./run-store.ts";
+import type { Mail, StoredRun, StoredStatus } from "./run-store.ts";
 import { storeFailed } from "./store-errors.ts";
 
 /** The text in a column. Throws `store_failed`. */
@@ -37,13 +37,13 @@ export function runIn(row: unknown): StoredRun {
     updatedAtMs: numberIn(row, "updated_at_ms"),
     owner,
     heartbeatAtMs: owner === null ? null : numberIn(row, "heartbeat_at_ms"),
-    crashes: numberIn(row, "crashes"),
+    crashCount: numberIn(row, "crashes"),
     lastCrashAtMs: hasValue(row, "last_crash_at_ms") ? numberIn(row, "last_crash_at_ms") : null,
   };
 }
 
 /** A post, likewise. Throws `store_failed`. */
-export function postIn(row: unknown): Post {
+export function postIn(row: unknown): Mail {
   return {
     number: numberIn(row, "number"),
     key: textIn(row, "key"),

@@ -55,7 +55,7 @@ import {
 import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { ONE_COPY, registeredApi, findUnseenCopy } from "./spans/api-versions.ts";
-import { runIdGenerator } from "./spans/derived-ids.ts";
+import { traceIdGenerator } from "./spans/derived-ids.ts";
 
 /** Options for how runs are shown are those of `openTelemetry()`. */
 export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer"> {
@@ -211,7 +211,7 @@ function startTracing(
     resource,
     spanLimits: { attributeValueLengthLimit: maxAttributeLength ?? MAX_ATTRIBUTE_LENGTH },
     spanProcessors: [queue],
-    idGenerator: runIdGenerator,
+    idGenerator: traceIdGenerator,
   });
   const tracer = provider.getTracer(OWN_PACKAGE.name, OWN_PACKAGE.version);
   const tracing = openTelemetry({ ...shown, tracer });
@@ -220,7 +220,7 @@ function startTracing(
     const stop = new AbortController();
     await Promise.race([work, sleep(clock, readBound(bounds), stop.signal)]);
     stop.abort();
-    return queue.counts();
+    return queue.getCounts();
   };
   let isListening = true;
   return {

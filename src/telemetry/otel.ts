@@ -25,7 +25,7 @@ export {
   type DeliveryCounts,
   type ExportQueueOptions,
 } from "./delivery/export-queue.ts";
-export { runIdGenerator, type SpanIdGenerator } from "./spans/derived-ids.ts";
+export { traceIdGenerator, type SpanIdGenerator } from "./spans/derived-ids.ts";
 
 /** How runs are shown as traces and as metrics. */
 export interface OpenTelemetryOptions extends MetricsOptions {

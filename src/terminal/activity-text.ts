@@ -34,7 +34,7 @@ export function spinner(nowMs: number): string {
 
 /** Sign and words, as in `⠹ thinking` or `■ stopped: step_limit`, in their colour. */
 export function activityCell(agent: ShownAgent, nowMs: number): Cell {
-  const { activity, rest, retry, openCalls } = agent;
+  const { activity, end, retry, openCalls } = agent;
   switch (activity) {
     case "paused":
     case "completed":
@@ -43,7 +43,7 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
     case "cancelled": {
       const { icon, style } = REST_SIGNS[activity];
       const isBrief = activity !== "stopped" && activity !== "paused";
-      const why = isBrief || rest === undefined ? "" : `: ${shortLine(rest.reason.code)}`;
+      const why = isBrief || end === undefined ? "" : `: ${shortLine(end.reason.code)}`;
       return { text: `${icon} ${activity}${why}`, style };
     }
     case "calling":

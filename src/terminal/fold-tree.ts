@@ -3,13 +3,13 @@
 
 import type { SettledStatus } from "../index.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
-import { SETTLED_STATUSES, type AgentRest } from "../view/agent-rest.ts";
+import { SETTLED_STATUSES, type AgentEnd } from "../view/agent-rest.ts";
 import type { Spent } from "../view/viewer-data.ts";
 
 /** An agent as it is drawn: out of a fold, or out of a result. */
 export interface ShownAgent extends Pick<AgentFold, ShownField> {
   /** How it came to rest. `undefined` while it runs. */
-  readonly rest: AgentRest | undefined;
+  readonly end: AgentEnd | undefined;
   readonly children: readonly ShownAgent[];
 }
 
@@ -17,14 +17,14 @@ type ShownField =
   | "agentPath"
   | "role"
   | "task"
-  | "begunAtMs"
+  | "executionStartedAtMs"
   | "activity"
   | "retry"
   | "openCalls"
   | "step"
   | "own"
   | "subtree"
-  | "refusals";
+  | "refusalCount";
 
 /** One line of the tree. `branch` is what is drawn before its name. */
 export type TreeRow =

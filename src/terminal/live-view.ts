@@ -52,7 +52,7 @@ export class LiveView implements EventSink {
     if (this.#isStopped) return;
     const shown = this.#runs.get(event.runId) ?? this.#open(event);
     if (shown === undefined) return;
-    shown.fold.take(event);
+    shown.fold.apply(event);
     shown.aheadMs = event.atMs - this.#clock.monotonicMs();
     if (shown.fold.end !== undefined) this.#endRun(shown);
   }

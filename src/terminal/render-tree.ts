@@ -36,7 +36,7 @@ export interface RenderOptions {
 
 /** A run as it is drawn. */
 export interface ShownRun extends Pick<RunFold, "startedAtMs" | "time" | "budget" | "questions"> {
-  readonly left: Readonly<Record<string, number>>;
+  readonly remaining: Readonly<Record<string, number>>;
   readonly refusals: readonly unknown[];
   readonly root: ShownAgent | undefined;
   readonly end: Pick<NonNullable<RunFold["end"]>, "status"> | undefined;
@@ -134,12 +134,12 @@ function someText(count: number, state: string): readonly string[] {
 }
 
 function agentCells(branch: string, agent: ShownAgent, hidden: number, nowMs: number): RowCells {
-  const { rest, own, subtree } = agent;
+  const { end, own, subtree } = agent;
   const name = shortLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
   // A pause is no end: time passes for the agent as for its run.
-  const sinceMs = Math.max(rest?.durationMs ?? 0, nowMs - agent.begunAtMs);
-  const hasEnded = rest !== undefined && rest.status !== "paused";
-  const ranMs = hasEnded ? rest.durationMs : sinceMs;
+  const sinceMs = Math.max(end?.durationMs ?? 0, nowMs - agent.executionStartedAtMs);
+  const hasEnded = end !== undefined && end.status !== "paused";
+  const ranMs = hasEnded ? end.durationMs : sinceMs;
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
@@ -159,10 +159,10 @@ function hiddenText(hidden: number): string {
   return hidden === 0 ? "" : ` +${hidden}`;
 }
 
-function remarkOn({ rest, refusals, task }: ShownAgent): Cell {
-  if (rest !== undefined && rest.status !== "completed")
-    return { text: shortLine(rest.reason.message), style: REST_SIGNS[rest.status].style };
-  const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
+function remarkOn({ end, refusalCount, task }: ShownAgent): Cell {
+  if (end !== undefined && end.status !== "completed")
+    return { text: shortLine(end.reason.message), style: REST_SIGNS[end.status].style };
+  const refused = refusalCount === 0 ? "" : `${numberOf(refusalCount, "spawn")} refused · `;
   return { text: refused + firstLine(task), style: "dim" };
 }
 
@@ -195,7 +195,7 @@ function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
 function budgetItem(view: ShownRun, { axis, label, short }: AxisText, nowMs: number): Cell {
   const limit = view.budget[axis] ?? 0;
   const left =
-    axis === "wallTimeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.left[axis] ?? 0);
+    axis === "wallTimeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.remaining[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
   const isBound = axis === "costMicroUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
   return {

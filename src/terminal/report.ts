@@ -24,7 +24,7 @@ export interface ReportOptions {
   /** Cells per line; no line is wider. Default 100. */
   readonly width?: number;
   /** Default false. */
-  readonly hasColor?: boolean;
+  readonly color?: boolean;
   /**
    * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
    * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
@@ -35,8 +35,8 @@ export interface ReportOptions {
 const USUAL_WIDTH = 100;
 
 /** The report of a run, without a line break at its end. In a program: `docs/guides/command.md`. */
-export function runReport(result: RunResult, options: ReportOptions = {}): string {
-  const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
+export function formatRunReport(result: RunResult, options: ReportOptions = {}): string {
+  const { width = USUAL_WIDTH, color: hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);
   const root = treeOf(result);
   const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
@@ -98,9 +98,9 @@ function budgetLines(result: RunResult, width: number, paint: Paint): readonly s
 }
 
 function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly BudgetRow[] {
-  const account = accounts.find(({ parentId }) => parentId === null);
+  const account = accounts.find(({ parentAgentId: parentId }) => parentId === null);
   if (account === undefined) return [];
-  const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, stoodMs } = account;
+  const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, pausedMs: stoodMs } = account;
   const isFixed =
     fixed !== null && (timeLimitMs === null || fixed < openedAtMs + timeLimitMs + stoodMs);
   const wallTimeMs = isFixed ? fixed - openedAtMs : timeLimitMs;
@@ -204,15 +204,15 @@ export function treeOf(result: RunResult): ShownAgent | undefined {
         agentPath: agent.agentPath,
         role: agent.role,
         task: agent.task,
-        begunAtMs: 0,
+        executionStartedAtMs: 0,
         activity: status,
         retry: undefined,
-        rest: { status, reason, durationMs, atMs: 0 },
+        end: { status, reason, durationMs, atMs: 0 },
         openCalls: [],
         step: openSteps.get(agent.agentId) ?? agent.steps.length,
         own: usage.own,
         subtree: usage.total,
-        refusals: refusedSpawns(agent),
+        refusalCount: refusedSpawns(agent),
         children: below(agent.agentId),
       };
     });

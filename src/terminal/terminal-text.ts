@@ -102,7 +102,7 @@ export function singleLine(text: string): string {
  * Text of a model, or from elsewhere, as a terminal may be shown it: without escape sequences and
  * other control characters but line breaks.
  */
-export function plainText(text: string): string {
+export function stripControlCharacters(text: string): string {
   return printable(text, { layout: "rows", tab: TAB_STOP });
 }
 

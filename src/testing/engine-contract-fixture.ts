@@ -5,14 +5,18 @@ import { AssertionError, deepStrictEqual } from "node:assert/strict";
 
 import { z } from "zod";
 
-import type { Engine, RunExecutor, RunSettled } from "../engine/engine.ts";
+import type { Engine, RunExecutor, ExecutorResult } from "../engine/engine.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";
 import { randomIds } from "../kernel/id-source.ts";
 import { defined } from "../kernel/json.ts";
 import { Orchestrator } from "../orchestrator/orchestrator.ts";
-import { RunClient, type OrderOptions, type RemoteRun } from "../orchestrator/run/run-client.ts";
-import type { WorkOptions } from "../orchestrator/run/work.ts";
+import {
+  RunClient,
+  type RunRequestOptions,
+  type RemoteRun,
+} from "../orchestrator/run/run-client.ts";
+import type { WorkerOptions } from "../orchestrator/run/work.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Store } from "../store/store.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
@@ -22,19 +26,19 @@ import { defineTool } from "../tools/define-tool.ts";
 import { says, ScriptedModel, type ScriptedReply } from "./scripted-model.ts";
 
 /** Where the runs of a check are led: what several processes share. */
-export interface EnginePlace {
+export interface EngineSetup {
   /**
    * An engine of its own each time, as another process would have it. `deployment`: names the workers of which one will serve with it; all
    * of one name have the same roles in the same version. Default: it orders runs and serves none.
    */
-  engine(deployment?: string): Engine;
+  createEngine(deployment?: string): Engine;
   /** The store of all of them, in which nothing is kept yet. */
   readonly store: Store;
   /**
-   * How long a check waits for one thing before it fails, in milliseconds: against hanging. Less than `sweepMs` of the engine,
+   * How long a check waits for one thing before it fails, in milliseconds: against hanging. Less than `sweepIntervalMs` of the engine,
    * unless that is how its workers learn of runs: what is found by a sweep only was forgotten. Default 20,000.
    */
-  readonly withinMs?: number;
+  readonly timeoutMs?: number;
   /** Gives back what the place holds. Every engine that it gave has been closed. */
   close(): Promise<void>;
 }
@@ -44,7 +48,7 @@ export interface EngineCheck {
   /** The promise, as a sentence. */
   readonly name: string;
   /** Rejects if it is broken. `make` gives a place of which nothing is known yet; the check closes it. */
-  run(make: () => Promise<EnginePlace>): Promise<void>;
+  run(make: () => Promise<EngineSetup>): Promise<void>;
 }
 
 /** A check at one place, which is closed whatever comes. */
@@ -70,7 +74,7 @@ export function engineCheck(
 interface Leading {
   readonly runId: RunId;
   readonly releaseSignal: AbortSignal;
-  settled?: RunSettled | "rejected";
+  settled?: ExecutorResult | "rejected";
 }
 
 interface ClientOptions {
@@ -78,7 +82,7 @@ interface ClientOptions {
   readonly rolesVersion?: string;
 }
 
-interface WorkerOptions extends WorkOptions {
+interface FixtureWorkerOptions extends WorkerOptions {
   /** How it is named in what is seen. */
   readonly name?: string;
   readonly role?: string;
@@ -107,20 +111,20 @@ export class EngineFixture {
   readonly agents = new PlannedAgents(() => this.#changed());
   /** Runs that an engine had led by one worker while that was leading them. */
   readonly ledTwice: RunId[] = [];
-  readonly #place: EnginePlace;
+  readonly #place: EngineSetup;
   readonly withinMs: number;
   readonly #workers: FixtureWorker[] = [];
   readonly #engines: Engine[] = [];
   readonly #looks = new Set<() => void>();
 
-  constructor(place: EnginePlace) {
+  constructor(place: EngineSetup) {
     this.#place = place;
     this.store = place.store;
-    this.withinMs = place.withinMs ?? DEFAULT_WITHIN_MS;
+    this.withinMs = place.timeoutMs ?? DEFAULT_WITHIN_MS;
   }
 
   engine(deployment?: string): Engine {
-    const engine = this.#place.engine(deployment);
+    const engine = this.#place.createEngine(deployment);
     this.#engines.push(engine);
     return engine;
   }
@@ -128,11 +132,11 @@ export class EngineFixture {
   /** A client in a process of its own, or in that of a worker. */
   client({ engine = this.engine(), rolesVersion }: ClientOptions = {}): RunClient {
     const { store } = this;
-    return new RunClient({ store, engine, lookMs: LOOK_MS, ...defined({ rolesVersion }) });
+    return new RunClient({ store, engine, pollIntervalMs: LOOK_MS, ...defined({ rolesVersion }) });
   }
 
   /** A worker in a process of its own. */
-  async worker(options: WorkerOptions = {}): Promise<FixtureWorker> {
+  async worker(options: FixtureWorkerOptions = {}): Promise<FixtureWorker> {
     const { name = "worker", role = "lead", isPriced = true, ...others } = options;
     const { answerTimeoutMs, before, after, ...work } = others;
     const roles = [this.agents.role(role, name, isPriced)];
@@ -141,12 +145,12 @@ export class EngineFixture {
     const engine = this.engine(`${role} ${work.rolesVersion ?? "1"}`);
     const leadings: Leading[] = [];
     const watched: Engine = {
-      lead: (ticket, atMs) => engine.lead(ticket, atMs),
+      enqueue: (ticket, atMs) => engine.enqueue(ticket, atMs),
       serve: (executor) =>
         engine.serve(this.#watched(executor, leadings, defined({ before, after }))),
-      ...defined({ sweepMs: engine.sweepMs, isExclusive: engine.isExclusive }),
+      ...defined({ sweepIntervalMs: engine.sweepIntervalMs, isExclusive: engine.exclusive }),
     };
-    const serving = orchestrator.work(watched, work);
+    const serving = orchestrator.startWorker(watched, work);
     const worker = await this.within("a worker that serves", serving);
     const close = (graceMs?: number): Promise<void> =>
       this.within("a worker that closes", worker.close(defined({ graceMs })));
@@ -158,19 +162,19 @@ export class EngineFixture {
   #watched(
     executor: RunExecutor,
     leadings: Leading[],
-    { before, after }: Pick<WorkerOptions, "before" | "after">,
+    { before, after }: Pick<FixtureWorkerOptions, "before" | "after">,
   ): RunExecutor {
-    const settle = async (runId: RunId, releaseSignal: AbortSignal): Promise<RunSettled> => {
+    const settle = async (runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult> => {
       const leading: Leading = { runId, releaseSignal };
-      const isLed = leadings.some((one) => one.runId === runId && one.settled === undefined);
-      if (isLed) this.ledTwice.push(runId);
+      const hasOwner = leadings.some((one) => one.runId === runId && one.settled === undefined);
+      if (hasOwner) this.ledTwice.push(runId);
       leadings.push(leading);
       this.#changed();
       releaseSignal.addEventListener("abort", () => this.#changed(), { once: true });
-      let settled: RunSettled | undefined;
+      let settled: ExecutorResult | undefined;
       try {
         await before?.(leading);
-        settled = await executor.settle(runId, releaseSignal);
+        settled = await executor.execute(runId, releaseSignal);
         await after?.(leading);
         return settled;
       } finally {
@@ -179,7 +183,7 @@ export class EngineFixture {
       }
     };
     const { roles, version, maxRuns } = executor;
-    return { roles, version, maxRuns, settle };
+    return { roles, version, maxRuns, execute: settle };
   }
 
   newRunId(): RunId {
@@ -190,7 +194,7 @@ export class EngineFixture {
   async order(
     client: RunClient,
     task: string,
-    { role = "lead", ...options }: OrderOptions & { readonly role?: string } = {},
+    { role = "lead", ...options }: RunRequestOptions & { readonly role?: string } = {},
   ): Promise<RemoteRun> {
     const { runId = this.newRunId() } = options;
     const starting = client.start(role, task, { ...options, runId }).catch((cause: unknown) => {
@@ -202,7 +206,7 @@ export class EngineFixture {
 
   /** How a run rests: `completed`, `cancelled`, or with the calls that it asks about, `paused a b`. */
   async rest(run: RemoteRun): Promise<string> {
-    const { status, questions, errors } = await this.within("a run that rests", run.result());
+    const { status, questions, errors } = await this.within("a run that rests", run.getResult());
     const said = [
       ...questions.map(({ callId }) => callId),
       ...errors.map(({ message }) => message),
@@ -344,8 +348,8 @@ function replyTo({ messages }: ModelRequest): ScriptedReply {
   const line = plan.split("\n")[count];
   if (line === undefined) return says("done");
   const calls = line.split(", ").map((call) => {
-    const [name = "", text = ""] = call.split(" ");
-    return { name, arguments: { text }, callId: text };
+    const [toolName = "", text = ""] = call.split(" ");
+    return { toolName, arguments: { text }, callId: text };
   });
   return { calls };
 }

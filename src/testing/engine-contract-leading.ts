@@ -21,7 +21,7 @@ export const leadingChecks: readonly EngineCheck[] = [
         "late by worker",
         "own by worker",
       ]);
-      await fixture.rejects(one.attach(fixture.newRunId()).result(), "unknown_run");
+      await fixture.rejects(one.attach(fixture.newRunId()).getResult(), "unknown_run");
     },
   ),
 
@@ -135,10 +135,10 @@ export const leadingChecks: readonly EngineCheck[] = [
       const broken = await fixture.worker({ name: "broken", isPriced: false });
       const order = { runId: fixture.newRunId(), budget: { costUsd: 1 } };
       const run = await fixture.order(client, "note a", order);
-      await fixture.rejects(run.result(), "price_unknown");
+      await fixture.rejects(run.getResult(), "price_unknown");
       const sound = await fixture.order(client, "note b");
       deepStrictEqual(await fixture.rest(sound), "completed");
-      const posts = await fixture.store.posts(run.runId);
+      const posts = await fixture.store.readMail(run.runId);
       deepStrictEqual(posts.length, 2, "The order, and why it was refused once.");
       await broken.close();
       await fixture.worker({ name: "repaired" });
@@ -154,13 +154,13 @@ export const leadingChecks: readonly EngineCheck[] = [
     const owner = { token: "later", hostname: "elsewhere", processId: 1 };
     const ownership = await fixture.store.create(runId, "", owner);
     const order = { version: 2 ** 20, runId, role: "lead", task: "note a", rolesVersion: "1" };
-    await fixture.store.post(runId, {
+    await fixture.store.sendMail(runId, {
       key: "order",
       body: JSON.stringify({ type: "order", order }),
     });
     await fixture.store.release(ownership, "open");
-    await engine.lead({ runId, role: "lead", version: "1" });
-    await fixture.rejects(fixture.client().attach(runId).result(), "unsupported_version");
+    await engine.enqueue({ runId, role: "lead", version: "1" });
+    await fixture.rejects(fixture.client().attach(runId).getResult(), "unsupported_version");
     const run = await fixture.order(fixture.client(), "note b");
     deepStrictEqual(await fixture.rest(run), "completed");
     deepStrictEqual(fixture.agents.effects, ["b by worker"]);

@@ -175,7 +175,7 @@ async function answer(
   callId: string,
 ): Promise<readonly string[]> {
   const run = client.attach(runId ?? "");
-  const questions = await fixture.within("questions", run.questions());
+  const questions = await fixture.within("questions", run.getQuestions());
   const answers = questions.flatMap((one) => (one.callId === callId ? [approve(one)] : []));
   const open = await fixture.within("an answer that is taken", run.answer(answers));
   return open.map((question) => question.callId);

@@ -2,7 +2,7 @@ import { leadingChecks } from "./engine-contract-leading.ts";
 import type { EngineCheck } from "./engine-contract-fixture.ts";
 import { waitingChecks } from "./engine-contract-waiting.ts";
 
-export type { EngineCheck, EnginePlace } from "./engine-contract-fixture.ts";
+export type { EngineCheck, EngineSetup } from "./engine-contract-fixture.ts";
 
 /**
  * What every engine promises to clients and workers, as checks that any test runner can run: for engines of your own.

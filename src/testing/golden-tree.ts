@@ -12,7 +12,7 @@ interface LabeledBranch {
  * Draws a run: agents with status, reason and usage; below them their steps; below these their tool calls; below a delegation the
  * subagent that it started. Siblings come in the order of their start.
  */
-export function goldenTree(events: readonly EspalierEvent[]): string {
+export function formatEventTree(events: readonly EspalierEvent[]): string {
   const tree: Drawing = { roots: [], agents: new Map(), open: new Map() };
   for (const event of events) draw(tree, event);
   return tree.roots.flatMap((root) => lines(root)).join("\n");

@@ -2,7 +2,7 @@
 
 export { ManualClock } from "./manual-clock.ts";
 export { sequentialIds } from "./sequential-ids.ts";
-export { settled } from "./settled.ts";
+export { flushEventLoop } from "./settled.ts";
 export { latch, type Latch } from "./latch.ts";
 export { RecordingSink } from "./recording-sink.ts";
 export {
@@ -14,17 +14,17 @@ export {
   type ScriptedReply,
   type ScriptStep,
 } from "./scripted-model.ts";
-export { checkMessages } from "./check-messages.ts";
+export { findMessageProblems } from "./check-messages.ts";
 export { storeContract, type StoreCheck } from "./store-contract.ts";
-export { engineContract, type EngineCheck, type EnginePlace } from "./engine-contract.ts";
-export { recordingOf, type Recording } from "./replay/recording.ts";
+export { engineContract, type EngineCheck, type EngineSetup } from "./engine-contract.ts";
+export { loadRecording, type Recording } from "./replay/recording.ts";
 export {
   replay,
-  type PlayedSegment,
+  type ReplayedSegment,
   type ReplayOptions,
   type ReplayResult,
 } from "./replay/replay.ts";
 export type { SegmentBegin } from "./replay/segment.ts";
 export type { SegmentEnd } from "./replay/replay.ts";
 export { executeTool, type ExecuteToolOptions } from "./execute-tool.ts";
-export { goldenTree } from "./golden-tree.ts";
+export { formatEventTree } from "./golden-tree.ts";

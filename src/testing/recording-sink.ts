@@ -9,7 +9,7 @@ export class RecordingSink implements EventSink {
   }
 
   /** The events of one type, in order. */
-  of<T extends EventType>(type: T): readonly Extract<EspalierEvent, { readonly type: T }>[] {
+  ofType<T extends EventType>(type: T): readonly Extract<EspalierEvent, { readonly type: T }>[] {
     return this.events.filter(
       (event): event is Extract<EspalierEvent, { readonly type: T }> => event.type === type,
     );

@@ -11,14 +11,14 @@ import { isRecord } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
-import { replyMessage, replyPieces, type ReplyPiece } from "../protocol/reply-message.ts";
+import { buildReplyMessage, getReplyPieces, type ReplyPiece } from "../protocol/reply-message.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
 import { CallIdSchema } from "../protocol/ids.ts";
-import { checkMessages } from "./check-messages.ts";
+import { findMessageProblems } from "./check-messages.ts";
 
 /** One reply of a script. */
 export interface ScriptedReply {
@@ -46,7 +46,7 @@ export interface ScriptedReply {
 /** One tool call of a scripted reply. */
 export interface ScriptedCall {
   /** The tool that is called. */
-  readonly name: string;
+  readonly toolName: string;
   /** An object becomes JSON; text is sent as it is, valid or not. */
   readonly arguments: object | string;
   /** Default: `call_1`, `call_2`, … per model. */
@@ -66,9 +66,9 @@ export interface ScriptedModelOptions {
   readonly inputModalities?: readonly AttachmentKind[];
   readonly price?: ModelPrice;
   /** Whether it can be held to a schema, and to a choice of tools. Default false. */
-  readonly native?: boolean;
+  readonly supportsStructuredOutputs?: boolean;
   /** Whether it says that it can be forced to call a tool. */
-  readonly canForce?: boolean;
+  readonly supportsToolChoice?: boolean;
   /**
    * What it says that a request will cost. Default: 10 for every request. Null: the model cannot count. The notices of `showBudget` and
    * `wrapUp` are estimated on top, some 15 to 20 tokens each: the lease is larger by that, what is charged is `usage` alone.
@@ -94,7 +94,7 @@ export function asks(
   input: object | string,
   more: Omit<ScriptedReply, "calls"> = {},
 ): ScriptedReply {
-  return { calls: [{ name, arguments: input }], ...more };
+  return { calls: [{ toolName: name, arguments: input }], ...more };
 }
 
 /**
@@ -107,8 +107,8 @@ export class ScriptedModel implements Model {
   readonly replayKey?: string;
   readonly inputModalities?: readonly AttachmentKind[];
   readonly price?: ModelPrice;
-  readonly native: boolean;
-  readonly canForce: boolean;
+  readonly supportsStructuredOutputs: boolean;
+  readonly supportsToolChoice: boolean;
   readonly countTokens?: (request: ModelRequest) => number;
   /** Every request, in order, as it was sent. */
   readonly requests: ModelRequest[] = [];
@@ -129,8 +129,8 @@ export class ScriptedModel implements Model {
       checkList("script", script, 'List its replies: [says("Done.")].');
     this.#steps = script;
     this.id = options.id ?? "scripted";
-    this.native = options.native ?? false;
-    this.canForce = options.canForce ?? false;
+    this.supportsStructuredOutputs = options.supportsStructuredOutputs ?? false;
+    this.supportsToolChoice = options.supportsToolChoice ?? false;
     if (options.replayKey !== undefined) this.replayKey = options.replayKey;
     if (options.inputModalities !== undefined) this.inputModalities = options.inputModalities;
     if (options.price !== undefined) this.price = options.price;
@@ -141,7 +141,7 @@ export class ScriptedModel implements Model {
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
     const index = this.requests.length;
     this.requests.push(request);
-    const problems = checkMessages(request.messages);
+    const problems = findMessageProblems(request.messages);
     if (problems.length > 0)
       throw mismatch(`Expected a valid message list, got: ${problems.join("; ")}.`);
     const step = typeof this.#steps === "function" ? this.#steps : this.#steps[index];
@@ -168,12 +168,12 @@ export class ScriptedModel implements Model {
     const calls = (reply.calls ?? []).map((call): ReplyPiece => {
       this.#callCount += 1;
       const callId = CallIdSchema().parse(call.callId ?? `call_${this.#callCount}`);
-      const { name: toolName, arguments: input } = call;
+      const { toolName, arguments: input } = call;
       const argumentsText = typeof input === "string" ? input : JSON.stringify(input);
       return { type: "call", callId, toolName, argumentsText };
     });
     const said = { type: "text", text: reply.text ?? "" } as const;
-    const message = replyMessage(reply.pieces ?? [said, ...calls]);
+    const message = buildReplyMessage(reply.pieces ?? [said, ...calls]);
     const refusal = reply.refusal === undefined ? {} : { refusal: reply.refusal };
     return {
       message: { ...message, ...refusal },
@@ -248,7 +248,7 @@ async function waitFor(after: Promise<unknown>, signal: AbortSignal | undefined)
 /** A reply as it would arrive: texts word by word, in the order of its pieces. */
 function deltasOf(message: AssistantMessage): readonly ModelDelta[] {
   let index = -1;
-  return replyPieces(message).flatMap((piece): readonly ModelDelta[] => {
+  return getReplyPieces(message).flatMap((piece): readonly ModelDelta[] => {
     if (piece.type === "opaque") return [];
     if (piece.type !== "call")
       return piece.text.split(/(?<= )/).map((text) => ({ type: piece.type, text }));

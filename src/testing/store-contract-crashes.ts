@@ -33,7 +33,7 @@ export const crashChecks: readonly StoreCheck[] = [
       deepStrictEqual(await crashesOf(store), index + 1);
     }
     deepStrictEqual(
-      (await store.list()).map(({ crashes }) => crashes),
+      (await store.list()).map(({ crashCount: crashes }) => crashes),
       [2],
     );
   }),
@@ -44,18 +44,18 @@ export const crashChecks: readonly StoreCheck[] = [
     deepStrictEqual(await crashesOf(store), 1);
     await store.create(run2, "", { ...ownerOf("a"), processId: NO_PROCESS_ID });
     await store.claim(run2, claimBy("b", { takeOver: true }));
-    deepStrictEqual((await store.find(run2))?.crashes, 1);
+    deepStrictEqual((await store.find(run2))?.crashCount, 1);
   }),
 
   checkOfRun("an owner that its supervisor has given up was lost", async (store) => {
-    await store.claim(run1, claimBy("b", { isOwnerLost: true }));
+    await store.claim(run1, claimBy("b", { ownerLost: true }));
     deepStrictEqual(await crashesOf(store), 1);
     deepStrictEqual((await store.find(run1))?.owner, ownerOf("b"));
   }),
 
   checkOfRun("a takeover from a live owner is no crash", async (store) => {
     await store.claim(run1, claimBy("b", { takeOver: true }));
-    const { crashes, lastCrashAtMs } = (await store.find(run1)) ?? {};
+    const { crashCount: crashes, lastCrashAtMs } = (await store.find(run1)) ?? {};
     deepStrictEqual([crashes, lastCrashAtMs], [0, null]);
   }),
 
@@ -65,7 +65,7 @@ export const crashChecks: readonly StoreCheck[] = [
     deepStrictEqual(await crashesOf(store), 0);
     const third = await store.claim(run1, claimBy("c", ofStale));
     await store.release(third, "open");
-    await store.claim(run1, claimBy("d", { isOwnerLost: true }));
+    await store.claim(run1, claimBy("d", { ownerLost: true }));
     deepStrictEqual(await crashesOf(store), 1);
   }),
 
@@ -73,21 +73,21 @@ export const crashChecks: readonly StoreCheck[] = [
     const held = await store.claim(run1, claimBy("b", ofStale));
     const { lastCrashAtMs } = (await store.find(run1)) ?? {};
     await store.append(held, next(1, "1"));
-    await store.beat(held);
+    await store.heartbeat(held);
     await store.append(held, { ...next(2, "2"), hasProgress: false });
-    await store.post(run1, { key: "a", body: "1" });
+    await store.sendMail(run1, { key: "a", body: "1" });
     deepStrictEqual(await crashesOf(store), 1);
     await store.append(held, { ...next(3, "3"), hasProgress: true });
     deepStrictEqual(await crashesOf(store), 0);
     await store.claim(run1, claimBy("c", ofStale));
     const found = await store.find(run1);
-    deepStrictEqual(found?.crashes, 1);
+    deepStrictEqual(found?.crashCount, 1);
     ok(Number(found.lastCrashAtMs) >= Number(lastCrashAtMs));
   }),
 
   checkOfRun("a run that rests has no crashes any more", async (store) => {
     for (const status of ["paused", "ended"] as const) {
-      const held = await store.claim(run1, claimBy(`before ${status}`, { isOwnerLost: true }));
+      const held = await store.claim(run1, claimBy(`before ${status}`, { ownerLost: true }));
       await store.release(held, status);
       deepStrictEqual([status, await crashesOf(store)], [status, 0]);
       await store.claim(run1, claimBy(`after ${status}`));
@@ -96,7 +96,7 @@ export const crashChecks: readonly StoreCheck[] = [
 ];
 
 async function crashesOf(store: Store): Promise<number | undefined> {
-  return (await store.find(run1))?.crashes;
+  return (await store.find(run1))?.crashCount;
 }
 
 /** What a store promises about sessions. */

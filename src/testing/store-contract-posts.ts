@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok } from "node:assert/strict";
 
-import type { Post, StoredRun } from "../store/run-store.ts";
+import type { Mail, StoredRun } from "../store/run-store.ts";
 import type { Store } from "../store/store.ts";
 import {
   check,
@@ -19,16 +19,16 @@ import {
 /** What a store promises about the mailboxes of runs. */
 export const postChecks: readonly StoreCheck[] = [
   checkOfRun("posts are numbered from 1, and read in order, from any number on", async (store) => {
-    deepStrictEqual(await store.posts(run1), []);
+    deepStrictEqual(await store.readMail(run1), []);
     const bodies = ["1", '"two"', "{}", "null"];
     for (const [index, body] of bodies.entries())
-      deepStrictEqual(await store.post(run1, { key: `key ${index}`, body }), index + 1);
+      deepStrictEqual(await store.sendMail(run1, { key: `key ${index}`, body }), index + 1);
     const expected = bodies.map((body, index) => ({
       number: index + 1,
       key: `key ${index}`,
       body,
     }));
-    const found = await store.posts(run1);
+    const found = await store.readMail(run1);
     deepStrictEqual(timeless(found), expected);
     for (const [index, { atMs }] of found.entries())
       ok(Number.isSafeInteger(atMs) && atMs >= (found[index - 1]?.atMs ?? 1));
@@ -39,16 +39,16 @@ export const postChecks: readonly StoreCheck[] = [
       [5, 0],
       [1_000, 0],
     ] as const)
-      deepStrictEqual(await store.posts(run1, from), found.slice(4 - count), `from ${from}`);
+      deepStrictEqual(await store.readMail(run1, from), found.slice(4 - count), `from ${from}`);
     for (const from of [0, -1, 1.5, Number.NaN])
-      await rejects(store.posts(run1, from), "invalid_option");
+      await rejects(store.readMail(run1, from), "invalid_option");
   }),
 
   checkOfRun("a post says when it was taken, and is no sign of life", async (store, held) => {
     const before = await store.find(run1);
-    await store.post(run1, { key: "a", body: "1" });
+    await store.sendMail(run1, { key: "a", body: "1" });
     const after = await store.find(run1);
-    const [post] = await store.posts(run1);
+    const [post] = await store.readMail(run1);
     const { updatedAtMs = 0 } = after ?? {};
     ok(post !== undefined && post.atMs >= (before?.createdAtMs ?? Infinity));
     ok(updatedAtMs >= post.atMs);
@@ -59,36 +59,36 @@ export const postChecks: readonly StoreCheck[] = [
 
   check("each run has a mailbox of its own", async (store) => {
     for (const id of [run1, run2]) await store.create(id, "", ownerOf("a"));
-    deepStrictEqual(await store.post(run1, { key: "a", body: "1" }), 1);
-    deepStrictEqual(await store.post(run2, { key: "a", body: "2" }), 1);
-    deepStrictEqual(await store.post(run2, { key: "b", body: "3" }), 2);
-    deepStrictEqual(timeless(await store.posts(run1)), [{ number: 1, key: "a", body: "1" }]);
+    deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
+    deepStrictEqual(await store.sendMail(run2, { key: "a", body: "2" }), 1);
+    deepStrictEqual(await store.sendMail(run2, { key: "b", body: "3" }), 2);
+    deepStrictEqual(timeless(await store.readMail(run1)), [{ number: 1, key: "a", body: "1" }]);
     deepStrictEqual(
-      (await store.posts(run2)).map(({ key }) => key),
+      (await store.readMail(run2)).map(({ key }) => key),
       ["a", "b"],
     );
   }),
 
   checkOfRun("a key is posted once, whatever the body", async (store, held) => {
     const posts = ["a", "b", "c"].map((key) => ({ key, body: `"${key}"` }));
-    for (const post of posts) await store.post(run1, post);
+    for (const post of posts) await store.sendMail(run1, post);
     await store.release(held, "paused");
     const owned = await store.claim(run1, claimBy("b"));
     await store.release(owned, "paused");
-    const before = [await store.posts(run1), await store.find(run1)];
-    deepStrictEqual(await store.post(run1, { key: "b", body: '"b"' }), 2);
-    deepStrictEqual(await store.post(run1, { key: "a", body: '"another"' }), 1);
-    deepStrictEqual([await store.posts(run1), await store.find(run1)], before);
-    const five = Array.from({ length: 5 }, () => store.post(run1, { key: "d", body: "4" }));
+    const before = [await store.readMail(run1), await store.find(run1)];
+    deepStrictEqual(await store.sendMail(run1, { key: "b", body: '"b"' }), 2);
+    deepStrictEqual(await store.sendMail(run1, { key: "a", body: '"another"' }), 1);
+    deepStrictEqual([await store.readMail(run1), await store.find(run1)], before);
+    const five = Array.from({ length: 5 }, () => store.sendMail(run1, { key: "d", body: "4" }));
     deepStrictEqual(await Promise.all(five), [4, 4, 4, 4, 4]);
-    deepStrictEqual((await store.posts(run1)).length, 4);
+    deepStrictEqual((await store.readMail(run1)).length, 4);
   }),
 
   checkOfRun("writers at once never get one number, and leave no gap", async (store, held) => {
     const writers = ["a", "b", "c"].map(async (writer) => {
       const numbers: number[] = [];
       for (let count = 1; count <= 10; count += 1)
-        numbers.push(await store.post(run1, { key: `${writer}${count}`, body: `${count}` }));
+        numbers.push(await store.sendMail(run1, { key: `${writer}${count}`, body: `${count}` }));
       return numbers;
     });
     const owner = (async () => {
@@ -99,7 +99,7 @@ export const postChecks: readonly StoreCheck[] = [
     await owner;
     for (const ofOne of numbers) deepStrictEqual(ofOne, ofOne.toSorted(byValue));
     deepStrictEqual(numbers.flat().toSorted(byValue), upTo(30));
-    const found = await store.posts(run1);
+    const found = await store.readMail(run1);
     deepStrictEqual(
       found.map(({ number }) => number),
       upTo(30),
@@ -115,16 +115,16 @@ export const postChecks: readonly StoreCheck[] = [
   checkOfRun("who reads while others post misses none of those before", async (store) => {
     const seen: number[] = [];
     for (let count = 1; count <= 30; count += 3) {
-      const reading = store.posts(run1, seen.length + 1);
+      const reading = store.readMail(run1, seen.length + 1);
       const posting = [0, 1, 2].map((more) =>
-        store.post(run1, { key: `${count + more}`, body: "1" }),
+        store.sendMail(run1, { key: `${count + more}`, body: "1" }),
       );
-      const found = await Promise.all([reading, store.posts(run1, seen.length + 1)]);
+      const found = await Promise.all([reading, store.readMail(run1, seen.length + 1)]);
       const [longer = []] = found.toSorted((left, right) => right.length - left.length);
       seen.push(...longer.map(({ number }) => number));
       await Promise.all(posting);
     }
-    seen.push(...(await store.posts(run1, seen.length + 1)).map(({ number }) => number));
+    seen.push(...(await store.readMail(run1, seen.length + 1)).map(({ number }) => number));
     deepStrictEqual(seen, upTo(30));
   }),
 
@@ -132,7 +132,7 @@ export const postChecks: readonly StoreCheck[] = [
     await store.append(held, next(1, "1"));
     await store.release(held, "paused");
     const before = await store.find(run1);
-    await store.post(run1, { key: "a", body: "1" });
+    await store.sendMail(run1, { key: "a", body: "1" });
     const after = await store.find(run1);
     deepStrictEqual(omitTime(after), { ...omitTime(before), status: "open" });
     deepStrictEqual([after?.owner, after?.heartbeatAtMs], [null, null]);
@@ -145,7 +145,7 @@ export const postChecks: readonly StoreCheck[] = [
     const taken = await store.claim(run1, claimBy("b"));
     deepStrictEqual(taken, { runId: run1, token: "b", epoch: 2 });
     await rejects(store.release(held, "paused"), "run_fenced");
-    deepStrictEqual(timeless(await store.posts(run1)), [{ number: 1, key: "a", body: "1" }]);
+    deepStrictEqual(timeless(await store.readMail(run1)), [{ number: 1, key: "a", body: "1" }]);
     await store.release(taken, "paused");
     deepStrictEqual((await store.find(run1))?.status, "paused");
   }),
@@ -153,8 +153,8 @@ export const postChecks: readonly StoreCheck[] = [
   checkOfRun(
     "a run that is to rest stays open with a post that its owner has not seen",
     async (store, held) => {
-      const seen = await store.post(run1, { key: "a", body: "1" });
-      await store.post(run1, { key: "b", body: "2" });
+      const seen = await store.sendMail(run1, { key: "a", body: "1" });
+      await store.sendMail(run1, { key: "b", body: "2" });
       for (const count of [1, 2]) {
         await store.release(held, "paused", seen);
         const found = await store.find(run1);
@@ -180,40 +180,40 @@ export const postChecks: readonly StoreCheck[] = [
     }
     await rejects(store.release(held, "ended"), "run_fenced", { epoch: 1, foundEpoch: 1 });
     await rejects(store.append(held, next(2, "2")), "run_fenced");
-    deepStrictEqual(await store.post(run1, { key: "a", body: "1" }), 1);
+    deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
     deepStrictEqual((await store.find(run1))?.status, "open");
     const taken = await store.claim(run1, claimBy("b"));
     deepStrictEqual(taken.epoch, 2);
     await rejects(store.release(held, "open"), "run_fenced", { epoch: 1, foundEpoch: 2 });
     await store.append(taken, next(2, "2"));
-    deepStrictEqual((await store.posts(run1)).length, 1);
+    deepStrictEqual((await store.readMail(run1)).length, 1);
   }),
 
   checkOfRun("nothing is posted to a run that has ended", async (store, held) => {
-    await store.post(run1, { key: "a", body: "1" });
+    await store.sendMail(run1, { key: "a", body: "1" });
     await store.release(held, "ended");
-    const before = [await store.posts(run1), await store.find(run1)];
-    await rejects(store.post(run1, { key: "b", body: "2" }), "run_ended", { runId: run1 });
+    const before = [await store.readMail(run1), await store.find(run1)];
+    await rejects(store.sendMail(run1, { key: "b", body: "2" }), "run_ended", { runId: run1 });
     // A process that posted before, and never got the answer, may post again.
-    deepStrictEqual(await store.post(run1, { key: "a", body: "1" }), 1);
-    deepStrictEqual([await store.posts(run1), await store.find(run1)], before);
+    deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
+    deepStrictEqual([await store.readMail(run1), await store.find(run1)], before);
   }),
 
   check("a run that is removed is gone with its posts", async (store) => {
-    await rejects(store.post(run1, { key: "a", body: "1" }), "unknown_run", { runId: run1 });
-    await rejects(store.posts(run1), "unknown_run", { runId: run1 });
+    await rejects(store.sendMail(run1, { key: "a", body: "1" }), "unknown_run", { runId: run1 });
+    await rejects(store.readMail(run1), "unknown_run", { runId: run1 });
     for (const id of [run1, run2]) {
       const held = await store.create(id, "", ownerOf("a"));
-      await store.post(id, { key: "a", body: "1" });
+      await store.sendMail(id, { key: "a", body: "1" });
       await store.release(held, "ended");
     }
     deepStrictEqual(await store.remove(run1, NEVER_MS), true);
-    await rejects(store.post(run1, { key: "b", body: "1" }), "unknown_run");
-    await rejects(store.posts(run1), "unknown_run");
-    deepStrictEqual((await store.posts(run2)).length, 1);
+    await rejects(store.sendMail(run1, { key: "b", body: "1" }), "unknown_run");
+    await rejects(store.readMail(run1), "unknown_run");
+    deepStrictEqual((await store.readMail(run2)).length, 1);
     await store.create(run1, "", ownerOf("a"));
-    deepStrictEqual(await store.posts(run1), []);
-    deepStrictEqual(await store.post(run1, { key: "a", body: "2" }), 1);
+    deepStrictEqual(await store.readMail(run1), []);
+    deepStrictEqual(await store.sendMail(run1, { key: "a", body: "2" }), 1);
   }),
 
   checkOfRun("posts are kept character by character, however long", async (store) => {
@@ -221,8 +221,8 @@ export const postChecks: readonly StoreCheck[] = [
     const long = JSON.stringify("é".repeat(3_000_000));
     const bodies = ["  1  ", '"\u2028"', '"\\\\"', "'", '"\\ud800\\u0000"', '"\u{1F600}"', long];
     const posts = keys.map((key, index) => ({ key, body: bodies[index % bodies.length] ?? "" }));
-    for (const post of posts) await store.post(run1, post);
-    const found = await store.posts(run1);
+    for (const post of posts) await store.sendMail(run1, post);
+    const found = await store.readMail(run1);
     deepStrictEqual(
       found.map(({ key }) => key),
       keys,
@@ -240,19 +240,19 @@ export const postChecks: readonly StoreCheck[] = [
     const keys = ["", "\ud800", "\0", "x".repeat(513)];
     const bodies = ["", "a\nb", "a\rb", '"\ud800"', '"\0"'];
     for (const key of keys)
-      await rejects(store.post(run1, { key, body: "1" }), "store_failed", UNSUITABLE);
+      await rejects(store.sendMail(run1, { key, body: "1" }), "store_failed", UNSUITABLE);
     for (const body of bodies)
-      await rejects(store.post(run1, { key: "a", body }), "store_failed", UNSUITABLE);
+      await rejects(store.sendMail(run1, { key: "a", body }), "store_failed", UNSUITABLE);
     deepStrictEqual(await store.find(run1), before);
     const changing = { key: "a", body: "1" };
-    const posting = store.post(run1, changing);
+    const posting = store.sendMail(run1, changing);
     Object.assign(changing, { key: "b", body: "2" });
     deepStrictEqual(await posting, 1);
-    deepStrictEqual(timeless(await store.posts(run1)), [{ number: 1, key: "a", body: "1" }]);
+    deepStrictEqual(timeless(await store.readMail(run1)), [{ number: 1, key: "a", body: "1" }]);
   }),
 ];
 
-function timeless(posts: readonly Post[]): readonly Omit<Post, "atMs">[] {
+function timeless(posts: readonly Mail[]): readonly Omit<Mail, "atMs">[] {
   return posts.map(({ atMs: _time, ...rest }) => rest);
 }
 

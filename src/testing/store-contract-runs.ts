@@ -113,7 +113,7 @@ const creation: readonly StoreCheck[] = [
       runId: run1,
     });
     await rejects(store.append(ownership, batch), "unknown_run");
-    await rejects(store.beat(ownership), "unknown_run");
+    await rejects(store.heartbeat(ownership), "unknown_run");
     await rejects(store.release(ownership, "ended"), "unknown_run");
     await rejects(all(store.read(run1)), "unknown_run");
   }),
@@ -187,7 +187,7 @@ const ownership: readonly StoreCheck[] = [
       const attempts: readonly (() => Promise<void>)[] = [
         () => store.append(first, next(2, '"late"')),
         () => store.append(first, next(1, "1")), // even what was taken before
-        () => store.beat(first),
+        () => store.heartbeat(first),
         () => store.release(first, "ended"),
       ];
       for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
@@ -207,7 +207,7 @@ const ownership: readonly StoreCheck[] = [
     ];
     for (const one of forged) {
       await rejects(store.append(one, next(1, "1")), "run_fenced");
-      await rejects(store.beat(one), "run_fenced");
+      await rejects(store.heartbeat(one), "run_fenced");
       await rejects(store.release(one, "ended"), "run_fenced");
     }
     await store.append({ ...real }, next(1, "1"));
@@ -229,7 +229,7 @@ const ownership: readonly StoreCheck[] = [
       const other = status === "ended" ? "paused" : "ended";
       await rejects(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
       await rejects(store.append(held, next(1, "1")), "run_fenced");
-      await rejects(store.beat(held), "run_fenced");
+      await rejects(store.heartbeat(held), "run_fenced");
       held = await store.claim(run1, claimBy(`after ${status} ${epoch}`));
       deepStrictEqual([held.epoch, (await store.find(run1))?.status], [epoch + 1, "open"]);
     }
@@ -238,7 +238,7 @@ const ownership: readonly StoreCheck[] = [
   checkOfRun("an append and a beat are signs of life", async (store, held) => {
     const heartbeats = [(await store.find(run1))?.heartbeatAtMs ?? Infinity];
     const signs = [
-      () => store.beat(held),
+      () => store.heartbeat(held),
       () => store.append(held, next(1, "1")),
       () => store.append(held, next(1, "1")),
     ];
@@ -329,11 +329,11 @@ function attemptsOn(store: Store, held: Ownership): readonly (() => Promise<unkn
     () => store.create(run2, "", ownerOf("a")),
     () => store.claim(run1, claimBy("b", { takeOver: true })),
     () => store.append(held, next(2, "2")),
-    () => store.beat(held),
+    () => store.heartbeat(held),
     () => store.release(held, "ended"),
     () => all(store.read(run1)),
-    () => store.post(run1, { key: "a", body: "1" }),
-    () => store.posts(run1),
+    () => store.sendMail(run1, { key: "a", body: "1" }),
+    () => store.readMail(run1),
     () => store.find(run1),
     () => store.list(),
     () => store.remove(run1, ALWAYS_MS),

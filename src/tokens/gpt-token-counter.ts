@@ -31,14 +31,14 @@ const TOKENS_PER_REPLY = 3;
  *
  * @throws EspalierError `invalid_option`, if the vocabulary of the model is not known or the package is not installed.
  */
-export async function gptTokenCounter(modelId: string): Promise<TokenCounter> {
-  checkText("gptTokenCounter.modelId", modelId);
+export async function loadGptTokenCounter(modelId: string): Promise<TokenCounter> {
+  checkText("loadGptTokenCounter.modelId", modelId);
   const name = modelId.replace(/^ft:/, "");
   const vocabulary = VOCABULARIES.find(([names]) => names.test(name))?.[1];
   if (vocabulary === undefined) {
     const expected = "a model of OpenAI whose vocabulary is known (gpt-5, gpt-4o, o3 and the like)";
     const advice = "For other models leave countTokens out: tokens are estimated then.";
-    throw mismatch("gptTokenCounter.modelId", expected, modelId, advice);
+    throw mismatch("loadGptTokenCounter.modelId", expected, modelId, advice);
   }
   const count = await loadTokenizer(vocabulary);
   return createCounter(count);

@@ -2,9 +2,9 @@
 
 import { checkFunction, checkKeys, checkText, misdefinition } from "../kernel/check.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
-import { strictSchema } from "../model/strict-schema.ts";
+import { toStrictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/check-input.ts";
-import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
+import { inputSchema, type InferInput, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./check-tool.ts";
 import { checkFlag, SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
@@ -45,7 +45,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
    * Does the work. May throw: the message of the error goes to the model as a result, and the run continues; see `ToolError` and
    * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should end when `context.signal` is aborted.
    */
-  readonly execute: (input: InputOf<Input>, context: ToolContext<Context>) => ToolReturn;
+  readonly execute: (input: InferInput<Input>, context: ToolContext<Context>) => ToolReturn;
   /**
    * Whether a call must be approved before it runs: always, or as the function decides, whose text is the reason that is shown.
    * The approver is asked, or the run pauses. Default: as the role's `toolDefaults` say, or never. If the function throws, the call is
@@ -54,7 +54,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
   readonly needsApproval?:
     | boolean
     | ((
-        input: InputOf<Input>,
+        input: InferInput<Input>,
         context: ToolContext<Context>,
       ) => boolean | string | Promise<boolean | string>);
   /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). Default false. */
@@ -87,7 +87,7 @@ export interface DelegationDefinition<
    * If the subagent is paused with the run, what comes after `spawn` does not run again: the call then has the subagent's own result.
    */
   readonly execute: (
-    input: InputOf<Input>,
+    input: InferInput<Input>,
     context: DelegationContext<Context>,
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
@@ -195,7 +195,7 @@ function checkedExternalTool<Input extends ToolInput>(
 /** What is checked of every definition, and made of it. */
 function buildDescriptor<Input extends ToolInput>(
   definition: ToolBasics<Input> & ToolSettings,
-): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InputOf<Input>> } {
+): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InferInput<Input>> } {
   const { name, description, input, coerceArguments = true, strictSchema } = definition;
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
@@ -218,7 +218,7 @@ function buildDescriptor<Input extends ToolInput>(
 function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObject): void {
   const field = `${name}.strictSchema`;
   checkFlag(field, isAsked);
-  const strict = strictSchema(jsonSchema);
+  const strict = toStrictSchema(jsonSchema);
   if (!isAsked || strict.isStrict) return;
   const expected = `false for an input without a strict form (${strict.reason})`;
   throw misdefinition(field, expected, isAsked, "Name what may be in it, or leave it out.");

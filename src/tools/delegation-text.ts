@@ -16,7 +16,7 @@ export function delegationText(
 
 /** How a subagent ended, as its parent's model reads it. */
 function reportText(result: SubagentResult): string {
-  const { childName, outcome, reason, text, output, steps, usage, errors } = result;
+  const { childName, outcome, reason, text, output, stepCount: steps, usage, errors } = result;
   const error = errors[0]?.code;
   const isCompleted = outcome === "completed";
   // Its own keys stand in their order; those of an output are put in theirs.

@@ -63,7 +63,7 @@ export interface AskRequest {
   /** What is asked for, as plain JSON: the `arguments` of the question. */
   readonly arguments: JsonObject;
   /** What is wrong with a value, in words: it counts as no answer then. Default: any value will do. */
-  readonly problemWith?: (value: JsonValue) => string | undefined;
+  readonly validate?: (value: JsonValue) => string | undefined;
   /** Aborted when no answer is needed any more. Default: with the call. */
   readonly signal?: AbortSignal;
 }
@@ -115,7 +115,7 @@ export interface SubagentService {
    */
   wait(request?: WaitRequest): Promise<DelegationOutcome>;
   /** Writes to a subagent that is running: it reads the message before its next model call. */
-  message(childName: string, text: string): DelegationOutcome;
+  sendMessage(childName: string, text: string): DelegationOutcome;
   /** Cancels a subagent with all below it, and waits for its end. */
   cancel(childName: string, reason?: string): Promise<DelegationOutcome>;
 }
@@ -164,16 +164,16 @@ export interface WaitRequest {
 }
 
 /** The result of a delegation: the outcome of a subagent, or an answer for the model. */
-export type DelegationOutcome = SpawnOutcome | DelegationAnswer;
+export type DelegationOutcome = SpawnOutcome | DelegationReply;
 
 /** What the model reads about its subagents. */
-export interface DelegationAnswer {
+export interface DelegationReply {
   /** It is an answer. */
   readonly type: "answered";
   /** What the model reads. */
   readonly text: string;
   /** Subagents in the background whose results are in the text: they are not reported once more. */
-  readonly reportedIds?: readonly AgentId[];
+  readonly reportedAgentIds?: readonly AgentId[];
 }
 
 /** What wrappers of a tool work with, besides the context of the call. Not for tools themselves. */

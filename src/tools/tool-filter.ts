@@ -8,7 +8,7 @@ import type { Usage } from "../protocol/usage.ts";
 import { toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
 
 /** What a filter may look at. Read-only. `Context`: what the filter asks of the run's context; default: nothing. */
-export interface FilterFacts<out Context = unknown> {
+export interface FilterContext<out Context = unknown> {
   /** Place of the agent in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
   /** 0 for the root. */
@@ -33,12 +33,12 @@ export interface FilterFacts<out Context = unknown> {
  */
 export type FilterCheck<Context = unknown> = (
   toolName: string,
-  facts: FilterFacts<Context>,
+  facts: FilterContext<Context>,
 ) => boolean;
 
 /** Made by {@link toolFilter}. `Context`: what it asks of the context of a run. */
 export interface ToolFilter<in Context = unknown> extends ToolScope {
-  readonly isOffered: FilterCheck<Context>;
+  readonly check: FilterCheck<Context>;
 }
 
 const made = new WeakSet<object>();
@@ -50,11 +50,11 @@ const made = new WeakSet<object>();
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function toolFilter<Context = unknown>(
-  isOffered: FilterCheck<Context>,
+  check: FilterCheck<Context>,
   options: ToolScopeOptions = {},
 ): ToolFilter<Context> {
-  const watch = toolScope("toolFilter", isOffered, options);
-  const filter: ToolFilter<Context> = Object.freeze({ ...watch, isOffered });
+  const watch = toolScope("toolFilter", check, options);
+  const filter: ToolFilter<Context> = Object.freeze({ ...watch, check });
   made.add(filter);
   return filter;
 }
@@ -76,7 +76,7 @@ export interface HiddenTool {
 export function hiddenTools(
   filters: readonly ToolFilter[],
   toolNames: readonly string[],
-  facts: FilterFacts,
+  facts: FilterContext,
 ): readonly HiddenTool[] {
   return filters.flatMap((filter, index) => {
     const name = filter.name ?? `filter#${index + 1}`;
@@ -90,11 +90,11 @@ function askFilter(
   name: string,
   filter: ToolFilter,
   toolName: string,
-  facts: FilterFacts,
+  facts: FilterContext,
 ): boolean {
   let answer: unknown;
   try {
-    answer = filter.isOffered(toolName, facts);
+    answer = filter.check(toolName, facts);
   } catch (cause) {
     throw filterFailed(name, `it threw: ${messageOf(cause)}`, cause);
   }

@@ -7,7 +7,7 @@ import type { Message } from "../protocol/message.ts";
 import { toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
 
 /** What a guard answers about a call: it may run, it must not, or an approval is to be asked for (R65). */
-export type GuardAnswer =
+export type GuardDecision =
   | { readonly type: "allow" }
   /** `reason`: the model reads it. */
   | { readonly type: "deny"; readonly reason: string }
@@ -62,7 +62,7 @@ export interface GuardContext<out Context = unknown> {
 export type GuardCheck<Context = unknown> = (
   call: GuardedCall,
   context: GuardContext<Context>,
-) => GuardAnswer | Promise<GuardAnswer>;
+) => GuardDecision | Promise<GuardDecision>;
 
 /** Made by {@link toolGuard}. `Context`: what it asks of the context of a run. */
 export interface ToolGuard<in Context = unknown> extends ToolScope {

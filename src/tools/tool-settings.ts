@@ -24,7 +24,7 @@ export interface ToolSettings {
    */
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
-  readonly longResults?: LongResults;
+  readonly longResultPolicy?: LongResultPolicy;
   /** How often in a row the same call may be made (R74). The next one is asked about, or refused without an approver. Default 2. */
   readonly maxIdenticalCalls?: number | "unlimited";
 }
@@ -36,7 +36,7 @@ export interface ToolDefaults extends ToolSettings {
 }
 
 /** What is done with a result that is too long. */
-export type LongResults = "truncate" | "summarize";
+export type LongResultPolicy = "truncate" | "summarize";
 
 /** What holds for the calls of one tool. */
 export interface EffectiveSettings extends Required<Omit<ToolDefaults, "timeoutMs">> {
@@ -49,7 +49,7 @@ export const DEFAULT_TOOL_SETTINGS = Object.freeze({
   timeoutMs: undefined,
   maxRetries: 2,
   maxResultCharacters: 50_000,
-  longResults: "truncate",
+  longResultPolicy: "truncate",
   maxIdenticalCalls: 2,
   needsApproval: false,
 } satisfies EffectiveSettings);
@@ -60,7 +60,7 @@ export const SETTING_FIELDS = [
   "timeoutMs",
   "maxRetries",
   "maxResultCharacters",
-  "longResults",
+  "longResultPolicy",
   "maxIdenticalCalls",
 ] as const;
 
@@ -76,7 +76,7 @@ const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
     checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxRetries)),
   maxResultCharacters: (field, count) =>
     checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxResultCharacters)),
-  longResults: (field, value) => {
+  longResultPolicy: (field, value) => {
     if (value === "truncate" || value === "summarize") return;
     throw misdefinition(field, '"truncate" or "summarize"', value, "Choose one.");
   },

@@ -1,9 +1,9 @@
 // AgentFold: one agent as its events have left it, in numbers, names and times: no content of its steps. Changed in place by its `RunFold`.
 
-import type { ContextManifest } from "../protocol/context-manifest.ts";
+import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
-import { SETTLED_STATUSES, type ExecutionRest } from "./agent-rest.ts";
+import { SETTLED_STATUSES, type ExecutionEnd } from "./agent-rest.ts";
 import { raiseAmounts } from "./amounts.ts";
 import { BudgetUse } from "./budget-use.ts";
 import { ModelCalls } from "./model-calls.ts";
@@ -24,9 +24,9 @@ export interface AgentPlace {
   /** Undefined: it is the root. */
   readonly parent: AgentFold | undefined;
   /** When its run began: spans count from there. */
-  readonly zeroMs: number;
+  readonly runStartedAtMs: number;
   /** What it was given at its creation; undefined: it is the root, or that was not seen. */
-  readonly given: ContextManifest | undefined;
+  readonly inherited: InheritanceRecord | undefined;
 }
 
 /**
@@ -49,7 +49,7 @@ export class AgentFold {
   /** What it is. */
   readonly role: string;
   /** What it was given at its creation; undefined: it is the root, or that was not seen. */
-  readonly given: ContextManifest | undefined;
+  readonly inherited: InheritanceRecord | undefined;
   /** Of its model. */
   provider: string;
   /** The id of its model. */
@@ -59,11 +59,11 @@ export class AgentFold {
   /** Of its last execution. */
   executionId: ExecutionId | null;
   /** How often it was given a task, the first included. */
-  executions = 1;
+  executionCount = 1;
   /** When it was first started, in milliseconds since the epoch. */
   readonly startedAtMs: number;
   /** When its last execution began, in milliseconds since the epoch. */
-  begunAtMs: number;
+  executionStartedAtMs: number;
   /** What it does, or how it came to rest. */
   activity: ActivityName = "preparing";
   /** Since when it does that, in milliseconds since the epoch. */
@@ -78,15 +78,15 @@ export class AgentFold {
       }
     | undefined;
   /** How it came to rest; undefined while it runs. */
-  rest: ExecutionRest | undefined;
+  end: ExecutionEnd | undefined;
   /** The step it is at; 0 before the first. */
   step = 0;
   /** What it could spend when it began; limited axes only. */
   budget: AxisAmounts;
   /** Spawns of its own that were refused. */
-  refusals = 0;
+  refusalCount = 0;
   /** Calls of its own that failed or had to be corrected. */
-  toolErrors = 0;
+  toolErrorCount = 0;
   /** Of all executions, in order. */
   readonly steps: StepFold[] = [];
   /** What its time went into. */
@@ -109,13 +109,13 @@ export class AgentFold {
   /** The number of the event with which its last execution began. */
   #startSeq: number;
   /** How its earlier executions ended. `undefined` if it had one execution. */
-  #earlierRests: ExecutionRest[] | undefined;
+  #earlierRests: ExecutionEnd[] | undefined;
 
   constructor(event: EspalierEvent<"agent.started" | "agent.resumed">, place: AgentPlace) {
     this.index = place.index;
     this.parent = place.parent;
-    this.given = place.given;
-    this.spans = new SpanList(place.zeroMs);
+    this.inherited = place.inherited;
+    this.spans = new SpanList(place.runStartedAtMs);
     this.#modelCalls = new ModelCalls(this.spans);
     this.agentId = event.agentId;
     this.agentPath = event.agentPath;
@@ -131,7 +131,7 @@ export class AgentFold {
       event.budget,
     );
     this.startedAtMs = event.atMs;
-    this.begunAtMs = event.atMs;
+    this.executionStartedAtMs = event.atMs;
     this.#startSeq = event.seq;
     this.sinceMs = event.atMs;
   }
@@ -142,7 +142,7 @@ export class AgentFold {
   }
 
   /** The agent whose budget its model call waits for. `undefined` if it waits for none. */
-  get budgetOf(): AgentFold | undefined {
+  get waitsForBudgetOf(): AgentFold | undefined {
     const path = this.#modelCalls.lackingPath;
     return path === undefined ? undefined : accountHolder(this, path);
   }
@@ -158,7 +158,7 @@ export class AgentFold {
   }
 
   /** What is left to it now, on limited axes. Calls in flight are not counted. */
-  get left(): Record<string, number> {
+  get remaining(): Record<string, number> {
     return this.#use.left();
   }
 
@@ -179,14 +179,14 @@ export class AgentFold {
   }
 
   /** Returns how its last execution before an event had ended. `undefined` if none had. */
-  restBefore(seq: number): ExecutionRest | undefined {
-    const { rest } = this;
+  findEndBefore(seq: number): ExecutionEnd | undefined {
+    const { end: rest } = this;
     if (rest !== undefined && rest.endSeq < seq) return rest;
     return this.#earlierRests?.findLast(({ endSeq }) => endSeq < seq);
   }
 
   /** True if it is paused or has ended. */
-  get isAtRest(): boolean {
+  get isSettled(): boolean {
     return SETTLED_STATUSES.some((status) => status === this.activity);
   }
 
@@ -197,7 +197,7 @@ export class AgentFold {
   }
 
   /** Takes in what an event says of the agent itself. */
-  take(event: EspalierEvent): void {
+  apply(event: EspalierEvent): void {
     this.#use.take(event);
     switch (event.type) {
       case "agent.started":
@@ -270,7 +270,7 @@ export class AgentFold {
         this.#closeCall(event);
         return;
       case "tool.retried":
-        this.callOf(event.callId)?.attempts.push(newAttempt(event));
+        this.findCall(event.callId)?.attempts.push(newAttempt(event));
         return;
       case "question.asked":
         this.#ask(event);
@@ -279,7 +279,7 @@ export class AgentFold {
         this.#answer(event);
         return;
       case "subagent.refused":
-        this.refusals += 1;
+        this.refusalCount += 1;
         return;
       default:
     }
@@ -289,17 +289,17 @@ export class AgentFold {
   #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { atMs, task, executionId } = event;
     if (event.type === "agent.started" && executionId !== this.executionId) {
-      if (this.rest !== undefined) (this.#earlierRests ??= []).push(this.rest);
-      this.executions += 1;
+      if (this.end !== undefined) (this.#earlierRests ??= []).push(this.end);
+      this.executionCount += 1;
       this.#startSeq = event.seq;
-      this.begunAtMs = atMs;
+      this.executionStartedAtMs = atMs;
       this.step = 0;
       this.task = task;
     }
     this.executionId = executionId;
     this.provider = event.provider;
     this.model = event.model;
-    this.rest = undefined;
+    this.end = undefined;
     if (this.#park !== -1) this.spans.close(this.#park, atMs, "ok");
     this.#park = -1;
     this.#do("preparing", atMs);
@@ -309,23 +309,23 @@ export class AgentFold {
   #settle(event: EspalierEvent<"agent.paused" | "agent.ended">): void {
     const { atMs, reason } = event;
     this.#cut(atMs);
-    const at = { execution: this.executions, startSeq: this.#startSeq, endSeq: event.seq };
+    const at = { execution: this.executionCount, startSeq: this.#startSeq, endSeq: event.seq };
     if (event.type === "agent.paused") {
-      const durationMs = atMs - this.begunAtMs;
-      this.rest = { status: "paused", reason, atMs, durationMs, step: this.step, ...at };
+      const durationMs = atMs - this.executionStartedAtMs;
+      this.end = { status: "paused", reason, atMs, durationMs, step: this.step, ...at };
       this.#park = this.spans.open("park", atMs, this.step);
     } else {
       const { status, error, durationMs, steps } = event;
-      this.rest = { status, reason, error, atMs, durationMs, step: steps, ...at };
+      this.end = { status, reason, error, atMs, durationMs, step: steps, ...at };
       this.step = steps;
       this.#dropAsks(atMs);
       this.#calls.clear();
     }
-    this.#do(this.rest.status, atMs);
+    this.#do(this.end.status, atMs);
   }
 
   /** Its process died at `atMs`. */
-  lose(atMs: number): void {
+  markLost(atMs: number): void {
     this.#cut(atMs);
     this.#dropAsks(atMs);
     if (this.#park === -1) this.#park = this.spans.open("park", atMs, this.step);
@@ -359,7 +359,7 @@ export class AgentFold {
     this.#stepId = stepId;
     this.step = number;
     const last = this.steps.at(-1);
-    if (last?.number === number && last.execution === this.executions) return;
+    if (last?.number === number && last.execution === this.executionCount) return;
     this.#addStep(number, atMs);
   }
 
@@ -402,7 +402,7 @@ export class AgentFold {
 
   #closeCall(event: EspalierEvent<"tool.ended" | "tool.rejected">): void {
     const { callId, toolName, atMs, outcome } = event;
-    if (outcome === "failed" || outcome === "retry") this.toolErrors += 1;
+    if (outcome === "failed" || outcome === "retry") this.toolErrorCount += 1;
     if (callId === null) return;
     const isEnd = event.type === "tool.ended";
     const kind = !isEnd && event.kind === "delegation" ? "delegation" : "tool";
@@ -421,7 +421,7 @@ export class AgentFold {
   }
 
   /** The call that has started or resumed an agent, as far as it is known. */
-  callOf(callId: CallId | null): CallFold | undefined {
+  findCall(callId: CallId | null): CallFold | undefined {
     return callId === null ? undefined : this.#calls.get(callId);
   }
 
@@ -445,7 +445,7 @@ export class AgentFold {
 
   /** What it does follows from what is under way. */
   #updateActivity(atMs: number): void {
-    if (this.rest !== undefined) return;
+    if (this.end !== undefined) return;
     const { state } = this.#modelCalls;
     if (this.#openTools > 0) this.#do("calling", atMs);
     else if (state !== undefined) this.#do(state, atMs);
@@ -476,12 +476,12 @@ export class AgentFold {
 
   #stepAt(number: number, atMs: number): StepFold {
     const last = this.steps.at(-1);
-    const isIt = last?.number === number && last.execution === this.executions;
+    const isIt = last?.number === number && last.execution === this.executionCount;
     return isIt ? last : this.#addStep(number, atMs);
   }
 
   #addStep(number: number, startedAtMs: number): StepFold {
-    const { executions: execution } = this;
+    const { executionCount: execution } = this;
     const step: StepFold = { execution, number, startedAtMs, calls: [], attempts: [] };
     this.steps.push(step);
     return step;

@@ -6,7 +6,7 @@ import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts
 export const SETTLED_STATUSES = ["paused", "completed", "stopped", "failed", "cancelled"] as const;
 
 /** How an agent came to rest. */
-export interface AgentRest {
+export interface AgentEnd {
   /** How it came to rest. */
   readonly status: SettledStatus;
   /** Why. */
@@ -20,7 +20,7 @@ export interface AgentRest {
 }
 
 /** How one execution of an agent came to rest. */
-export interface ExecutionRest extends AgentRest {
+export interface ExecutionEnd extends AgentEnd {
   /** Which execution, from 1. */
   readonly execution: number;
   /** The number of the event with which that execution began. */

@@ -14,7 +14,7 @@ import {
 const LONGEST_TASK = 200;
 
 export function agentRow(agent: AgentFold): AgentRow {
-  const { own, subtree, rest } = agent;
+  const { own, subtree, end: rest } = agent;
   return [
     agent.parent?.index ?? -1,
     agent.agentId,
@@ -33,15 +33,15 @@ export function agentRow(agent: AgentFold): AgentRow {
     subtree.totalTokens,
     subtree.costMicroUsd,
     subtree.unpricedCalls,
-    agent.refusals,
-    agent.toolErrors,
+    agent.refusalCount,
+    agent.toolErrorCount,
   ];
 }
 
 /** `refusals`: of the whole run. */
 export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): AgentDetail {
-  const { agentId, agentPath, depth, role, provider, model, task, rest, given } = agent;
-  const { executions, startedAtMs, budget, left } = agent;
+  const { agentId, agentPath, depth, role, provider, model, task, end: rest, inherited } = agent;
+  const { executionCount: executions, startedAtMs, budget, remaining: left } = agent;
   const isOver = rest !== undefined && rest.status !== "paused";
   return {
     agentId,
@@ -53,7 +53,7 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
     task,
     status: agent.activity,
     ...defined({ reason: rest?.reason, error: rest?.error }),
-    executions,
+    executionCount: executions,
     startedAtMs,
     ...(isOver ? { endedAtMs: rest.atMs } : {}),
     budget,
@@ -62,7 +62,7 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
     own: agent.own,
     subtree: agent.subtree,
     steps: structuredClone(agent.steps),
-    ...defined({ given }),
+    ...defined({ inherited }),
     refusals: refusals.filter((one) => one.agent === agent.index),
   };
 }
@@ -79,7 +79,13 @@ export function openToolCalls({
 }
 
 /** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `step_limit`. */
-function noteOf({ activity, rest, retry, budgetOf, openCalls }: AgentFold): string {
+function noteOf({
+  activity,
+  end: rest,
+  retry,
+  waitsForBudgetOf: budgetOf,
+  openCalls,
+}: AgentFold): string {
   if (rest !== undefined)
     return rest.status === "completed" ? "" : (rest.error ?? rest.reason).code;
   switch (activity) {

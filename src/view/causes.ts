@@ -4,7 +4,7 @@ import type { StopCode } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 import { isToolFailureCode, TOOL_FAILURES } from "../protocol/tool-failure.ts";
 import type { AgentFold } from "./agent-fold.ts";
-import type { AgentRest, ExecutionRest } from "./agent-rest.ts";
+import type { AgentEnd, ExecutionEnd } from "./agent-rest.ts";
 import type { CallFold } from "./step-fold.ts";
 import type { Cause, RefusalRow } from "./viewer-data.ts";
 
@@ -23,9 +23,9 @@ export function causesOf(
 ): readonly Cause[] {
   const [root] = agents;
   if (root === undefined) return [];
-  if (isBroken(root.rest)) return chainOf(root, agents).slice(0, MOST);
+  if (isBroken(root.end)) return chainOf(root, agents).slice(0, MOST);
   const failed = chainsOf(
-    agents.filter(({ rest }) => rest?.status === "failed"),
+    agents.filter(({ end: rest }) => rest?.status === "failed"),
     agents,
   );
   const reported = new Set(failed.flat().map(({ agentId }) => agentId));
@@ -54,14 +54,14 @@ function chainsOf(
 function firstAtEachLimit(agents: readonly AgentFold[]): readonly AgentFold[] {
   const firsts = new Map<string, AgentFold>();
   for (const agent of agents) {
-    const { rest } = agent;
+    const { end: rest } = agent;
     if (rest === undefined || !isAtLimit(rest)) continue;
     const { axis, accountPath = agent.agentPath } = rest.reason.data;
     const key = JSON.stringify([accountPath, axis ?? rest.reason.code]);
     const first = firsts.get(key);
     const isFirst =
       first === undefined ||
-      (first.agentPath !== accountPath && rest.atMs < (first.rest?.atMs ?? 0));
+      (first.agentPath !== accountPath && rest.atMs < (first.end?.atMs ?? 0));
     if (isFirst) firsts.set(key, agent);
   }
   return [...firsts.values()];
@@ -95,7 +95,7 @@ function earliestFirst(chains: readonly CauseChain[]): readonly CauseChain[] {
 }
 
 /** Returns what an agent broke of, the first cause first, itself last. */
-function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.rest): CauseChain {
+function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.end): CauseChain {
   if (at === undefined) return [];
   const own = causeIn(agent, at);
   const first = firstAtLimit(agent, at, agents);
@@ -113,19 +113,19 @@ function chainBelow(call: CallFold, agents: readonly AgentFold[]): CauseChain {
   const { endSeq = Infinity } = call;
   for (const index of call.children) {
     const child = agents[index];
-    const rest = child?.restBefore(endSeq);
+    const rest = child?.findEndBefore(endSeq);
     if (child !== undefined && isBroken(rest)) return chainOf(child, agents, rest);
   }
   return [];
 }
 
 /** It failed, or was stopped. */
-export function isBroken(rest: AgentRest | undefined): boolean {
+export function isBroken(rest: AgentEnd | undefined): boolean {
   return rest?.status === "failed" || rest?.status === "stopped";
 }
 
 /** A limit stopped it: one of a budget, or of its errors. */
-function isAtLimit({ status, reason }: AgentRest): boolean {
+function isAtLimit({ status, reason }: AgentEnd): boolean {
   return status === "stopped" && STOPPED_BY_LIMITS.has(reason.code);
 }
 
@@ -139,7 +139,7 @@ const STOPPED_BY_LIMITS: ReadonlySet<string> = new Set<StopCode>([
   "error_budget",
 ]);
 
-function causeIn({ agentId, agentPath }: AgentFold, rest: ExecutionRest): Cause {
+function causeIn({ agentId, agentPath }: AgentFold, rest: ExecutionEnd): Cause {
   const { error, reason, atMs, step } = rest;
   const { code, message } = error ?? reason;
   return {
@@ -170,20 +170,20 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 /** The first agent, at or below an agent, that was stopped by the limit that stopped it; undefined: itself, or it was no limit. */
 function firstAtLimit(
   agent: AgentFold,
-  { reason, startSeq }: ExecutionRest,
+  { reason, startSeq }: ExecutionEnd,
   agents: readonly AgentFold[],
 ): AgentFold | undefined {
   const { axis, accountPath } = reason.data;
   if (axis === undefined || accountPath === undefined) return undefined;
   let first = agent;
   for (const other of agents) {
-    const { rest } = other;
+    const { end: rest } = other;
     if (rest?.reason.data["axis"] !== axis) continue;
     if (rest.reason.data["accountPath"] !== accountPath || !isBelow(other, agent)) continue;
     // A limit that stopped it before this execution has been raised since.
     if (rest.endSeq < startSeq) continue;
-    const isEarlier = rest.atMs < (first.rest?.atMs ?? 0);
-    const isDeeper = rest.atMs === first.rest?.atMs && other.depth > first.depth;
+    const isEarlier = rest.atMs < (first.end?.atMs ?? 0);
+    const isDeeper = rest.atMs === first.end?.atMs && other.depth > first.depth;
     if (isEarlier || isDeeper) first = other;
   }
   return first === agent ? undefined : first;
@@ -198,7 +198,7 @@ function isBelow(agent: AgentFold, ancestor: AgentFold): boolean {
 function pathUp(agent: AgentFold, end: AgentFold): readonly Cause[] {
   const causes: Cause[] = [];
   for (let at: AgentFold | undefined = agent; at !== undefined && at !== end; at = at.parent)
-    if (at.rest !== undefined && isBroken(at.rest)) causes.push(causeIn(at, at.rest));
+    if (at.end !== undefined && isBroken(at.end)) causes.push(causeIn(at, at.end));
   return causes;
 }
 
@@ -209,7 +209,7 @@ interface MadeCall {
 }
 
 /** Returns the call for which an execution ended. `undefined` if it ended for another reason. */
-function callBehind(agent: AgentFold, { execution, reason }: ExecutionRest): MadeCall | undefined {
+function callBehind(agent: AgentFold, { execution, reason }: ExecutionEnd): MadeCall | undefined {
   const calls = agent.steps
     .filter((step) => step.execution === execution)
     .flatMap(({ number, calls: made }) => made.map((call) => ({ step: number, call })));

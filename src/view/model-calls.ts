@@ -192,7 +192,7 @@ export class ModelCalls {
   /** Draws how long the attempt that is over at `atMs` waited for its slot: after the retry. */
   #addQueued(call: ModelCallFold, queuedMs: number, atMs: number, atEnd: SpanEnding): void {
     if (call.retry === -1 || queuedMs <= 0) return;
-    const beganAtMs = this.#spans.endOf(call.retry);
+    const beganAtMs = this.#spans.getEndMs(call.retry);
     const untilMs = Math.min(atMs, beganAtMs + queuedMs);
     call.queuedMs += queuedMs;
     if (beganAtMs >= untilMs) return;

@@ -6,13 +6,13 @@
 // 3. What agents have spent is what the ledger was charged; what was spent before the first event that was seen is known at the end.
 // 4. A patch depends on the number of a record alone, not on earlier requests.
 
-import type { ContextManifest } from "../protocol/context-manifest.ts";
+import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../protocol/ids.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold } from "./agent-fold.ts";
-import type { AgentRest } from "./agent-rest.ts";
+import type { AgentEnd } from "./agent-rest.ts";
 import { agentRow } from "./agent-row.ts";
 import { NOTHING_SPENT, raiseAmounts } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
@@ -70,13 +70,13 @@ export class RunFold {
   /** Agents whose last execution failed. */
   failedAgents = 0;
   /** Tool calls that failed or had to be corrected. */
-  toolErrors = 0;
+  toolErrorCount = 0;
   /** Models for which it was charged without a known price. */
   readonly unpricedModels = new Set<string>();
   /** Spawns that were refused, newest last. */
   readonly refusals: RefusalRow[] = [];
   /** Part of its time until its last event in which it rested, see `RunTime`. */
-  restMs = 0;
+  idleMs = 0;
   /** How it settled; undefined while it runs. */
   end: RunEnd | undefined;
   /** The record that changed the open questions last. */
@@ -86,7 +86,10 @@ export class RunFold {
   readonly #questions = new Map<QuestionId, Question>();
   readonly #byId = new Map<AgentId, AgentFold>();
   /** Subagents that were announced and have not begun. */
-  readonly #announced = new Map<AgentId, { given: ContextManifest; call: CallFold | undefined }>();
+  readonly #announced = new Map<
+    AgentId,
+    { inherited: InheritanceRecord; call: CallFold | undefined }
+  >();
   /** Of each refused spawn, the record that says so. */
   readonly #refusalRecords: number[] = [];
   #working = 0;
@@ -110,25 +113,25 @@ export class RunFold {
   }
 
   /** What of its budget is not spent, by axis. What is held for calls in flight still counts as left. */
-  get left(): Record<string, number> {
-    return this.root?.left ?? { ...this.budget };
+  get remaining(): Record<string, number> {
+    return this.root?.remaining ?? { ...this.budget };
   }
 
   /** Its time until its last event. */
   get time(): RunTime {
-    const { startedAtMs: seenAtMs = 0, lastAtMs, end, restMs, isResting } = this;
+    const { startedAtMs: seenAtMs = 0, lastAtMs, end, idleMs, isIdle } = this;
     const startedAtMs = seenAtMs - this.#unseenMs;
     return {
       startedAtMs,
       ...(end === undefined || end.status === "paused" ? {} : { endedAtMs: end.atMs }),
       durationMs: lastAtMs - startedAtMs,
-      restMs: restMs + this.#unseenMs, // It took nothing of the budget of the resumption.
-      isResting,
+      idleMs + this.#unseenMs, // It took nothing of the budget of the resumption.
+      isIdle,
     };
   }
 
   /** True while it is paused, or all of its agents wait for answers. */
-  get isResting(): boolean {
+  get isIdle(): boolean {
     if (this.end !== undefined) return this.end.status === "paused";
     return this.#questions.size > 0 && this.#working === 0 && this.awaitingBudget === 0;
   }
@@ -142,25 +145,31 @@ export class RunFold {
    * Takes an event in. `record`: the number of the record of the journal that holds it, which never goes back; left out: no patches are
    * needed. A snapshot and a patch are exact between two records.
    */
-  take(event: EspalierEvent, record = 0): void {
+  apply(event: EspalierEvent, record = 0): void {
     if (event.runId !== this.runId) return;
     const opens = event.type === "run.started" || event.type === "run.resumed";
     if (this.startedAtMs === undefined && !opens) return;
     this.record = record;
     // How long the run rested before it was resumed is in that event.
-    if (this.isResting && event.type !== "run.resumed") this.restMs += event.atMs - this.lastAtMs;
+    if (this.isIdle && event.type !== "run.resumed") this.idleMs += event.atMs - this.lastAtMs;
     const agent = event.type.startsWith("run.") ? undefined : this.#byId.get(event.agentId);
     if (agent === undefined) this.#ofRun(event);
     else {
-      const { isWorking, isAtRest, toolErrors, rest, activity } = agent;
+      const {
+        isWorking,
+        isSettled: isAtRest,
+        toolErrorCount: toolErrors,
+        end: rest,
+        activity,
+      } = agent;
       const unpricedCalls = event.type === "agent.ended" ? agent.own.unpricedCalls : 0;
       agent.touch(record);
-      agent.take(event);
+      agent.apply(event);
       if (agent.isWorking !== isWorking) this.#working += isWorking ? -1 : 1;
-      if (agent.isAtRest !== isAtRest) this.running += isAtRest ? 1 : -1;
+      if (agent.isSettled !== isAtRest) this.running += isAtRest ? 1 : -1;
       this.awaitingBudget += awaitsBudget(agent.activity) - awaitsBudget(activity);
-      this.toolErrors += agent.toolErrors - toolErrors;
-      if (agent.rest !== rest) this.#countRest(rest, agent.rest);
+      this.toolErrorCount += agent.toolErrorCount - toolErrors;
+      if (agent.end !== rest) this.#countRest(rest, agent.end);
       if (event.type === "agent.ended") this.#touchPath(agent);
       // What it spent before a resumption, unseen, is known at its end.
       if (event.type === "agent.ended" && agent.own.unpricedCalls > unpricedCalls)
@@ -259,13 +268,13 @@ export class RunFold {
         this.#dropQuestion(event.questionId);
         return;
       case "subagent.spawned": {
-        const call = agent.callOf(event.callId);
-        this.#announced.set(event.childId, { given: event.context, call });
+        const call = agent.findCall(event.callId);
+        this.#announced.set(event.childId, { inherited: event.inherited, call });
         return;
       }
       case "subagent.continued": {
         const child = this.#byId.get(event.childId);
-        if (child !== undefined) agent.callOf(event.callId)?.children.push(child.index);
+        if (child !== undefined) agent.findCall(event.callId)?.children.push(child.index);
         return;
       }
       case "subagent.refused": {
@@ -290,13 +299,13 @@ export class RunFold {
   /** If its process had died, all agents that worked have stood still since its last event. */
   #resume(event: EspalierEvent<"run.resumed">): void {
     this.traceId = event.traceId;
-    this.restMs += event.pausedMs + (event.queuedMs ?? 0);
+    this.idleMs += event.pausedMs + (event.queuedMs ?? 0);
     this.end = undefined;
     if (event.recovery === undefined) return;
     for (const agent of this.agents) {
-      if (agent.isAtRest) continue;
+      if (agent.isSettled) continue;
       agent.touch(this.record);
-      agent.lose(this.lastAtMs);
+      agent.markLost(this.lastAtMs);
       this.#dropQuestionsOf(agent);
     }
     this.running = 0;
@@ -312,8 +321,8 @@ export class RunFold {
     // Of a run that is seen from a resumption on, the parent may have ended before.
     const parent = parentAgentId === null ? undefined : (this.#byId.get(parentAgentId) ?? root);
     const announced = this.#announced.get(agentId);
-    const zeroMs = this.startedAtMs ?? event.atMs;
-    const place = { index: this.agents.length, parent, zeroMs, given: announced?.given };
+    const runStartedAtMs = this.startedAtMs ?? event.atMs;
+    const place = { index: this.agents.length, parent, runStartedAtMs, inherited: announced?.inherited };
     const agent = new AgentFold(event, place);
     agent.touch(this.record);
     this.#byId.set(agentId, agent);
@@ -333,7 +342,7 @@ export class RunFold {
     if (Object.keys(this.budget).length === 0) this.budget = budget;
   }
 
-  #countRest(before: AgentRest | undefined, after: AgentRest | undefined): void {
+  #countRest(before: AgentEnd | undefined, after: AgentEnd | undefined): void {
     if (before?.status === "failed") this.failedAgents -= 1;
     if (after?.status === "failed") this.failedAgents += 1;
     if (isBroken(before) || isBroken(after)) this.causesRecord = this.record;
@@ -388,7 +397,7 @@ export class RunFold {
     return {
       status: isOver ? end.status : open,
       traceId: this.traceId,
-      agents: this.agents.length,
+      agentCount: this.agents.length,
       running: this.running,
       awaitingBudget: this.awaitingBudget,
       failedAgents: this.failedAgents,
@@ -396,12 +405,12 @@ export class RunFold {
       ...this.time,
       spent: root?.subtree ?? NOTHING_SPENT,
       budget: this.budget,
-      left: this.left,
+      remaining: this.remaining,
       ...(end === undefined ? {} : { reason: whyOf(end) }),
       ...(this.forkedFrom === undefined ? {} : { forkedFrom: this.forkedFrom }),
       ...(this.unpricedModels.size === 0 ? {} : { unpricedModels: [...this.unpricedModels] }),
-      refusals: this.refusals.length,
-      toolErrors: this.toolErrors,
+      refusalCount: this.refusals.length,
+      toolErrorCount: this.toolErrorCount,
     };
   }
 

@@ -2,7 +2,7 @@
 
 import type { RunId } from "../protocol/ids.ts";
 import type {
-  Leader,
+  OwnerProcess,
   RunHead,
   RunListing,
   RunOverview,
@@ -25,13 +25,13 @@ export interface ListedRun {
   /** When it was last written to or changed hands, in milliseconds since the epoch. */
   readonly updatedAtMs: number;
   /** The process that leads it; null: none does. */
-  readonly owner: Pick<Leader, "hostname" | "processId"> | null;
+  readonly owner: Pick<OwnerProcess, "hostname" | "processId"> | null;
   /** When its owner last showed a sign of life, in milliseconds since the epoch; null: it has no owner. */
   readonly heartbeatAtMs: number | null;
 }
 
 /** When, and in which process, a run is looked at. */
-export interface Onlooker {
+export interface Viewpoint {
   /** Milliseconds since the epoch, by the clock of the heartbeats. */
   readonly nowMs: number;
   /** The machine. */
@@ -49,16 +49,16 @@ const SILENT_MS = 30_000;
 export function runListing(
   listed: ListedRun,
   facts: RunOverview | undefined,
-  at: Onlooker,
+  at: Viewpoint,
 ): RunListing {
   const { runId, title, createdAtMs, updatedAtMs, owner } = listed;
   const status = chooseRowStatus(listed, facts, at);
   const leader = owner === null ? null : leaderOf(owner, at);
-  return { runId, title, status, createdAtMs, updatedAtMs, leader };
+  return { runId, title, status, createdAtMs, updatedAtMs, owner: leader };
 }
 
 /** All that stands above the tree of a run. */
-export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): RunHead {
+export function runHead(listed: ListedRun, facts: RunOverview, at: Viewpoint): RunHead {
   const listing = runListing(listed, facts, at);
   return { ...facts, ...timeOf(facts, listing, at.nowMs), ...listing };
 }
@@ -66,12 +66,12 @@ export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): Ru
 /** Returns the time of a run until now. A run without a process rests, whatever its events say. */
 export function timeOf(
   facts: RunTime,
-  { status, leader }: Pick<RunListing, "status" | "leader">,
+  { status, owner: leader }: Pick<RunListing, "status" | "owner">,
   nowMs: number,
-): Pick<RunTime, "durationMs" | "restMs" | "isResting"> {
+): Pick<RunTime, "durationMs" | "idleMs" | "isIdle"> {
   const isUnled = facts.endedAtMs === undefined && (leader === null || status === "lost");
-  const isResting = facts.isResting || isUnled;
-  return { ...timeAt({ ...facts, isResting }, nowMs), isResting };
+  const isIdle = facts.isIdle || isUnled;
+  return { ...timeAt({ ...facts, isIdle }, nowMs), isIdle };
 }
 
 /** A run whose questions all have an answer in its mailbox needs no person. */
@@ -117,18 +117,18 @@ function refusalIn(body: string): Reason | undefined {
 }
 
 function leaderOf(
-  { hostname, processId }: Pick<Leader, "hostname" | "processId">,
-  at: Onlooker,
-): Leader {
+  { hostname, processId }: Pick<OwnerProcess, "hostname" | "processId">,
+  at: Viewpoint,
+): OwnerProcess {
   const isHere = hostname === at.hostname && processId === at.processId;
-  return { hostname, processId, isHere };
+  return { hostname, processId, isThisProcess: isHere };
 }
 
 /** A journal may be a moment ahead of its entry, or behind it. */
 function chooseRowStatus(
   { status, owner, heartbeatAtMs }: ListedRun,
   facts: RunOverview | undefined,
-  { nowMs, hostname, isProcessGone }: Onlooker,
+  { nowMs, hostname, isProcessGone }: Viewpoint,
 ): RunRowStatus {
   if (facts?.endedAtMs !== undefined) return facts.status;
   if (status === "ended") return "ended";
@@ -148,19 +148,19 @@ function chooseRowStatus(
 
 /** Returns the time of a run at a later moment. It is the only definition of that time. */
 export function timeAt(
-  { startedAtMs, endedAtMs, durationMs, restMs, isResting }: RunTime,
+  { startedAtMs, endedAtMs, durationMs, idleMs, isIdle }: RunTime,
   nowMs: number,
-): Pick<RunTime, "durationMs" | "restMs"> {
+): Pick<RunTime, "durationMs" | "idleMs"> {
   // The clock of the process that runs it may be ahead.
   const untilMs = endedAtMs ?? Math.max(startedAtMs + durationMs, nowMs);
   const laterMs = untilMs - startedAtMs - durationMs;
-  return { durationMs: durationMs + laterMs, restMs: isResting ? restMs + laterMs : restMs };
+  return { durationMs: durationMs + laterMs, idleMs: isIdle ? idleMs + laterMs : idleMs };
 }
 
 /** Returns what is left of a limit in time at a later moment. It does not run while the run rests. */
 export function runTimeLeft(limitMs: number, time: RunTime, nowMs: number): number {
-  const { durationMs, restMs } = timeAt(time, nowMs);
-  return Math.max(0, limitMs - (durationMs - restMs));
+  const { durationMs, idleMs } = timeAt(time, nowMs);
+  return Math.max(0, limitMs - (durationMs - idleMs));
 }
 
 const GROUPS = ["needs_you", "working", "done"] as const;

@@ -72,7 +72,7 @@ export class SpanList {
   }
 
   /** Returns when a span has ended, in milliseconds since the epoch; 0 if it is open. */
-  endOf(place: number): number {
+  getEndMs(place: number): number {
     const end = this.numbers[place + END] ?? -1;
     return end === -1 ? 0 : this.#zeroMs + end;
   }

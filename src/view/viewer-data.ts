@@ -1,7 +1,7 @@
 // What the server of the viewer sends to its page, as JSON (`/api/v1`): lists of runs, one run as rows, what changed of it, and the content of
 // steps, which is read only when a step is opened. Types alone, so that server, page and command agree on them.
 
-import type { ContextManifest } from "../protocol/context-manifest.ts";
+import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
@@ -23,13 +23,13 @@ export type RunRowStatus = RunFoldStatus | "lost" | "waiting" | "ended";
 export type RunFoldStatus = "needs_you" | "working" | "paused" | TerminalStatus;
 
 /** The process that leads a run. */
-export interface Leader {
+export interface OwnerProcess {
   /** The machine. */
   readonly hostname: string;
   /** The process, as that machine numbers it. */
   readonly processId: number;
   /** True if it is the process of the server: what is asked of the run is done at once. */
-  readonly isHere: boolean;
+  readonly isThisProcess: boolean;
 }
 
 /** What a store knows of a run. */
@@ -45,7 +45,7 @@ export interface RunListing {
   /** When it was last written to or changed hands, in milliseconds since the epoch. */
   readonly updatedAtMs: number;
   /** Null: no process leads it. */
-  readonly leader: Leader | null;
+  readonly owner: OwnerProcess | null;
 }
 
 /** A run in a list. What only its fold knows is left out until it was folded once, or has ended. */
@@ -75,15 +75,15 @@ export interface RunTime {
    * Part of `durationMs` in which the run rested: it was paused, no process ran it, or all of its
    * agents waited for answers.
    */
-  readonly restMs: number;
+  readonly idleMs: number;
   /** True while it rests. */
-  readonly isResting: boolean;
+  readonly isIdle: boolean;
 }
 
 /** What a row of a list has of the fold of a run. */
 export interface RunSummary extends RunTime {
   /** Agents that were started so far, the root among them. */
-  readonly agents: number;
+  readonly agentCount: number;
   /** Agents that are not at rest: neither paused nor ended. */
   readonly running: number;
   /** Part of `running`: agents whose next model call waits for budget. */
@@ -95,7 +95,7 @@ export interface RunSummary extends RunTime {
   /** What the run may spend, grants included. */
   readonly budget: AxisAmounts;
   /** Of the budget; what is held for calls in flight still counts as left. */
-  readonly left: AxisAmounts;
+  readonly remaining: AxisAmounts;
   /** Why it ended as it did, or is paused. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
   /** The run of which it is a fork. Left out: it is none. */
@@ -120,9 +120,9 @@ export interface RunOverview extends RunSummary {
   /** Models for which it was charged without a known price, by their ids. Left out: there are none. */
   readonly unpricedModels?: readonly string[] | undefined;
   /** Spawns that were refused. */
-  readonly refusals: number;
+  readonly refusalCount: number;
   /** Tool calls that failed or had to be corrected. */
-  readonly toolErrors: number;
+  readonly toolErrorCount: number;
 }
 
 /** By axis of the budget; limited axes only. */
@@ -140,13 +140,13 @@ export interface QuestionRow extends Question {
   /** Of the agent that asks, whole; empty if that was not seen, and while content is not shown. */
   readonly task: string;
   /** The last answer to it that came to nothing, so that it is open still. Left out: none did. */
-  readonly vainAnswer?: VainPost | undefined;
+  readonly rejectedAnswer?: RejectedAnswer | undefined;
   /** The title of its run. Only in the list of the questions of all runs. */
   readonly runTitle?: string | undefined;
 }
 
 /** An answer in the mailbox of a run that came to nothing. */
-export interface VainPost {
+export interface RejectedAnswer {
   /** Of the post, from 1. */
   readonly number: number;
   /** Why: its arguments do not fit the call, for instance. Empty while content is not shown. */
@@ -346,11 +346,11 @@ export type ActionRequest = { readonly key: string } & (
 );
 
 /** The reply to an action that was taken, with the status 202: it is requested, not yet done. */
-export interface ActionTaken {
+export interface ActionResult {
   /** True: a process leads the run and does it within some seconds; false: it is done when a process continues the run. */
-  readonly isLed: boolean;
+  readonly hasOwner: boolean;
   /** Questions that are still open, after answers. */
-  readonly open?: readonly Question[] | undefined;
+  readonly openQuestions?: readonly Question[] | undefined;
 }
 
 /** What every refused request says, with a status of 400 or more. */
@@ -384,7 +384,7 @@ export interface AgentDetail {
   /** What it failed of. Left out: it did not fail. */
   readonly error?: ErrorRecord | undefined;
   /** How often it was given a task, the first included. */
-  readonly executions: number;
+  readonly executionCount: number;
   /** When it was first started, in milliseconds since the epoch. */
   readonly startedAtMs: number;
   /** When it last ended, in milliseconds since the epoch. Left out: it runs or is paused. */
@@ -392,7 +392,7 @@ export interface AgentDetail {
   /** What it could spend when it began; limited axes only. */
   readonly budget: AxisAmounts;
   /** Of its budget, after it was last charged; left out until then. Limited axes only. */
-  readonly left?: AxisAmounts | undefined;
+  readonly remaining?: AxisAmounts | undefined;
   /** What the agent itself has used of its budget, without its subagents. Limited axes only. */
   readonly used: AxisAmounts;
   /** By its own calls. */
@@ -402,7 +402,7 @@ export interface AgentDetail {
   /** Of all its executions, in order. */
   readonly steps: readonly StepFold[];
   /** What it was given besides instructions and task; undefined for the root. */
-  readonly given?: ContextManifest | undefined;
+  readonly inherited?: InheritanceRecord | undefined;
   /** Spawns of its own that were refused, in order. */
   readonly refusals: readonly RefusalRow[];
   /** Its typed result, once it has ended. Left out if it has none, and while content is not shown. */
@@ -416,7 +416,7 @@ export interface StepDetail extends StepFold {
   /** Whose step it is. */
   readonly agentId: AgentId;
   /** How many steps the execution has so far. */
-  readonly of: number;
+  readonly stepCount: number;
   /** What it began with, without `shown`: that is in `request`. */
   readonly context: StepContext;
   /** What the time went into. Left out: it is not completed. */

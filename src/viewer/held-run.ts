@@ -14,7 +14,7 @@ import { unknownRun } from "../store/store-errors.ts";
 import type { Store } from "../store/store.ts";
 import { RunFold } from "../view/run-fold.ts";
 import { findRefusal } from "../view/run-row.ts";
-import type { RunSummary, VainPost } from "../view/viewer-data.ts";
+import type { RunSummary, RejectedAnswer } from "../view/viewer-data.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** What runs are read with. */
@@ -29,7 +29,7 @@ interface HeldMail {
   /** Those with an answer that the process that leads the run has not taken yet. */
   readonly answered: ReadonlySet<QuestionId>;
   /** The last answers that were taken and came to nothing. */
-  readonly vain: ReadonlyMap<QuestionId, VainPost>;
+  readonly vain: ReadonlyMap<QuestionId, RejectedAnswer>;
   /** Why no process could lead the run, if it rests for that. */
   readonly refusal?: RunSummary["reason"];
 }
@@ -153,7 +153,7 @@ export class HeldRun {
   async #readOn(): Promise<void> {
     const { content } = this.#means;
     try {
-      await this.recorded.advance((event, line) => this.fold.take(content.event(event), line));
+      await this.recorded.advance((event, line) => this.fold.apply(content.event(event), line));
     } catch (cause) {
       if (EspalierError.is(cause) && FOR_GOOD.has(cause.code)) this.#failure = cause;
       throw cause;
@@ -162,21 +162,20 @@ export class HeldRun {
 
   async #readMail({ status }: StoredRun): Promise<HeldMail> {
     const { store, content } = this.#means;
-    const handled = new Set(this.recorded.handledPosts);
+    const handled = new Set(this.recorded.handledMail);
     const answered = new Set<QuestionId>();
-    const vain = new Map<QuestionId, VainPost>();
-    const posts = await store.posts(this.runId);
+    const vain = new Map<QuestionId, RejectedAnswer>();
+    const posts = await store.readMail(this.runId);
     for (const one of posts) {
       const mail = parseMail(one)?.mail;
       if (mail?.type !== "answer") continue;
       const { questionId } = mail.answer;
-      const problem = this.recorded.vainPosts.get(one.number);
+      const problem = this.recorded.rejectedAnswers.get(one.number);
       if (!handled.has(one.number)) answered.add(questionId);
       else if (problem !== undefined)
         vain.set(questionId, { number: one.number, problem: content.text(problem) });
     }
-    const refusal =
-      status === "paused" ? findRefusal(posts, this.recorded.handledPosts) : undefined;
+    const refusal = status === "paused" ? findRefusal(posts, this.recorded.handledMail) : undefined;
     return {
       answered,
       vain,

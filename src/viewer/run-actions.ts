@@ -9,10 +9,10 @@ import type { RunId } from "../protocol/ids.ts";
 import { lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { unknownRun } from "../store/store-errors.ts";
-import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-data.ts";
+import type { ActionRequest, ActionResult, ViewerAction } from "../view/viewer-data.ts";
 import type { ReadingMeans } from "./held-run.ts";
 import { refusedRequest } from "./reply.ts";
-import { isLed } from "./run-standing.ts";
+import { hasOwner } from "./run-standing.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import type { Orchestrator } from "../orchestrator/orchestrator.ts";
 
@@ -44,7 +44,7 @@ interface ActionMeans extends ReadingMeans {
 
 interface Done {
   readonly request: ActionRequest;
-  readonly outcome: Promise<ActionTaken>;
+  readonly outcome: Promise<ActionResult>;
 }
 
 export class RunActions {
@@ -57,7 +57,7 @@ export class RunActions {
   }
 
   /** Rejects with what is wrong with the request, or with the run: an `EspalierError`, or what was refused. */
-  take(runId: RunId, given: unknown): Promise<ActionTaken> {
+  take(runId: RunId, given: unknown): Promise<ActionResult> {
     const request = requestIn(given);
     if (!this.#means.allowed.includes(request.type))
       throw refusedRequest(
@@ -83,7 +83,7 @@ export class RunActions {
     return outcome;
   }
 
-  async #do(runId: RunId, request: ActionRequest): Promise<ActionTaken> {
+  async #do(runId: RunId, request: ActionRequest): Promise<ActionResult> {
     switch (request.type) {
       case "answer":
         return await this.#answer(runId, request);
@@ -100,7 +100,7 @@ export class RunActions {
   async #answer(
     runId: RunId,
     { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
-  ): Promise<ActionTaken> {
+  ): Promise<ActionResult> {
     if (this.#means.content.isRedacted && answers.some(isEdited))
       throw refusedRequest(
         409,
@@ -114,8 +114,8 @@ export class RunActions {
     const isWaiting = open.length > 0 && here === undefined;
     const shown = open.map((question) => this.#means.content.question(question));
     return {
-      isLed: isWaiting ? await this.#isLed(runId) : await this.#continueRun(runId),
-      open: shown,
+      hasOwner: isWaiting ? await this.#hasOwner(runId) : await this.#continueRun(runId),
+      openQuestions: shown,
     };
   }
 
@@ -125,38 +125,38 @@ export class RunActions {
       message = `${this.#means.by} cancelled the run.`,
       key,
     }: Extract<ActionRequest, { readonly type: "cancel" }>,
-  ): Promise<ActionTaken> {
+  ): Promise<ActionResult> {
     const here = this.#means.attached.leading(runId);
     if (here !== undefined) {
       here.cancel(runId, { message }).catch(() => undefined); // What comes of it is shown from the journal.
-      return { isLed: true };
+      return { hasOwner: true };
     }
     await postMail(this.#means.store, runId, { type: "cancel", message }, `cancel:${key}`);
-    return { isLed: await this.#continueRun(runId) };
+    return { hasOwner: await this.#continueRun(runId) };
   }
 
   async #pause(
     runId: RunId,
     { key }: Extract<ActionRequest, { readonly type: "pause" }>,
-  ): Promise<ActionTaken> {
+  ): Promise<ActionResult> {
     const here = this.#means.attached.leading(runId)?.findActiveRun(runId);
     if (here !== undefined) {
       here.requestPause();
-      return { isLed: true };
+      return { hasOwner: true };
     }
-    if (!(await this.#isLed(runId)))
+    if (!(await this.#hasOwner(runId)))
       throw refusedRequest(
         409,
         "not_led",
         "Expected a run that a process leads, got one at rest. There is nothing to pause.",
       );
     await postMail(this.#means.store, runId, { type: "pause" }, `pause:${key}`);
-    return { isLed: true };
+    return { hasOwner: true };
   }
 
-  async #resume(runId: RunId): Promise<ActionTaken> {
+  async #resume(runId: RunId): Promise<ActionResult> {
     const { attached } = this.#means;
-    if (await this.#isLed(runId))
+    if (await this.#hasOwner(runId))
       throw refusedRequest(
         409,
         "run_alive",
@@ -170,22 +170,22 @@ export class RunActions {
         "Expected a viewer with an orchestrator that has the roles of the run, got one with none. Resume it where its roles are.",
       );
     if (outcome instanceof EspalierError) throw outcome;
-    if (outcome === "led") return { isLed: true };
+    if (outcome === "led") return { hasOwner: true };
     throw refusedRequest(409, "run_ended", "Expected a run that goes on, got one that has ended.");
   }
 
   /** Has a run led that has something to do now. True: it is led. A failure to continue it here is no failure of the request. */
   async #continueRun(runId: RunId): Promise<boolean> {
-    if (await this.#isLed(runId)) return true;
+    if (await this.#hasOwner(runId)) return true;
     return (await this.#means.attached.continueRun(runId)) === "led";
   }
 
-  async #isLed(runId: RunId): Promise<boolean> {
+  async #hasOwner(runId: RunId): Promise<boolean> {
     const { store, clock, attached } = this.#means;
     if (attached.leading(runId) !== undefined) return true;
     const found = await store.find(runId);
     if (found === undefined) throw unknownRun(runId);
-    return isLed(found, clock.nowMs());
+    return hasOwner(found, clock.nowMs());
   }
 }
 

@@ -50,7 +50,7 @@ export function rowOf(
   if (learnt === undefined) return listing;
   const { facts, questions } = learnt;
   const { traceId: _trace, lastAtMs: _last, unpricedModels: _models, ...others } = facts;
-  const { refusals: _refusals, toolErrors: _errors, ...summary } = others;
+  const { refusalCount: _refusals, toolErrorCount: _errors, ...summary } = others;
   return { ...summary, ...listing, ...timeOf(facts, listing, nowMs), questions };
 }
 
@@ -78,7 +78,7 @@ export function patchOf(
 
 /** What of a run may change though its journal does not: the process that leads it. */
 export function leaderText(run: HeldRun, nowMs: number): string {
-  const { status, leader } = runListing(run.stored, undefined, onlooker(nowMs));
+  const { status, owner: leader } = runListing(run.stored, undefined, onlooker(nowMs));
   return JSON.stringify([status, leader]);
 }
 
@@ -112,7 +112,7 @@ function openOf({ mailed }: HeldRun, questions: readonly QuestionRow[]): readonl
     .filter(({ questionId }) => !answered.has(questionId))
     .map((question) => ({
       ...question,
-      ...defined({ vainAnswer: vain.get(question.questionId) }),
+      ...defined({ rejectedAnswer: vain.get(question.questionId) }),
     }));
 }
 

@@ -26,7 +26,7 @@ const NAMES: ReadonlySet<string> = new Set(
     work finishReason outputType changed axis accountPath source field fields
     toolName toolNames toolChoice guard hook filter blockedBy vetoedBy role
     name point types origin promptHash toolsHash outputHash hash argumentsHash
-    textHash metadataKeys siblingResults results address
+    textHash metadataKeys includeSiblingResults results address
   `
     .trim()
     .split(/\s+/),

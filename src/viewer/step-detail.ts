@@ -74,7 +74,7 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
   return {
     ...row,
     agentId: agent.agentId,
-    of: inExecution.length,
+    stepCount: inExecution.length,
     context,
     text: content.text(text),
     callDetails: callDetails(step, row.calls, content),

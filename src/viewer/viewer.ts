@@ -61,7 +61,7 @@ export interface Viewer {
  * Rejects with `invalid_option` or `invalid_definition` for an option that cannot be used, a port that is taken, or a file of the token that
  * cannot be written.
  */
-export async function viewer(options: ViewerOptions = {}): Promise<Viewer> {
+export async function startViewer(options: ViewerOptions = {}): Promise<Viewer> {
   checkViewerOptions(options);
   const { tokenFile, port } = options;
   const token = tokenFile === undefined ? newToken() : await keptToken(tokenFile);

@@ -42,13 +42,13 @@ test("a role has its definition, with the documented defaults", () => {
       selectMessages: undefined,
       inheritMetadata: false,
       metadataKeys: undefined,
-      contextInjections: [],
-      siblingResults: false,
-      parentConstraints: false,
-      failedAttempts: false,
+      injectedTexts: [],
+      includeSiblingResults: false,
+      includeParentConstraints: false,
+      includeFailedAttempts: false,
       allowedTools: undefined,
       deniedTools: [],
-      tellRemovedTools: true,
+      reportRemovedTools: true,
     },
     delegation: {
       background: false,
@@ -137,7 +137,7 @@ proves(["R40"], "a role is frozen, and shares no list with what it was defined f
     budget: { steps: 3 },
     compaction: { keepMessages: 3 },
   };
-  const role = define({ ...lists, contextPolicy: { contextInjections: ["Hint."] } });
+  const role = define({ ...lists, contextPolicy: { injectedTexts: ["Hint."] } });
   const { model: _port, ...rest } = role;
   expect(Object.isFrozen(role)).toBe(true);
   expect(unfrozenParts(rest).filter((path) => path !== "value")).toEqual([]);

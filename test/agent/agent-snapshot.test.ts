@@ -120,8 +120,8 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
       whole: fc.option(text),
       metadata: fc.option(facts),
       hasSubtask: fc.boolean(),
-      startedIds: fc.option(someIds),
-      reportedIds: fc.option(someIds),
+      startedAgentIds: fc.option(someIds),
+      reportedAgentIds: fc.option(someIds),
       isWaiting: fc.boolean(),
     })
     .map(({ said, failure, whole, metadata, hasSubtask, isWaiting, ...ids }): Change => ({
@@ -135,8 +135,8 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
           ...(whole === null ? {} : { fullText: whole, attachments: ATTACHMENTS }),
           ...(metadata === null ? {} : { metadata }),
           ...(hasSubtask ? { subtasks: [{ role: "helper", task: `${said}.` }] } : {}),
-          ...(ids.startedIds === null ? {} : { startedIds: ids.startedIds }),
-          ...(ids.reportedIds === null ? {} : { reportedIds: ids.reportedIds }),
+          ...(ids.startedAgentIds === null ? {} : { startedAgentIds: ids.startedAgentIds }),
+          ...(ids.reportedAgentIds === null ? {} : { reportedAgentIds: ids.reportedAgentIds }),
         },
       ],
       deferrals: isWaiting ? [questionAbout(FIRST)] : [],
@@ -147,7 +147,7 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
     .map((value): Change => ({ type: "recordOutput", output: parseJson(JSON.stringify(value)) })),
   error.map((error): Change => ({ type: "failWith", error })),
   signal.map((signal): Change => ({ type: "addSignal", signal })),
-  someIds.map((reportedIds): Change => ({ ...changes().addMessages, reportedIds })),
+  someIds.map((reportedAgentIds): Change => ({ ...changes().addMessages, reportedAgentIds })),
   fc.double(FINITE).map((waitedMs): Change => ({ type: "addTime", waitedMs })),
   fc.nat({ max: 9_999 }).map((tokens): Change => ({
     type: "addUsage",
@@ -267,13 +267,13 @@ function fullState(): SettledState {
     errorCode: "invalid_arguments",
     severity: "retryable",
     arguments: "all",
-    isMended: true,
+    isRepaired: true,
     isTextOnly: true,
     blockedBy: "no-writing",
     metadata: { note: "Odd." },
     subtasks: REQUESTS,
-    startedIds: [AgentIdSchema().parse("agent_6"), AgentIdSchema().parse("agent_7")],
-    reportedIds: [AgentIdSchema().parse("agent_7")],
+    startedAgentIds: [AgentIdSchema().parse("agent_6"), AgentIdSchema().parse("agent_7")],
+    reportedAgentIds: [AgentIdSchema().parse("agent_7")],
   } as const;
   const childId = AgentIdSchema().parse("agent_3");
   const { message, finishReason } = replyOf("Once more.", [third, fourth, fifth]);
@@ -326,7 +326,7 @@ function fullState(): SettledState {
         executions: [full],
         deferrals: [
           unparsedQuestion(third, stepId),
-          { ...subagentOn(fourth), subtasks: REQUESTS, startedIds: full.startedIds },
+          { ...subagentOn(fourth), subtasks: REQUESTS, startedAgentIds: full.startedAgentIds },
         ],
         limit: { ...all.addSignal.signal, name: "enough", isOvershoot: true },
       },
@@ -350,7 +350,7 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
   const conversation = {
     ...full.conversation,
     tags: [tag, ...tags],
-    leftOut: full.conversation.messages.map((message) => ({ message, tag })),
+    dropped: full.conversation.messages.map((message) => ({ message, tag })),
   };
   expect(listed(keysIn(snapshotOf({ ...full, log, conversation })))).toEqual(
     listed([...SHARED_KEYS, ...STEP_KEYS]),

@@ -17,7 +17,7 @@ import type { Message } from "../../src/protocol/message.ts";
 
 const AGENT = AgentIdSchema().parse("agent_1");
 const FIRST = { executionId: ExecutionIdSchema().parse("execution_1"), stepNumber: 0 };
-const EMPTY: TaggedHistory = { messages: [], tags: [], leftOut: [], added: 0 };
+const EMPTY: TaggedHistory = { messages: [], tags: [], dropped: [], added: 0 };
 
 const note = (text: string): Message => ({ role: "user", text, origin: "notice" });
 

@@ -46,8 +46,8 @@ proves(
     const started = after(replied, {
       type: "recordExecutions",
       executions: [
-        { ...second, startedIds: [THIRD] },
-        { ...first, startedIds: [FIFTH, FOURTH] },
+        { ...second, startedAgentIds: [THIRD] },
+        { ...first, startedAgentIds: [FIFTH, FOURTH] },
       ],
       deferrals: [],
     });
@@ -56,7 +56,7 @@ proves(
     expect(told.log).toEqual({ ...started.log, background: [FIFTH, FOURTH, THIRD] });
     const { conversation } = told;
     const { messages } = changes().addMessages;
-    const report = { type: "addMessages", messages, reportedIds: [FOURTH, FIFTH] } as const;
+    const report = { type: "addMessages", messages, reportedAgentIds: [FOURTH, FIFTH] } as const;
     expect(transition(told, report)).toEqual({
       ...told,
       conversation: added(conversation, messages, 1),
@@ -76,8 +76,8 @@ proves(
     const answered = after(replied, {
       type: "recordExecutions",
       executions: [
-        { ...first, startedIds: [THIRD, FOURTH] },
-        { ...second, reportedIds: [THIRD] },
+        { ...first, startedAgentIds: [THIRD, FOURTH] },
+        { ...second, reportedAgentIds: [THIRD] },
       ],
       deferrals: [],
     });
@@ -96,7 +96,7 @@ proves(
     const { recordSubtasks, recordStep, incorporate, dropSubagents } = changes();
     const [first, second] = twoCalls().map(executionOf);
     if (first === undefined || second === undefined) throw new Error("two executions");
-    const executions = [{ ...first, startedIds: [THIRD] }, second];
+    const executions = [{ ...first, startedAgentIds: [THIRD] }, second];
     const recorded = { type: "recordExecutions", executions, deferrals: [] } as const;
     const busy = after(replied, recordSubtasks, recorded, incorporate, recordStep);
     const { log } = busy;
@@ -117,12 +117,12 @@ test("what a call had started before it was paused is awaited already, and count
     {
       type: "recordExecutions",
       executions: [executionOf(second)],
-      deferrals: [{ ...subagentOn(first), startedIds: [THIRD] }],
+      deferrals: [{ ...subagentOn(first), startedAgentIds: [THIRD] }],
     },
     pause,
   );
   expect([backgroundOf(paused), paused.log.background]).toEqual([[THIRD], []]);
-  const executions = [{ ...executionOf(first), startedIds: [THIRD] }];
+  const executions = [{ ...executionOf(first), startedAgentIds: [THIRD] }];
   const settled = after(paused, resume, { type: "recordExecutions", executions, deferrals: [] });
   expect(backgroundOf(settled)).toEqual([THIRD]);
   expect(transition(settled, incorporate).log.background).toEqual([THIRD]);

@@ -292,7 +292,7 @@ proves(["R42"], "compact takes another history, of which nothing is measured yet
       messages: compact.messages,
       prefix: { messageCount: 0, tokens: 0 },
       tags: [{ executionId: EXECUTION_ID, stepNumber: 1, number: 6, note: "left_out" }],
-      leftOut: conversation.messages.slice(1).map((message, index) => ({
+      dropped: conversation.messages.slice(1).map((message, index) => ({
         message,
         tag: conversation.tags[index + 1],
       })),
@@ -304,8 +304,8 @@ proves(["R42"], "compact takes another history, of which nothing is measured yet
         {
           afterStep: 1,
           before: [
-            { type: "dropped", messages: compact.messages },
-            { type: "leftOut", from: 0, to: 4 },
+            { type: "unrecorded", messages: compact.messages },
+            { type: "dropped", from: 0, to: 4 },
           ],
         },
       ],

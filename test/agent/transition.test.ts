@@ -215,7 +215,7 @@ proves(
     const conversation = { messages: opening(), prefix: { messageCount: 0, tokens: 0 } };
     expect(pendingState(conversation)).toEqual({
       status: "pending",
-      conversation: { ...conversation, tags: [], leftOut: [], added: 0 },
+      conversation: { ...conversation, tags: [], dropped: [], added: 0 },
       log: {
         steps: [],
         compactions: [],

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { toCallId } from "../../src/model/call-id.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { proves } from "../harness/proves.ts";
 import { ask, finish, saying, text } from "./fake-model.ts";
 
@@ -32,20 +32,20 @@ const SENT = { type: "tool-call", toolCallId: "call_1", toolName: "look", input:
 
 for (const provider of ["anthropic.messages", "vertex.anthropic.messages", "amazon-bedrock"])
   proves(["D306"], `${provider} is not sent it; what belongs to a thought is`, async () => {
-    const other = replyMessage([{ type: "text", text: "\n\n" }, call]);
-    const own = replyMessage([THOUGHT, { type: "text", text: " " }, call]);
+    const other = buildReplyMessage([{ type: "text", text: "\n\n" }, call]);
+    const own = buildReplyMessage([THOUGHT, { type: "text", text: " " }, call]);
     expect(await sentTo(provider, other)).toEqual([SENT]);
     expect(await sentTo(provider, { ...own, writtenBy: "one" })).toEqual([
       { type: "reasoning", text: "", providerOptions: THOUGHT.data },
       SENT,
     ]);
-    const said = replyMessage([{ type: "text", text: " Well.\n" }, call]);
+    const said = buildReplyMessage([{ type: "text", text: " Well.\n" }, call]);
     expect(await sentTo(provider, said)).toEqual([{ type: "text", text: " Well.\n" }, SENT]);
   });
 
 proves(["D306"], "others are sent it: it may carry a signature", async () => {
   const signed = { type: "text", text: "\n", data: { google: { thoughtSignature: "s" } } } as const;
-  const own = { ...replyMessage([signed, call]), writtenBy: "one" };
+  const own = { ...buildReplyMessage([signed, call]), writtenBy: "one" };
   expect(await sentTo("google.generative-ai", own)).toEqual([
     { type: "text", text: "\n", providerOptions: signed.data },
     SENT,

@@ -8,7 +8,7 @@ import type { AttachmentKind } from "../../src/protocol/attachment.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { userMessage, type Message, type ToolMessage } from "../../src/protocol/message.ts";
-import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { proves } from "../harness/proves.ts";
 import {
   CHART,
@@ -45,7 +45,7 @@ function result(
 
 const HISTORY: readonly Message[] = [
   userMessage([words("Look at"), CHART, words("and"), REPORT], "task"),
-  replyMessage(
+  buildReplyMessage(
     ids.map((callId) => ({ type: "call", callId, toolName: "draw", argumentsText: "{}" })),
   ),
   result(ids[0], { content: [DRAWN] }),

@@ -9,7 +9,7 @@ import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { ModelReply } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { proves } from "../harness/proves.ts";
 import { never, QUESTION, rejection } from "../support/openai-calls.ts";
 import {
@@ -51,12 +51,12 @@ describe("a provider that does not obey its signal", () => {
       const fake = fakeModel(() => promise);
       const caller = new AbortController();
       const call = rejection(ask(aiSdkModel(fake), {}, caller.signal));
-      await settled();
+      await flushEventLoop();
       caller.abort(REASON);
       expect(await call).toBe(REASON);
       expect(fake.asked[0]?.abortSignal?.reason).toBe(REASON);
       resolve(late);
-      await settled();
+      await flushEventLoop();
       expect(late.isCancelled).toBe(true);
     },
   );
@@ -68,7 +68,7 @@ describe("a provider that does not obey its signal", () => {
       const hanging = new Hanging(text("A long story."));
       const caller = new AbortController();
       const call = rejection(ask(aiSdkModel(fakeModel(() => hanging)), {}, caller.signal));
-      await settled();
+      await flushEventLoop();
       caller.abort(REASON);
       expect(await call).toBe(REASON);
       expect(hanging.isCancelled).toBe(true);
@@ -81,7 +81,7 @@ describe("a provider that does not obey its signal", () => {
   ] as const)("is left at the deadline %s", async (_when, answer, lostOutputTokens) => {
     const clock = new ManualClock();
     const call = rejection(generate(fakeModel(answer), clock));
-    await settled();
+    await flushEventLoop();
     expect(clock.pendingTimers).toBe(1);
     clock.advance(60_000);
     const thrown = await call;
@@ -118,7 +118,7 @@ describe("a complete reply", () => {
         1,
       ]);
       clock.advance(1_000);
-      await settled();
+      await flushEventLoop();
       expect([hanging.isCancelled, clock.pendingTimers]).toEqual([true, 0]);
     },
   );
@@ -139,7 +139,7 @@ describe("a complete reply", () => {
       fakeModel(() => ({ stream })),
       clock,
     );
-    await settled();
+    await flushEventLoop();
     expect([isCancelled, parts, clock.pendingTimers]).toEqual([false, [], 0]);
   });
 
@@ -159,7 +159,7 @@ describe("a complete reply", () => {
       fakeModel(() => ({ stream })),
       clock,
     );
-    await settled();
+    await flushEventLoop();
     expect([reply.message.text, clock.pendingTimers]).toEqual(["ok", 0]);
     expect(rounds).toBeLessThan(200);
   });

@@ -8,7 +8,7 @@ import { z } from "zod";
 
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { ModelReply } from "../../src/model/model.ts";
-import { replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { getReplyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { proves } from "../harness/proves.ts";
 import { rejection } from "../support/openai-calls.ts";
 import {
@@ -76,7 +76,7 @@ function readably(expected: ExpectedReply): object {
 
 /** The same of a reply, as far as it is said there. */
 function factsOf({ message, finishReason, usage }: ModelReply, expected: ExpectedReply): object {
-  const pieces = replyPieces(message);
+  const pieces = getReplyPieces(message);
   const reasoning = pieces.map((piece) => (piece.type === "reasoning" ? piece.text : "")).join("");
   const [first] = expected.calls ?? [];
   return {
@@ -84,7 +84,7 @@ function factsOf({ message, finishReason, usage }: ModelReply, expected: Expecte
     calls: message.toolCalls.map(({ callId, toolName, argumentsText }) => ({
       // Gemini gives none: its provider makes them.
       id: first?.id === "" && callId !== "" ? "" : callId,
-      name: toolName,
+      toolName: toolName,
       arguments: valueOf(argumentsText),
     })),
     finish: finishReason,

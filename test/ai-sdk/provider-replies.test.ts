@@ -12,7 +12,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { SDK_STREAMS, SOME_ID, type SdkStream } from "../fixtures/streams/ai-sdk.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { rejection } from "../support/openai-calls.ts";
 import { after, ask } from "./fake-model.ts";
 import {
@@ -131,7 +131,7 @@ proves(
     await arrived.promise;
     caller.abort(reason);
     expect(await call).toBe(reason);
-    await settled();
+    await flushEventLoop();
     expect(heard).toEqual(["let go"]);
   },
 );

@@ -88,8 +88,12 @@ proves(
   () => {
     const network = new FakeNetwork();
     const abilities = (provider: ProviderName, options?: AiSdkOptions): unknown => {
-      const { native, canForce, apiType } = aiSdkModel(PROVIDERS[provider](network.fetch), options);
-      return [native, canForce, apiType];
+      const {
+        supportsStructuredOutputs: native,
+        supportsToolChoice,
+        apiType,
+      } = aiSdkModel(PROVIDERS[provider](network.fetch), options);
+      return [native, supportsToolChoice, apiType];
     };
     expect({
       anthropic: abilities("anthropic"),
@@ -97,9 +101,9 @@ proves(
       openai: abilities("openai"),
       chat: abilities("chat"),
       compatible: abilities("compatible"),
-      compatibleTold: abilities("compatible", { native: true }),
+      compatibleTold: abilities("compatible", { supportsStructuredOutputs: true }),
       openrouter: abilities("openrouter"),
-      openrouterNot: abilities("openrouter", { native: false }),
+      openrouterNot: abilities("openrouter", { supportsStructuredOutputs: false }),
     }).toEqual({
       anthropic: [true, true, undefined],
       google: [true, true, undefined],

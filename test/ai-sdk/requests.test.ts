@@ -47,7 +47,7 @@ proves(
           reasoning: { effort: "high", summary: "auto" },
           verbosity: "low",
           seed: 7,
-          stop: ["END"],
+          stopSequences: ["END"],
           topP: 0.9,
           parallelToolCalls: false,
         },

@@ -49,7 +49,7 @@ function redirectTo(target: () => string, status: number): Promise<string> {
 
 async function errorOf(model: Model): Promise<string | undefined> {
   const role = defineAgent({ name: "lead", instructions: "Say hello.", model });
-  const { errors } = await new Orchestrator({ retry: { maxAttempts: 1 } }).start(role, "Go.")
+  const { errors } = await new Orchestrator({ retryPolicy: { maxAttempts: 1 } }).start(role, "Go.")
     .result;
   return errors[0]?.code;
 }

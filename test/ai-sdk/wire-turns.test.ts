@@ -300,7 +300,13 @@ describe("a compaction by the provider", () => {
 
   proves(["D567"], "of Responses is no text of the answer, and goes back as it came", async () => {
     const item = { type: "compaction", id: "cmp_1", encrypted_content: "sealed-summary" };
-    const call = { type: "function_call", id: "fc_1", call_id: "t", name: "gone", arguments: "{}" };
+    const call = {
+      type: "function_call",
+      id: "fc_1",
+      call_id: "t",
+      toolName: "gone",
+      arguments: "{}",
+    };
     const completed = {
       type: "response.completed",
       response: { id: "r", usage: { input_tokens: 60, output_tokens: 5 } },

@@ -98,11 +98,11 @@ proves(
     };
     const { z } = await import("zod");
     const before = made;
-    const { checkEvent } = await import(${JSON.stringify(`${folder}/index.js`)});
+    const { assertEvent } = await import(${JSON.stringify(`${folder}/index.js`)});
     const counts = [made - before];
     z.string();
     counts.push(made - before);
-    try { checkEvent({ type: "none" }); } catch {}
+    try { assertEvent({ type: "none" }); } catch {}
     counts.push(made - before);
     console.log(JSON.stringify(counts));
   `,
@@ -137,7 +137,7 @@ proves(
       instructions: "Help.",
       model: new ScriptedModel(() => says("Helped.")),
     });
-    const two = ["a", "b"].map((task) => ({ name: "SpawnSubagent", arguments: { role: "helper", task } }));
+    const two = ["a", "b"].map((task) => ({ toolName: "SpawnSubagent", arguments: { role: "helper", task } }));
     const model = new ScriptedModel([{ calls: two }, says("Led.")]);
     const lead = defineAgent({ name: "lead", instructions: "Lead.", model, subagents: [helper] });
     const orchestrator = new Orchestrator({ concurrency: ${JSON.stringify(concurrency)} });

@@ -13,7 +13,7 @@ import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { aborted } from "../tree/scripted-agents.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -21,7 +21,7 @@ import { rejectionOf } from "../support/thrown.ts";
 const REQUEST: AskRequest = {
   reason: "The form is not complete.",
   arguments: { wanted: "city" },
-  problemWith: (value) => (typeof value === "string" ? undefined : "it is no text"),
+  validate: (value) => (typeof value === "string" ? undefined : "it is no text"),
 };
 
 /** A tool that does this, and the agent that calls it once. */
@@ -42,7 +42,7 @@ async function learned(approver: Approver | undefined) {
   const { role } = asker(async ({ ask }) => void outcomes.push(await ask(REQUEST)));
   const fixture = newFixture(approver === undefined ? {} : { approver });
   const result = await fixture.run(role);
-  const said = fixture.sink.of("question.answered");
+  const said = fixture.sink.ofType("question.answered");
   return { status: result.status, outcomes, said: said.map(({ answer, by }) => [answer, by]) };
 }
 
@@ -113,7 +113,7 @@ proves(["M77"], "each question says what it is about; the answer is in no event"
     approver: (question) => provideResult(question, "a secret place"),
   });
   await fixture.run(role);
-  const questions = fixture.sink.of("question.asked").map(({ question }) => question);
+  const questions = fixture.sink.ofType("question.asked").map(({ question }) => question);
   expect(questions).toMatchObject([
     { kind: "external", toolName: "form", arguments: { wanted: "city" }, callId: "call_1" },
     { kind: "external", toolName: "form", arguments: { wanted: "street" }, callId: "call_1" },
@@ -152,7 +152,7 @@ describe("a question that is open", () => {
     made.clock.advance(500);
     await made.outcome(run);
     expect(outcomes).toEqual([{ type: "unanswered", reason: "Nobody answered in time." }]);
-    expect(made.sink.of("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+    expect(made.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
   });
 
   proves(["M77"], "does not hold a pause that is asked for", async () => {
@@ -168,12 +168,12 @@ describe("a question that is open", () => {
     await cancelled.made.outcome(cancelled.run);
     const late = await waiting((approver) => newFixture({ approver }), { timeoutMs: 100 });
     late.made.clock.advance(100);
-    await settled();
+    await flushEventLoop();
     late.made.clock.advance(1_000_000);
     await late.made.outcome(late.run);
     for (const { made, outcomes, isWithdrawn } of [cancelled, late]) {
       expect([outcomes, isWithdrawn()]).toEqual([[ended], true]);
-      expect(made.sink.of("question.answered").map(({ by }) => by)).toEqual(["end"]);
+      expect(made.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["end"]);
     }
   });
 });
@@ -206,7 +206,7 @@ proves(["M77"], "an attempt that a wrapper has given up asks no more", async () 
   const { tool } = asker(({ ask }) => ask(REQUEST));
   const patient = withRetries(withTimeout(tool, { timeoutMs: 50 }), {
     maxAttempts: 2,
-    firstDelayMs: 1,
+    initialDelayMs: 1,
   });
   const { role } = soloist([asks("form", {}), says("Done.")], { tools: [patient] });
   const open: boolean[] = [];
@@ -223,10 +223,10 @@ proves(["M77"], "an attempt that a wrapper has given up asks no more", async () 
   const run = fixture.start(role);
   await asked[0]?.opened;
   fixture.clock.advance(50);
-  await settled();
+  await flushEventLoop();
   expect(open).toEqual([false]);
   fixture.clock.advance(100_000);
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(100_000);
   const result = await fixture.outcome(run);
   expect([result.status, open.length]).toEqual(["completed", 2]);

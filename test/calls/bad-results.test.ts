@@ -99,7 +99,7 @@ test("a result of 20 million characters is cut, kept whole, and measured", async
   expect([
     receivedTexts(model.requests[1])[0]?.slice(50_000),
     result.steps[0]?.tools.executions[0]?.fullText?.length,
-    fixture.sink.of("tool.ended")[0]?.resultCharacters,
+    fixture.sink.ofType("tool.ended")[0]?.resultCharacters,
   ]).toEqual([
     `\n[Shortened: 50000 of ${size} characters are shown. Ask for a smaller part.]`,
     size,
@@ -251,7 +251,7 @@ test("a check of the schema that throws is reported to the model; the tool does 
     }),
     execute: (input) => void ran.push(input),
   });
-  const { role } = soloist([calls({ name: "work", arguments: { a: "x" } }), says("ok")], {
+  const { role } = soloist([calls({ toolName: "work", arguments: { a: "x" } }), says("ok")], {
     tools: [tool],
   });
   const result = await newFixture().run(role);

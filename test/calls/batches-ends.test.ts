@@ -171,7 +171,7 @@ for (const ends of ["stop", "cancel"] as const) {
 test("a typed result beside a barrier is taken, and what stands after it still runs", async () => {
   const alone = spyTool("alone", () => "alone done", { sequential: true });
   const { role } = soloist(
-    [calls(use("alone"), { name: "Finish", arguments: { answer: "42" } }, use("alone"))],
+    [calls(use("alone"), { toolName: "Finish", arguments: { answer: "42" } }, use("alone"))],
     { tools: [alone], output: z.object({ answer: z.string() }) },
   );
   const result = await newFixture().run(role);

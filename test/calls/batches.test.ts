@@ -8,7 +8,7 @@ import { says } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { ending } from "../support/pause-stories.ts";
@@ -27,7 +27,7 @@ function workshop() {
         log.push(`${name} with [${[...active].join(" ")}]`);
         active.add(name);
         most = Math.max(most, active.size);
-        for (let tick = 0; tick < ticks; tick += 1) await settled();
+        for (let tick = 0; tick < ticks; tick += 1) await flushEventLoop();
         active.delete(name);
         log.push(`${name} ended`);
         return `${name} done`;
@@ -130,7 +130,7 @@ test("what is known before it runs waits for nothing else: unknown, ill-formed a
       calls(
         use("nowhere"),
         use("alone"),
-        { name: "alone", arguments: "{" },
+        { toolName: "alone", arguments: "{" },
         use("free"),
         use("denied"),
       ),

@@ -230,7 +230,7 @@ proves(["R170"], "what one of two parallel calls queues and reports is its own",
     [{ role: "nobody", task: "of call_2" }],
   ]);
   expect(
-    fixture.sink.of("tool.progressed").map(({ callId, message }) => [callId, message]),
+    fixture.sink.ofType("tool.progressed").map(({ callId, message }) => [callId, message]),
   ).toEqual([
     ["call_1", "of call_1"],
     ["call_2", "of call_2"],

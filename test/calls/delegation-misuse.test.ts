@@ -63,7 +63,7 @@ test("two children in turn: the call gives the second's result, both are settled
   });
   const fixture = newFixture();
   const result = await fixture.run(root.role);
-  expect([ends(result), fixture.sink.of("subagent.ended").length]).toEqual([
+  expect([ends(result), fixture.sink.ofType("subagent.ended").length]).toEqual([
     ["completed", "completed", "completed"],
     2,
   ]);
@@ -150,7 +150,7 @@ for (const end of ["cancel", "time limit"] as const) {
     await quiet();
     fixture.clock.advance(100);
     await quiet();
-    expect(fixture.sink.of("run.ended").length, "it ended").toBe(1);
+    expect(fixture.sink.ofType("run.ended").length, "it ended").toBe(1);
     const result = await fixture.outcome(run);
     expect([result.status, outcomes(result).map(([, type]) => type)]).toEqual([
       end === "cancel" ? "cancelled" : "stopped",

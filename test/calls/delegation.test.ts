@@ -43,7 +43,7 @@ proves(
     });
     expect(
       fixture.sink
-        .of("agent.started")
+        .ofType("agent.started")
         .map(({ agentPath, spawnCallId }) => [agentPath, spawnCallId]),
     ).toEqual([
       ["root", null],
@@ -111,9 +111,9 @@ proves(
       "root",
       [
         calls(
-          { name: "delegate", arguments: { role: "other" } },
-          { name: "delegate", arguments: { role: "nobody" } },
-          { name: "delegate", arguments: { role: "root" } },
+          { toolName: "delegate", arguments: { role: "other" } },
+          { toolName: "delegate", arguments: { role: "nobody" } },
+          { toolName: "delegate", arguments: { role: "root" } },
         ),
         says("ok"),
       ],
@@ -126,7 +126,7 @@ proves(
     );
     expect([result.agents.length, other.model.requests.length]).toEqual([1, 0]);
     expect(result.refusalsByCode).toEqual({ unknown_role: 3 });
-    expect(fixture.sink.of("subagent.spawned")).toEqual([]);
+    expect(fixture.sink.ofType("subagent.spawned")).toEqual([]);
   },
 );
 
@@ -185,6 +185,8 @@ proves(
     expect(JSON.parse(receivedTexts(again.model.requests[0])[0] ?? "")).toMatchObject({
       text: "Paid it.",
     });
-    expect(fixture.sink.of("tool.resumed").map(({ toolName }) => toolName)).toEqual(["delegate"]);
+    expect(fixture.sink.ofType("tool.resumed").map(({ toolName }) => toolName)).toEqual([
+      "delegate",
+    ]);
   },
 );

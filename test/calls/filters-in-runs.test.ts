@@ -7,7 +7,7 @@ import { z } from "zod";
 import { transform } from "../../src/hooks/hook.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import { toolFilter, type FilterFacts } from "../../src/tools/tool-filter.ts";
+import { toolFilter, type FilterContext } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -49,15 +49,15 @@ proves(
       ["look"],
     ]);
     expect(
-      fixture.sink.of("tools.filtered").map(({ stepId, removed }) => [stepId, removed]),
+      fixture.sink.ofType("tools.filtered").map(({ stepId, removed }) => [stepId, removed]),
     ).toEqual([["execution_1.4", [{ toolName: "crawl", filter: "affordable" }]]]);
-    expect(fixture.sink.of("model.requested").map(({ toolNames }) => toolNames)).toEqual(
+    expect(fixture.sink.ofType("model.requested").map(({ toolNames }) => toolNames)).toEqual(
       offered(model),
     );
   },
 );
 
-const isConfirmed = ({ steps }: FilterFacts): boolean =>
+const isConfirmed = ({ steps }: FilterContext): boolean =>
   steps.some(({ tools }) =>
     tools.executions.some(({ call, type }) => call.toolName === "confirm" && type === "succeeded"),
   );
@@ -131,11 +131,11 @@ proves(
     expect([execution?.blockedBy, execution?.severity]).toEqual(["no drops", "recoverable"]);
     expect(
       fixture.sink
-        .of("tool.rejected")
+        .ofType("tool.rejected")
         .map(({ toolName, errorCode, blockedBy }) => [toolName, errorCode, blockedBy]),
     ).toEqual([["drop", "tool_not_available", "no drops"]]);
-    expect(fixture.sink.of("tool.started").map(({ toolName }) => toolName)).toEqual(["look"]);
-    expect([fixture.sink.of("tools.filtered").length, result.usage.total.toolCalls]).toEqual([
+    expect(fixture.sink.ofType("tool.started").map(({ toolName }) => toolName)).toEqual(["look"]);
+    expect([fixture.sink.ofType("tools.filtered").length, result.usage.total.toolCalls]).toEqual([
       2, 1,
     ]);
     expect(result.agents[0]?.toolErrors.map(({ code }) => code)).toEqual(["tool_not_available"]);
@@ -153,7 +153,7 @@ test("filters intersect, and each that takes a tool away is named; with no tool 
   const fixture = newFixture();
   const result = await fixture.run(role);
   expect(offered(model)).toEqual([[], []]);
-  expect(fixture.sink.of("tools.filtered")[0]?.removed).toEqual([
+  expect(fixture.sink.ofType("tools.filtered")[0]?.removed).toEqual([
     { toolName: "a", filter: "one" },
     { toolName: "a", filter: "two" },
     { toolName: "b", filter: "two" },
@@ -190,7 +190,7 @@ test("SpawnSubagent can be filtered, Finish cannot; a filter holds for its role 
     [
       calls(spawn("child")),
       calls(spawn("child")),
-      { calls: [{ name: "Finish", arguments: { a: 1 } }] },
+      { calls: [{ toolName: "Finish", arguments: { a: 1 } }] },
     ],
     {
       subagents: [child.role],
@@ -212,7 +212,7 @@ test("SpawnSubagent can be filtered, Finish cannot; a filter holds for its role 
 });
 
 test("the facts are frozen, and say where the agent stands", async () => {
-  const facts: FilterFacts[] = [];
+  const facts: FilterContext[] = [];
   const { role } = soloist([calls(use("work")), says("ok")], {
     tools: [spyTool("work")],
     budget: { steps: 5 },

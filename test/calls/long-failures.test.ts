@@ -77,7 +77,7 @@ for (const [what, thrown, shown, whole] of FAILURES) {
       const notice = /\n\[Shortened: [^\]]*\]/.exec(shown)?.[0].length ?? 0;
       expect(
         fixture.sink
-          .of("tool.ended")
+          .ofType("tool.ended")
           .map(({ resultCharacters, shownCharacters }) => [resultCharacters, shownCharacters]),
       ).toEqual([[whole.length, shown.length - notice]]);
     },

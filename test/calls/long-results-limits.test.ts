@@ -19,7 +19,7 @@ const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a sm
 const SUMMARY = "[Summary of a result of 25 characters]\nletters";
 
 const longTool = (name = "read") =>
-  spyTool(name, () => LONG, { maxResultCharacters: 10, longResults: "summarize" });
+  spyTool(name, () => LONG, { maxResultCharacters: 10, longResultPolicy: "summarize" });
 
 proves(
   ["R112"],
@@ -34,7 +34,7 @@ proves(
     expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
     expect(
       fixture.sink
-        .of("budget.denied")
+        .ofType("budget.denied")
         .map(({ axis, callId, maximum, spent }) => [axis, callId, maximum, spent]),
     ).toEqual([
       ["totalTokens", "call_1", 24, 15],
@@ -55,14 +55,14 @@ proves(
     });
     // 15 for the first step, 10 and 20 for the attempt that breaks: 5 are left, fewer than 10 of input.
     const { role, model } = soloist([calls(use("read")), { error }], { tools: [longTool()] });
-    const fixture = newFixture({ retry: { maxAttempts: 5 } });
+    const fixture = newFixture({ retryPolicy: { maxAttempts: 5 } });
     const run = fixture.start(role, "Do it.", { budget: { totalTokens: 50 } });
     const result = await fixture.outcome(run);
     expect([ending(result), model.requests.length]).toEqual([["stopped", "token_limit"], 2]);
     expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
     expect(
       fixture.sink
-        .of("budget.denied")
+        .ofType("budget.denied")
         .map(({ axis, accountPath, callId, spent }) => [axis, accountPath, callId, spent]),
     ).toEqual([
       ["totalTokens", "solo", "call_1", 45],
@@ -93,7 +93,7 @@ test("two summaries for which the budget has room only one after the other do no
   const fixture = newFixture();
   const run = fixture.start(role, "Do it.", { budget: { totalTokens: 80 } });
   await quiet();
-  expect([model.requests.length, fixture.sink.of("run.ended").length]).toEqual([4, 1]);
+  expect([model.requests.length, fixture.sink.ofType("run.ended").length]).toEqual([4, 1]);
   const result = await fixture.outcome(run);
   expect(outcomes(result).map(([, , , text]) => text)).toEqual([SUMMARY, SUMMARY]);
 });
@@ -117,12 +117,12 @@ test("the budget of the tree is never exceeded by summaries, however tight it is
     const fixture = newFixture();
     const run = fixture.start(root.role, "Do it.", { budget: { totalTokens } });
     await quiet();
-    expect(fixture.sink.of("run.ended"), `ended with ${totalTokens}`).toHaveLength(1);
+    expect(fixture.sink.ofType("run.ended"), `ended with ${totalTokens}`).toHaveLength(1);
     const result = await fixture.outcome(run);
     expect(result.usage.total.totalTokens, `of ${totalTokens}`).toBeLessThanOrEqual(totalTokens);
-    const reserved = fixture.sink.of("budget.reserved").length;
+    const reserved = fixture.sink.ofType("budget.reserved").length;
     const back =
-      fixture.sink.of("budget.settled").length + fixture.sink.of("budget.released").length;
+      fixture.sink.ofType("budget.settled").length + fixture.sink.ofType("budget.released").length;
     expect(back, "every lease comes back once").toBe(reserved);
   }
 });
@@ -195,7 +195,7 @@ test("a stop while a summary is made lets it end; one before it leaves it out", 
       await working.opened;
       return LONG;
     },
-    { maxResultCharacters: 10, longResults: "summarize" },
+    { maxResultCharacters: 10, longResultPolicy: "summarize" },
   );
   const other = soloist([calls(use("read"))], { tools: [slow] });
   const again = newFixture();
@@ -215,7 +215,7 @@ test("a long result beside a question is summarised once, before the pause", asy
   const pay = payTool();
   const tools = [longTool(), pay];
   const first = soloist(
-    [calls(use("read"), { name: "pay", arguments: { amount: 3 } }), says("letters")],
+    [calls(use("read"), { toolName: "pay", arguments: { amount: 3 } }), says("letters")],
     { tools },
   );
   const fixture = newFixture();
@@ -234,13 +234,13 @@ test("a long result beside a question is summarised once, before the pause", asy
     [SUMMARY, "paid 3"],
   ]);
   expect([result.usage.total.modelCalls, pay.paid]).toEqual([3, [3]]);
-  expect(fixture.sink.of("result.summarized")).toHaveLength(1);
+  expect(fixture.sink.ofType("result.summarized")).toHaveLength(1);
 });
 
 test("an approved call whose result is long is summarised after the pause", async () => {
   const tool = spyTool("read", () => LONG, {
     maxResultCharacters: 10,
-    longResults: "summarize",
+    longResultPolicy: "summarize",
     needsApproval: true,
   });
   const first = soloist([calls(use("read"))], { tools: [tool] });

@@ -20,7 +20,8 @@ const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a sm
 
 const teller = (name: string, text: string, more: Parameters<typeof spyTool>[2] = {}) =>
   spyTool(name, () => text, { maxResultCharacters: 10, ...more });
-const longTool = (name = "read", text = LONG) => teller(name, text, { longResults: "summarize" });
+const longTool = (name = "read", text = LONG) =>
+  teller(name, text, { longResultPolicy: "summarize" });
 
 proves(
   ["R111"],
@@ -46,7 +47,7 @@ proves(
     ]);
     expect(
       fixture.sink
-        .of("tool.ended")
+        .ofType("tool.ended")
         .map(({ resultCharacters, shownCharacters }) => [resultCharacters, shownCharacters]),
     ).toEqual([
       [25, 10],
@@ -104,7 +105,9 @@ proves(
     });
     const fixture = newFixture();
     const result = await fixture.run(role);
-    expect(fixture.sink.of("result.summarized").map(({ usage }) => usage.modelCalls)).toEqual([1]);
+    expect(fixture.sink.ofType("result.summarized").map(({ usage }) => usage.modelCalls)).toEqual([
+      1,
+    ]);
     expect(result.usage.total.modelCalls).toBe(3);
     expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
   },
@@ -153,7 +156,7 @@ proves(
     );
     expect(
       fixture.sink
-        .of("result.summarized")
+        .ofType("result.summarized")
         .map(({ toolName, resultCharacters, shownCharacters, usage }) => [
           toolName,
           resultCharacters,
@@ -190,7 +193,7 @@ for (const [what, reply, totalTokens] of useless) {
       totalTokens,
       3,
     ]);
-    expect(fixture.sink.of("result.summarized")).toEqual([]);
+    expect(fixture.sink.ofType("result.summarized")).toEqual([]);
     expect(result.steps[0]?.tools.executions[0]?.fullText).toBe(LONG);
     expect(result.steps.map(({ error }) => error)).toEqual([undefined, undefined]);
   });
@@ -204,7 +207,7 @@ test("a summary that is too long itself is cut, and one that fails is tried agai
   );
   const fixture = newFixture();
   const run = fixture.start(role);
-  while (fixture.sink.of("run.ended").length === 0) {
+  while (fixture.sink.ofType("run.ended").length === 0) {
     fixture.clock.advance(60_000);
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -212,7 +215,7 @@ test("a summary that is too long itself is cut, and one that fails is tried agai
   expect(receivedTexts(model.requests[3])).toEqual([
     "[Summary of a result of 25 characters]\n0123456789\n[Shortened: 10 of 11 characters are shown. Ask for a smaller part.]",
   ]);
-  expect([fixture.sink.of("model.retried").length, result.usage.total.steps]).toEqual([1, 2]);
+  expect([fixture.sink.ofType("model.retried").length, result.usage.total.steps]).toEqual([1, 2]);
 });
 
 test("several long results of a reply are summarised each, and stand in call order", async () => {
@@ -229,7 +232,7 @@ test("several long results of a reply are summarised each, and stand in call ord
   expect([result.usage.total.modelCalls, result.steps[0]?.telemetry.usage.modelCalls]).toEqual([
     4, 3,
   ]);
-  expect(fixture.sink.of("result.summarized").map(({ callId }) => callId)).toEqual([
+  expect(fixture.sink.ofType("result.summarized").map(({ callId }) => callId)).toEqual([
     "call_1",
     "call_3",
   ]);
@@ -256,7 +259,7 @@ test("what is summarised is not read out: onStreamPart gets the answers alone", 
     fixture.start(role, "Do it.", { onStreamPart: texts((text) => void heard.push(text)) }),
   );
   expect(heard.join("")).toBe("the answer");
-  expect(fixture.sink.of("model.requested").map(({ streaming }) => streaming)).toEqual([
+  expect(fixture.sink.ofType("model.requested").map(({ streaming }) => streaming)).toEqual([
     true,
     false,
     true,
@@ -269,7 +272,7 @@ test("a failure that is too long is summarised, too, and stays a failure", async
     () => {
       throw new Error(LONG.repeat(100));
     },
-    { maxResultCharacters: 10, longResults: "summarize" },
+    { maxResultCharacters: 10, longResultPolicy: "summarize" },
   );
   const { role } = soloist([calls(use("read")), says("broken"), says("ok")], { tools: [tool] });
   const result = await newFixture().run(role);
@@ -282,7 +285,7 @@ test("a subagent's result is summarised by its parent's model, at its parent's c
   const child = part("child", [says("c".repeat(40))]);
   const root = part("root", [calls(spawn("child")), says("forty c"), says("ok")], {
     subagents: [child.role],
-    toolDefaults: { maxResultCharacters: 10, longResults: "summarize" },
+    toolDefaults: { maxResultCharacters: 10, longResultPolicy: "summarize" },
   });
   const result = await newFixture().run(root.role);
   expect(result.agents.map(({ usage }) => usage.own.modelCalls)).toEqual([3, 1]);

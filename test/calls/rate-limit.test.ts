@@ -53,7 +53,7 @@ proves(
     ]);
 
     const refusing = newFixture();
-    const strict = noting(refusing, { maxCalls: 2, perMs: 1_000, whenExceeded: "refuse" });
+    const strict = noting(refusing, { maxCalls: 2, perMs: 1_000, exceededPolicy: "refuse" });
     const other = soloist([calls(send, send, send), says("ok")], { tools: [strict.tool] });
     const refused = await refusing.run(other.role);
     expect(strict.starts.map(([, atMs]) => atMs)).toEqual([0, 0]);
@@ -120,7 +120,11 @@ proves(
   "two runs of one orchestrator do not share it, though they share the tool",
   async () => {
     const fixture = newFixture();
-    const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+    const { starts, tool } = noting(fixture, {
+      maxCalls: 1,
+      perMs: 1_000,
+      exceededPolicy: "refuse",
+    });
     const first = soloist([calls(send), says("ok")], { tools: [tool] });
     const second = soloist([calls(send), says("ok")], { tools: [tool] });
     const runs = [fixture.start(first.role), fixture.start(second.role)];
@@ -134,7 +138,7 @@ proves(
 
 test("one limit for two tools of two roles counts both", async () => {
   const fixture = newFixture();
-  const limit = rateLimit({ maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+  const limit = rateLimit({ maxCalls: 1, perMs: 1_000, exceededPolicy: "refuse" });
   const read = withRateLimit(spyTool("read"), limit);
   const write = withRateLimit(spyTool("write"), limit);
   const child = part("child", [calls(use("write")), says("ok")], { tools: [write] });
@@ -163,7 +167,7 @@ test("a call that is cancelled while it waits takes no place; those behind it mo
   const run = fixture.start(root.role);
   await quiet();
   const second = fixture.sink
-    .of("agent.started")
+    .ofType("agent.started")
     .find(({ agentPath }) => agentPath === "root/child#2");
   run.cancelAgent(second?.agentId ?? expect.fail("no second child"));
   await pass(fixture, 1_000);
@@ -233,7 +237,7 @@ test("the time limit of an agent ends the wait, too, and a limit of the call aro
 
 test("a resumed run begins to count anew", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000, exceededPolicy: "refuse" });
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const tools = [tool, pay];
   const paused = await fixture.run(soloist([calls(send, use("pay"))], { tools }).role);

@@ -12,13 +12,13 @@ import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { proves } from "../harness/proves.ts";
 import { spyTool } from "../harness/tools.ts";
 import { spawnBeside } from "../support/subagent-calls.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
-const use = (name: string): ScriptedCall => ({ name, arguments: {} });
+const use = (name: string): ScriptedCall => ({ toolName: name, arguments: {} });
 
 /** Works until its signal fires, and says by what. */
 function untilAborted(heard: string[]): (context: ToolContext) => Promise<string> {
@@ -99,7 +99,7 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
       );
       const fixture = newFixture({ concurrency: { toolCalls: 2 } });
       const run = fixture.start(root.role);
-      await settled();
+      await flushEventLoop();
       expect([slow.calls.length, bad.calls.length, queued.calls.length, heard]).toEqual([
         1,
         1,
@@ -142,7 +142,7 @@ proves(["S7.16"], "an error that the budget bears ends nothing", async () => {
   });
   const fixture = newFixture();
   const run = fixture.start(root.role);
-  await settled();
+  await flushEventLoop();
   held.open();
   const result = await fixture.outcome(run);
   expect([result.status, outcomes(result), heard]).toEqual([
@@ -170,7 +170,7 @@ proves(
     });
     const fixture = newFixture();
     const run = fixture.start(root.role);
-    await settled();
+    await flushEventLoop();
     held.open();
     const result = await fixture.outcome(run);
     expect([result.status, outcomes(result)]).toEqual([
@@ -188,7 +188,7 @@ test("a call that a guard denied ends its reply where the policy says so", async
     guards: [
       toolGuard(
         async () => {
-          await settled();
+          await flushEventLoop();
           return { type: "deny", reason: "Not here." };
         },
         { tools: ["forbidden"] },
@@ -226,7 +226,7 @@ test("a tool that ignores its signal is left behind after the grace period, and 
     tools: [spyTool("slow", () => latch().opened), spyTool("stop", () => run.requestStop())],
   });
   const run = fixture.start(root.role);
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(50);
   const result = await fixture.outcome(run);
   expect(outcomes(result)).toEqual(["cancelled", "succeeded"]);

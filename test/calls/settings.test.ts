@@ -77,7 +77,7 @@ for (const [toolDefaults, own, timeoutMs] of timeCases) {
       for (let round = 0; round < 65; round += 1) await pass(fixture, 100);
       const result = await fixture.outcome(run);
       expect(outcomes(result)[0]?.[2]).toBe(timeoutMs === undefined ? "cancelled" : "tool_timeout");
-      expect(fixture.sink.of("tool.ended")[0]?.durationMs).toBe(timeoutMs ?? 5_500);
+      expect(fixture.sink.ofType("tool.ended")[0]?.durationMs).toBe(timeoutMs ?? 5_500);
     },
   );
 }
@@ -152,9 +152,9 @@ for (const [toolDefaults, own, size] of sizeCases) {
   );
 }
 
-test("longResults and maxIdenticalCalls: the tool's own value comes before the role's", async () => {
+test("longResultPolicy and maxIdenticalCalls: the tool's own value comes before the role's", async () => {
   const tools = [
-    spyTool("cut", () => "x".repeat(9), { longResults: "truncate", maxIdenticalCalls: 1 }),
+    spyTool("cut", () => "x".repeat(9), { longResultPolicy: "truncate", maxIdenticalCalls: 1 }),
     spyTool("short", () => "x".repeat(9)),
   ];
   const script = [
@@ -166,7 +166,7 @@ test("longResults and maxIdenticalCalls: the tool's own value comes before the r
   ];
   const { role, model } = soloist(script, {
     tools,
-    toolDefaults: { longResults: "summarize", maxResultCharacters: 3, maxIdenticalCalls: 9 },
+    toolDefaults: { longResultPolicy: "summarize", maxResultCharacters: 3, maxIdenticalCalls: 9 },
   });
   const result = await newFixture({ unansweredPolicy: "deny" }).run(role);
   expect(receivedTexts(model.requests[2]).map((text) => text.split("\n")[1])).toEqual([
@@ -226,7 +226,7 @@ const bad: readonly (readonly [string, unknown])[] = [
   ["maxRetries", null],
   ["maxResultCharacters", -1],
   ["maxResultCharacters", Number.NaN],
-  ["longResults", "summarise"],
+  ["longResultPolicy", "summarise"],
   ["maxIdenticalCalls", -1],
   ["maxIdenticalCalls", "none"],
   ["needsApproval", "yes"],

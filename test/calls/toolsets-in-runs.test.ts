@@ -186,7 +186,10 @@ test("settings and barriers go with a tool to its new name; the schema, too", as
   expect({ ...renamed, bind: undefined }).toEqual({ ...tool, bind: undefined, name: "forecast" });
   const { role } = soloist(
     [
-      calls({ name: "forecast", arguments: { city: "Ulm" } }, { name: "forecast", arguments: {} }),
+      calls(
+        { toolName: "forecast", arguments: { city: "Ulm" } },
+        { toolName: "forecast", arguments: {} },
+      ),
       says("ok"),
     ],
     { tools: renamed === undefined ? [] : [renamed] },

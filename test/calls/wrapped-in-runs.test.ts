@@ -131,14 +131,14 @@ proves(
     const fixture = newFixture();
     const run = fixture.start(role);
     await pass(fixture, 29_999);
-    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    expect(fixture.sink.ofType("tool.ended")).toEqual([]);
     await pass(fixture, 1);
     expect(tool.calls[0]?.signal.aborted).toBe(true);
     held.open();
     const result = await fixture.outcome(run);
     await quiet();
     expect(
-      fixture.sink.of("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs]),
+      fixture.sink.ofType("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs]),
     ).toEqual([["tool_timeout", 30_000]]);
     expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
       ["failed", "tool_timeout"],
@@ -153,7 +153,7 @@ test("a rejection after a tool's time is up is dropped", async () => {
   const soon = { timeoutMs: 10 };
   const wrappings: readonly ((tool: FunctionTool) => FunctionTool)[] = [
     (tool) => withTimeout(tool, soon),
-    (tool) => withRetries(withTimeout(tool, soon), { maxAttempts: 2, firstDelayMs: 0 }),
+    (tool) => withRetries(withTimeout(tool, soon), { maxAttempts: 2, initialDelayMs: 0 }),
     (tool) => withTimeout(withRetries(tool), soon),
   ];
   for (const wrap of wrappings) {
@@ -208,7 +208,7 @@ proves(
       return `got it at ${tries}, corrected ${retryCount} times`;
     });
     const { role, model } = soloist([calls(use("fetch")), says("ok")], {
-      tools: [withRetries(tool, { maxAttempts: 3, firstDelayMs: 100 })],
+      tools: [withRetries(tool, { maxAttempts: 3, initialDelayMs: 100 })],
       errorBudget: { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 },
     });
     const fixture = newFixture();
@@ -222,13 +222,15 @@ proves(
     expect(receivedTexts(model.requests[1])).toEqual(["got it at 3, corrected 0 times"]);
     expect(
       fixture.sink
-        .of("tool.retried")
+        .ofType("tool.retried")
         .map(({ attempt, delayMs, callId, error }) => [attempt, delayMs, callId, error.message]),
     ).toEqual([
       [1, 100, "call_1", "flaky"],
       [2, 200, "call_1", "flaky"],
     ]);
-    expect([fixture.sink.of("tool.started").length, result.usage.total.toolCalls]).toEqual([1, 1]);
+    expect([fixture.sink.ofType("tool.started").length, result.usage.total.toolCalls]).toEqual([
+      1, 1,
+    ]);
     expect([ending(result), result.agents[0]?.toolErrors]).toEqual([
       ["completed", "completed"],
       [],
@@ -244,7 +246,7 @@ proves(
       throw new Error("flaky");
     });
     const { role } = soloist([calls(use("fetch"))], {
-      tools: [withRetries(tool, { firstDelayMs: 10_000 })],
+      tools: [withRetries(tool, { initialDelayMs: 10_000 })],
     });
     const fixture = newFixture();
     const run = fixture.start(role);
@@ -264,7 +266,7 @@ test("when all tries fail the model reads it once, and that is one error", async
     throw new Error("flaky");
   });
   const { role } = soloist([calls(use("fetch")), says("ok")], {
-    tools: [withRetries(tool, { maxAttempts: 3, firstDelayMs: 0 })],
+    tools: [withRetries(tool, { maxAttempts: 3, initialDelayMs: 0 })],
     errorBudget: { maxToolErrors: 1, maxConsecutiveErrors: 1 },
   });
   const fixture = newFixture();
@@ -304,7 +306,7 @@ test("only the last try's subtasks and all tries' progress come through", async 
     return "planned";
   });
   const { role } = soloist([calls(use("plan")), says("ok")], {
-    tools: [withRetries(tool, { firstDelayMs: 0 })],
+    tools: [withRetries(tool, { initialDelayMs: 0 })],
   });
   const fixture = newFixture();
   const run = fixture.start(role);
@@ -313,7 +315,7 @@ test("only the last try's subtasks and all tries' progress come through", async 
   expect(result.steps[0]?.tools.executions[0]?.subtasks).toEqual([
     { role: "nobody", task: "try 2" },
   ]);
-  expect(fixture.sink.of("tool.progressed").map(({ done }) => done)).toEqual([1, 2]);
+  expect(fixture.sink.ofType("tool.progressed").map(({ done }) => done)).toEqual([1, 2]);
 });
 
 const trial = async (isAround: boolean) => {
@@ -322,7 +324,7 @@ const trial = async (isAround: boolean) => {
     tries += 1;
     return tries < 3 ? new Promise(() => undefined) : "third time";
   });
-  const again = { maxAttempts: 3, firstDelayMs: 100 };
+  const again = { maxAttempts: 3, initialDelayMs: 100 };
   const wrapped = isAround
     ? withTimeout(withRetries(tool, again), { timeoutMs: 500 })
     : withRetries(withTimeout(tool, { timeoutMs: 500 }), again);
@@ -331,7 +333,7 @@ const trial = async (isAround: boolean) => {
   const run = fixture.start(role);
   for (let round = 0; round < 20; round += 1) await pass(fixture, 100);
   const result = await fixture.outcome(run);
-  const [ended] = fixture.sink.of("tool.ended");
+  const [ended] = fixture.sink.ofType("tool.ended");
   return [outcomes(result)[0]?.slice(1, 3), ended?.durationMs, tries];
 };
 
@@ -357,7 +359,9 @@ test("the tool's own timeoutMs stands around its wrappers; the tighter limit win
     const run = fixture.start(role);
     for (let round = 0; round < 11; round += 1) await pass(fixture, 100);
     const result = await fixture.outcome(run);
-    expect(fixture.sink.of("tool.ended").map(({ durationMs }) => durationMs)).toEqual([expected]);
+    expect(fixture.sink.ofType("tool.ended").map(({ durationMs }) => durationMs)).toEqual([
+      expected,
+    ]);
     expect(outcomes(result)[0]?.[2]).toBe("tool_timeout");
   }
 });

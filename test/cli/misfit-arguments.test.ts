@@ -52,7 +52,7 @@ const approve = async ({ path, folder }: KeptRuns, input: unknown, ...more: read
 proves(["D531"], "refuses arguments that do not fit, and takes the corrected ones", async () => {
   await using kept = await asking();
   const { store, run } = kept;
-  const before = await store.posts(run);
+  const before = await store.readMail(run);
   for (const [input, problem] of [
     [{ eur: "many", to: "farm" }, 'eur: expected a number, got "many"'],
     [{ eur: 4, to: "moon" }, 'to: expected one of "farm", "shop", got "moon"'],
@@ -69,7 +69,7 @@ proves(["D531"], "refuses arguments that do not fit, and takes the corrected one
     2,
     { error: { code: "invalid_answer", message: expect.stringContaining("eur: ") as unknown } },
   ]);
-  expect(await store.posts(run)).toEqual(before);
+  expect(await store.readMail(run)).toEqual(before);
   expect((await openIn(store, run)).length).toBe(1);
   // Text that is a number fits, as it does where a model wrote it.
   expect((await approve(kept, { eur: "40", to: "shop" })).code).toBe(0);
@@ -176,6 +176,6 @@ proves(["D531"], "refuses them while another process runs the agents", async () 
     code: "invalid_answer",
     data: { problem: "invalid_arguments", questionId, parameters: ["eur"] },
   });
-  expect(await store.posts(run.runId)).toEqual([]);
+  expect(await store.readMail(run.runId)).toEqual([]);
   await run.cancel("Enough.");
 });

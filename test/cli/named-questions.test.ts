@@ -20,7 +20,7 @@ const pay = defineTool({
 
 /** Starts a run that asks about each amount. */
 async function asks(kept: KeptRuns, ...amounts: readonly number[]): Promise<void> {
-  const calls = amounts.map((eur) => ({ name: "pay", arguments: { eur } }));
+  const calls = amounts.map((eur) => ({ toolName: "pay", arguments: { eur } }));
   const role = agent("buyer", [{ calls }, says("Done.")], { tools: [pay] });
   await kept.orchestrator.start(role, "Buy.").result;
 }

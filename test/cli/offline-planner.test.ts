@@ -12,7 +12,7 @@ import { surveyLead, surveySchema } from "../../src/cli/survey/survey-roles.ts";
 import { folderTools } from "../../src/cli/folder-tools.ts";
 import type { RunResult, StartOptions, SubagentLimits } from "../../src/index.ts";
 import { ModelError, type Model } from "../../src/extend.ts";
-import { checkMessages, goldenTree } from "../../src/testing/index.ts";
+import { findMessageProblems, formatEventTree } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
@@ -128,7 +128,9 @@ proves(["R25"], "the same folder gives the same tree and the same report every t
   const first = await survey(folder);
   const second = await survey(folder);
 
-  expect(goldenTree(second.fixture.sink.events)).toBe(goldenTree(first.fixture.sink.events));
+  expect(formatEventTree(second.fixture.sink.events)).toBe(
+    formatEventTree(first.fixture.sink.events),
+  );
   expect(second.result.text).toBe(first.result.text);
   expect(second.result.usage).toEqual(first.result.usage);
 });
@@ -351,7 +353,7 @@ test("every request is one that a provider would take, and a short cap on the re
   const watched: Model = {
     ...planner,
     generate: async (request, options) => {
-      seen.push(...checkMessages(request.messages));
+      seen.push(...findMessageProblems(request.messages));
       const capped = await planner.generate({ ...request, maxOutputTokens: 3 }, options);
       expect(capped).toMatchObject({ finishReason: "length", usage: { outputTokens: 3 } });
       expect(capped.message.toolCalls).toEqual([]);
@@ -390,7 +392,7 @@ async function survey(
 
 /** The tree without its token counts, which depend on every word of the instructions. */
 function treeOf(fixture: Fixture): string {
-  return goldenTree(fixture.sink.events).replaceAll(/, \d+ of \d+ tokens/g, "");
+  return formatEventTree(fixture.sink.events).replaceAll(/, \d+ of \d+ tokens/g, "");
 }
 
 /** The first lines of the tasks that the lead handed out. */

@@ -8,7 +8,7 @@ import type { Message } from "../../src/index.ts";
 import type { ModelRequest } from "../../src/extend.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
-import { textHash } from "../../src/protocol/definition.ts";
+import { hashText } from "../../src/protocol/definition.ts";
 import { functionCall, message, reasoning } from "../fixtures/streams/response-events.ts";
 import { OpenAiServer, type ServerReply, type WireRequest } from "../support/openai-server.ts";
 import { responds } from "../support/responses-replies.ts";
@@ -36,7 +36,7 @@ export async function plannerOverResponses(): Promise<OpenAiServer> {
   );
 }
 
-const sealOf = (argumentsText: string): string => `gAAAA${textHash(argumentsText)}`;
+const sealOf = (argumentsText: string): string => `gAAAA${hashText(argumentsText)}`;
 
 const wireItem = z.union([
   z.object({ role: z.enum(["developer", "user", "assistant"]), content: z.string() }),

@@ -28,7 +28,7 @@ const BUYER = `
     needsApproval: () => "It is money.",
     execute: ({ eur }) => "Paid " + eur,
   });
-  const pays = { calls: [1, 2, 3].map((eur) => ({ name: "pay", arguments: { eur } })) };
+  const pays = { calls: [1, 2, 3].map((eur) => ({ toolName: "pay", arguments: { eur } })) };
   const model = new ScriptedModel(({ messages }) =>
     messages.some(({ role }) => role === "tool") ? says("All paid.") : pays);
   export default defineAgent({ name: "buyer", instructions: "Buy.", model, tools: [pay] });

@@ -110,7 +110,7 @@ proves(
       "
     `);
     const fold = new RunFold(run.runId);
-    for await (const event of run.events({ from: 1 })) fold.take(event);
+    for await (const event of run.events({ from: 1 })) fold.apply(event);
     const options = { isQuiet: true, isKept: true, command: "espalier" };
     expect(restLines(result, fold.causes(), options)).toEqual([
       "Limits on the way, the first one first:",

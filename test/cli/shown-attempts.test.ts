@@ -38,7 +38,7 @@ async function runWithRetries({ store }: KeptRuns): Promise<string> {
     },
   });
   const role = agent("solo", [limited("Slow\ndown."), asks("read", {}), says("Done.")], {
-    tools: [withRetries(read, { firstDelayMs: 0 })],
+    tools: [withRetries(read, { initialDelayMs: 0 })],
   });
   return (await new Orchestrator({ store }).start(role, "Read.").result).runId;
 }

@@ -36,8 +36,8 @@ const TOOLS = [
     input: z.object({ question: z.string() }),
   }),
 ];
-const PAY = { name: "pay", arguments: { eur: 400 } };
-const ASK = { name: "askUser", arguments: { question: "Which?" } };
+const PAY = { toolName: "pay", arguments: { eur: 400 } };
+const ASK = { toolName: "askUser", arguments: { question: "Which?" } };
 const LOUD = { isQuiet: false, isKept: true, command: "npx espalier" };
 
 /** A run that is paused with these calls. */
@@ -89,7 +89,7 @@ proves(
     const run = kept.orchestrator.start(agent("lead", [{ error }]), "Go.");
     const result = await run.result;
     const fold = new RunFold(run.runId);
-    for await (const event of run.events({ from: 1 })) fold.take(event);
+    for await (const event of run.events({ from: 1 })) fold.apply(event);
     expect(restLines(result, fold.causes(), LOUD)).toEqual([
       "run_1 failed (error) · 1 agent, 0 tokens, cost unknown (no price for scripted), 0ms",
       "  ✖ lead · step 1: model_protocol_error",

@@ -8,7 +8,7 @@ import { NodeTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trac
 import { expect, test } from "vitest";
 
 import { SHOWN_AS } from "../../src/telemetry/gen-ai-attributes.ts";
-import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { openTelemetry, traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
 import { placeAll } from "../telemetry/recorded-spans.ts";
@@ -54,7 +54,7 @@ proves(["S7.35"], "every span that is exported shows its outcome as the table sa
   await using sink = await OtlpSink.open();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url: sink.tracesUrl }))],
-    idGenerator: runIdGenerator,
+    idGenerator: traceIdGenerator,
   });
   const newTracing = () => openTelemetry({ tracer: provider.getTracer("espalier") });
   for (const story of Object.values(SPAN_STORIES)) {

@@ -179,7 +179,7 @@ proves(["E16"], "what does not fit is refused at once, all of it", async () => {
       data: { problem },
     });
   }
-  expect(await store.posts(runId(ID))).toEqual([]);
+  expect(await store.readMail(runId(ID))).toEqual([]);
   expect(await rejectionOf(other.answer("nobody", []))).toMatchObject({ code: "unknown_run" });
 });
 

@@ -119,7 +119,7 @@ for (const [what, ask, ends] of ASKED)
     expect([status, text ?? "", counts(done)]).toEqual(ends);
     const [events, pieces] = await read;
     expect(events).toEqual(await storedEvents(inner, ID));
-    expect(pieces.map(({ sequence }) => sequence)).toEqual(pieces.map((_piece, at) => at + 1));
+    expect(pieces.map(({ seq: sequence }) => sequence)).toEqual(pieces.map((_piece, at) => at + 1));
     expect([one.activeRuns(), clock.pendingTimers]).toEqual([[], 0]);
     const rest = status === "paused" ? "paused" : "ended";
     expect(await inner.find(ID)).toMatchObject({ status: rest, owner: null });
@@ -226,10 +226,10 @@ proves(["D281"], "refused, since the run was given up meanwhile", async () => {
   const [gate, beating, over] = [latch(), latch(), latch()];
   const store: Store = {
     ...forwarding(inner),
-    beat: async (ownership) => {
+    heartbeat: async (ownership) => {
       beating.open();
       await over.opened;
-      await inner.beat(ownership);
+      await inner.heartbeat(ownership);
     },
     release: async (...asked) => {
       await inner.release(...asked);

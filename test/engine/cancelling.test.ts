@@ -50,7 +50,9 @@ proves(
     const done = doings();
     const { process, pushed } = engineWorld();
     const role = hanging(done);
-    const run = process({ roles: [role], heartbeatMs: 700 }).start(role, "Go.", { runId: ID });
+    const run = process({ roles: [role], heartbeatIntervalMs: 700 }).start(role, "Go.", {
+      runId: ID,
+    });
     await turns(15);
     await process({}).cancel(ID, WHY);
     expect(await pushed(run.result)).toMatchObject(CANCELLED);
@@ -141,8 +143,8 @@ proves(
     const two = process({ roles: [solo(done)] });
     const slow = {
       ...forwarding(store),
-      post: async (...given: Parameters<typeof store.post>) => {
-        const number = await store.post(...given);
+      post: async (...given: Parameters<typeof store.sendMail>) => {
+        const number = await store.sendMail(...given);
         await pushed(two.execute(ORDER));
         return number;
       },

@@ -67,9 +67,9 @@ proves(
         ),
       ),
     );
-    const results = await pushed(Promise.all(started.map(async (run) => await run?.result())));
+    const results = await pushed(Promise.all(started.map(async (run) => await run?.getResult())));
     expect(new Set(results.map((result) => result?.text))).toEqual(new Set([TEXT]));
-    expect([counts(done), done.asked.length, (await store.posts(ID)).length]).toEqual([
+    expect([counts(done), done.asked.length, (await store.readMail(ID)).length]).toEqual([
       [1, 1],
       3,
       1,
@@ -93,14 +93,14 @@ proves(["E24"], "an id of another run is refused, and that run is left alone", a
     expect(await rejectionOf(client.start(role, task, { runId: ID, ...more }))).toMatchObject({
       code: "run_id_conflict",
     });
-  expect((await store.posts(ID)).length).toBe(1);
+  expect((await store.readMail(ID)).length).toBe(1);
   const role = solo(done);
   await process({ roles: [role] }).start(role, "Go.", { runId: "own" }).result;
   expect((await rejectionOf(client.start("solo", "Go.", { runId: "own" }))).code).toBe(
     "run_exists",
   );
-  expect(await pushed(client.attach("own").result())).toMatchObject({ text: TEXT });
-  expect(await rejectionOf(client.attach("nobody").result())).toMatchObject({
+  expect(await pushed(client.attach("own").getResult())).toMatchObject({ text: TEXT });
+  expect(await rejectionOf(client.attach("nobody").getResult())).toMatchObject({
     code: "unknown_run",
   });
   expect(thrownBy(() => client.attach(""))).toMatchObject({ code: "invalid_option" });
@@ -113,7 +113,7 @@ proves(["E24"], "an axis of the budget that is undefined is one that is left out
   // @ts-expect-error: programs without exact optional types can say it.
   for (let time = 0; time < 2; time += 1) await client.start("solo", "Go.", { runId: ID, budget });
   await client.start("solo", "Go.", { runId: ID, budget: { steps: 5 } });
-  expect(await world.store.posts(ID)).toHaveLength(1);
+  expect(await world.store.readMail(ID)).toHaveLength(1);
 });
 
 proves(["E24"], "a client that died at any moment of ordering orders anew", async () => {
@@ -126,11 +126,11 @@ proves(["E24"], "a client that died at any moment of ordering orders anew", asyn
       throw new Error("It died.");
     };
     const dead = { ...forwarding(store), ...(dies === "lead" ? {} : { [dies]: fail }) };
-    const engine = { lead: async () => (dies === "lead" ? fail() : undefined), serve: fail };
+    const engine = { enqueue: async () => (dies === "lead" ? fail() : undefined), serve: fail };
     const first = new RunClient({ store: dead, engine, clock });
     await first.start("solo", "Go.", { runId: ID }).catch(() => undefined);
     const run = await clientOf(world).start("solo", "Go.", { runId: ID });
-    const result = await pushed(run.result(), 500);
+    const result = await pushed(run.getResult(), 500);
     expect(result, dies).toMatchObject({ status: "completed", text: TEXT });
     expect(counts(done)).toEqual([1, 1]);
     await pushed(worker.close());
@@ -154,7 +154,7 @@ proves(
     const slow = new RunClient({ store: { ...forwarding(store), release }, engine, clock });
     const run = await slow.start("solo", "Go.", { runId: ID });
     const worker = await workerIn(world, { roles: [solo(done)] });
-    expect(await pushed(run.result(), 500)).toMatchObject({ status: "completed", text: TEXT });
+    expect(await pushed(run.getResult(), 500)).toMatchObject({ status: "completed", text: TEXT });
     expect(counts(done)).toEqual([1, 1]);
     await pushed(worker.close());
   },
@@ -170,17 +170,17 @@ proves(
     const worker = await workerIn(world, { roles: [asker(done)], unansweredPolicy: "pause" });
     await clientOf(world).start("solo", "Go.", { runId: ID });
     const run = clientOf(world).attach(ID);
-    const paused = await pushed(run.result());
+    const paused = await pushed(run.getResult());
     expect(paused.status).toBe("paused");
-    const questions = await run.questions();
+    const questions = await run.getQuestions();
     expect(questions).toEqual(paused.questions);
     const [a, b] = questions;
     if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
     expect(await run.answer([approve(a)])).toEqual([b]);
-    expect(await run.questions()).toEqual([b]);
-    expect(await pushed(run.result())).toMatchObject({ status: "paused", questions: [b] });
+    expect(await run.getQuestions()).toEqual([b]);
+    expect(await pushed(run.getResult())).toMatchObject({ status: "paused", questions: [b] });
     expect(await run.answer([deny(b, "Not that.")])).toEqual([]);
-    const result = await pushed(run.result());
+    const result = await pushed(run.getResult());
     expect([result.status, counts(done), done.asked.length]).toEqual(["completed", [1], 2]);
     expect((await rejectionOf(run.answer([approve(b)]))).code).toBe("invalid_answer");
     expect((await store.find(ID))?.status).toBe("ended");
@@ -197,12 +197,12 @@ proves(["E24"], "cancelled: not begun, paused, and led", async () => {
   await unbegun.cancel("Not needed.");
   const worker = await workerIn(world, { roles: [asker(done)], unansweredPolicy: "pause" });
   const cancelled = { status: "cancelled", reason: { message: "Not needed." } };
-  expect(await pushed(unbegun.result())).toMatchObject(cancelled);
+  expect(await pushed(unbegun.getResult())).toMatchObject(cancelled);
   expect(done.asked).toEqual([]);
   const paused = await client.start("solo", "Go.", { runId: "paused" });
-  expect(await pushed(paused.result())).toMatchObject({ status: "paused" });
+  expect(await pushed(paused.getResult())).toMatchObject({ status: "paused" });
   await paused.cancel("Not needed.");
-  expect(await pushed(paused.result())).toMatchObject(cancelled);
+  expect(await pushed(paused.getResult())).toMatchObject(cancelled);
   expect([done.asked.length, done.calls.size]).toEqual([1, 0]);
   expect(await rejectionOf(paused.cancel())).toMatchObject({ code: "run_ended" });
   await pushed(worker.close());
@@ -210,7 +210,7 @@ proves(["E24"], "cancelled: not begun, paused, and led", async () => {
     roles: [solo(done, { hold: (_nth, signal) => aborted(signal) })],
   });
   const led = await client.start("solo", "Go.", { runId: "led" });
-  const outcome = led.result();
+  const outcome = led.getResult();
   await pushed(
     (async () => {
       while (done.calls.size === 0) await turns(5);
@@ -238,7 +238,7 @@ proves(
     const all = allOf(run.events());
     const later = allOf(client.attach(ID).events({ from: 7 }));
     const dying = dyingStore(store, { at: 5, how: "after" });
-    const first = await process({ roles: [solo(done)], store: dying.store }).work(
+    const first = await process({ roles: [solo(done)], store: dying.store }).startWorker(
       storeEngine({ clock }),
       { context: () => undefined },
     );
@@ -269,7 +269,7 @@ proves(["E25"], "they end at a pause, and go on from the next number", async () 
   const run = await clientOf(world).start("solo", "Go.", { runId: ID });
   const before = await pushed(allOf(run.events()));
   expect(before.at(-1)?.type).toBe("run.paused");
-  await run.answer((await run.questions()).map((one) => approve(one)));
+  await run.answer((await run.getQuestions()).map((one) => approve(one)));
   const after = await pushed(allOf(run.events({ from: before.length + 1 })));
   expect([...before, ...after]).toEqual(await storedEvents(store, ID));
   expect(after.at(-1)?.type).toBe("run.ended");
@@ -282,7 +282,7 @@ proves(["E25"], "a reader that gives up has the reason, and no timer is left", a
   const run = await clientOf(world).start("solo", "Go.", { runId: ID });
   const controller = new AbortController();
   const { signal } = controller;
-  const waits = [run.result({ signal }), allOf(run.events({ signal }))];
+  const waits = [run.getResult({ signal }), allOf(run.events({ signal }))];
   const settled = Promise.allSettled(waits);
   await turns(10);
   controller.abort(new Error("Enough."));
@@ -308,8 +308,8 @@ proves(
     const { store, clock, process } = world;
     const done = doings();
     const gate = latch();
-    const engine = storeEngine({ clock, sweepMs: 1_000_000 });
-    const worker = await process({ roles: [solo(done, { hold: () => gate.opened })] }).work(
+    const engine = storeEngine({ clock, sweepIntervalMs: 1_000_000 });
+    const worker = await process({ roles: [solo(done, { hold: () => gate.opened })] }).startWorker(
       engine,
       {
         context: () => undefined,
@@ -319,7 +319,7 @@ proves(
     const run = await client.start("solo", "Go.", { runId: ID });
     gate.open();
     await turns(80);
-    expect(await run.result()).toMatchObject({ status: "completed", text: TEXT });
+    expect(await run.getResult()).toMatchObject({ status: "completed", text: TEXT });
     await worker.close();
     expect(clock.pendingTimers).toBe(0);
   },

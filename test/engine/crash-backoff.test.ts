@@ -41,7 +41,7 @@ describe("recoverAll", () => {
         expect(failed).toEqual([]);
         const facts = {
           atOnce: runs.map((run) => run.runId),
-          later: delayed.map((one) => [one.runId, one.crashes]),
+          later: delayed.map((one) => [one.runId, one.crashCount]),
         };
         if (start === 6) {
           const [last] = delayed;
@@ -88,19 +88,19 @@ describe("workers over the engine on the store", () => {
       while (cast.kills < 5) {
         const life = mortalProcess(world, { roles });
         cast.now = life;
-        await life.orchestrator.work(storeEngine({ clock: world.clock }));
+        await life.orchestrator.startWorker(storeEngine({ clock: world.clock }));
         livesS.push(Math.floor((await untilDead(world, life)) / 1_000));
       }
       // From the first to the second crash nothing waits; then 1, 2 and 4 seconds.
       expect([livesS, await crashesOf(world)]).toEqual([[0, 0, 1, 2, 4], 4]);
       const last = mortalProcess(world, { roles });
       cast.now = last;
-      const worker = await last.orchestrator.work(storeEngine({ clock: world.clock }));
+      const worker = await last.orchestrator.startWorker(storeEngine({ clock: world.clock }));
       const healthy = await client.start("healthy", "Go.", { runId: HEALTHY });
-      const { text } = await world.pushed(healthy.result());
+      const { text } = await world.pushed(healthy.getResult());
       // The other run is done while the first still waits its 8 seconds.
       expect([text, await status()]).toEqual(["Go. worked 0.", "open"]);
-      const result = await world.pushed(poisoned.result());
+      const result = await world.pushed(poisoned.getResult());
       expect([result.status, result.errors.map(({ code }) => code)]).toEqual([
         "failed",
         ["crash_loop"],
@@ -129,21 +129,21 @@ describe("workers over the engine on the store", () => {
         await client.start("healthy", "Go.", { runId: HEALTHY }),
       ];
       const highest = new Map<string, number>();
-      const results = Promise.all(runs.map((run) => run.result()));
+      const results = Promise.all(runs.map((run) => run.getResult()));
       const over = { isSo: false };
       void results.then(() => (over.isSo = true));
       let life = mortalProcess(world, { roles });
       cast.now = life;
-      await life.orchestrator.work(storeEngine({ clock: world.clock }));
+      await life.orchestrator.startWorker(storeEngine({ clock: world.clock }));
       for (let steps = 0; steps < 20_000 && !over.isSo; steps += 1) {
         await turns(5);
         world.clock.advance(20);
-        for (const { runId: id, crashes } of await world.store.list())
+        for (const { runId: id, crashCount: crashes } of await world.store.list())
           highest.set(id, Math.max(crashes, highest.get(id) ?? 0));
         if (!life.isDead) continue;
         life = mortalProcess(world, { roles });
         cast.now = life;
-        await life.orchestrator.work(storeEngine({ clock: world.clock }));
+        await life.orchestrator.startWorker(storeEngine({ clock: world.clock }));
       }
       expect((await results).map(({ status }) => status)).toEqual(["failed", "completed"]);
       expect([cast.kills, highest.get(POISON)]).toEqual([5, 4]);

@@ -44,7 +44,7 @@ describe("a crash", () => {
       const asked = await pushed(run.result);
       const counted: unknown[] = [];
       const count = async (): Promise<void> => {
-        const { crashes, lastCrashAtMs, epoch } = (await store.find(POISON)) ?? {};
+        const { crashCount: crashes, lastCrashAtMs, epoch } = (await store.find(POISON)) ?? {};
         counted.push([crashes, lastCrashAtMs, epoch]);
       };
       const [question] = asked.questions;
@@ -139,7 +139,7 @@ describe("a crash", () => {
       await (life <= 5 ? untilDead(world, reading) : turns(50));
     }
     const found = await store.find(POISON);
-    expect([found?.status, found?.owner, found?.crashes]).toEqual(["paused", null, 0]);
+    expect([found?.status, found?.owner, found?.crashCount]).toEqual(["paused", null, 0]);
     expect(await rejectionOf(readResult(store, POISON))).toMatchObject({ code: "crash_loop" });
   });
 
@@ -152,17 +152,17 @@ describe("a crash", () => {
     for (let nth = 1; nth <= 5; nth += 1) {
       const life = mortalProcess(world, { roles });
       cast.now = life;
-      await life.orchestrator.work(storeEngine({ clock: world.clock }), {
+      await life.orchestrator.startWorker(storeEngine({ clock: world.clock }), {
         context: () => life.die(),
       });
       await untilDead(world, life);
     }
     const last = mortalProcess(world, { roles });
-    const worker = await last.orchestrator.work(storeEngine({ clock: world.clock }));
+    const worker = await last.orchestrator.startWorker(storeEngine({ clock: world.clock }));
     // It has no journal that could end: it rests with the reason.
-    expect(await rejectionOf(world.pushed(run.result()))).toMatchObject({ code: "crash_loop" });
+    expect(await rejectionOf(world.pushed(run.getResult()))).toMatchObject({ code: "crash_loop" });
     await run.sendCommand({ type: "resume" });
-    expect((await world.pushed(run.result())).status).toBe("completed");
+    expect((await world.pushed(run.getResult())).status).toBe("completed");
     await world.pushed(worker.close());
   });
 });
@@ -248,12 +248,12 @@ describe("a run that fails for its crashes", () => {
     async () => {
       const world = engineWorld();
       const cast: Cast = { now: undefined, kills: 0 };
-      let isMended = false;
+      let isRepaired = false;
       const role = {
         ...poison(world, cast),
         hooks: [
           observe(["agent.ended"], () => {
-            if (!isMended) void cast.now?.die();
+            if (!isRepaired) void cast.now?.die();
           }),
         ],
       };
@@ -262,19 +262,19 @@ describe("a run that fails for its crashes", () => {
       for (let nth = 1; nth <= 6; nth += 1) {
         const life = mortalProcess(world, { roles: [role] });
         cast.now = life;
-        await life.orchestrator.work(storeEngine({ clock: world.clock }));
+        await life.orchestrator.startWorker(storeEngine({ clock: world.clock }));
         await untilDead(world, life);
       }
       const last = mortalProcess(world, { roles: [role] });
       cast.now = undefined;
-      const worker = await last.orchestrator.work(storeEngine({ clock: world.clock }));
-      const refusal = await rejectionOf(world.pushed(run.result()));
+      const worker = await last.orchestrator.startWorker(storeEngine({ clock: world.clock }));
+      const refusal = await rejectionOf(world.pushed(run.getResult()));
       expect(refusal.code).toBe("crash_loop");
       expect(refusal.message).toMatch(/Correct it and ask the run to resume\.$/u);
       expect(await crashesOf(world)).toBe(0);
-      isMended = true;
+      isRepaired = true;
       await run.sendCommand({ type: "resume" });
-      expect((await world.pushed(run.result())).status).toBe("completed");
+      expect((await world.pushed(run.getResult())).status).toBe("completed");
       await world.pushed(worker.close());
     },
   );

@@ -27,7 +27,11 @@ describe.each(Object.entries(stores))("contract: a store %s", (_where, make) => 
     proves(["E91"], name, () =>
       run(async () => {
         const store = make(nth);
-        return { engine: () => storeEngine({ sweepMs: 50 }), store, close: () => store.close() };
+        return {
+          createEngine: () => storeEngine({ sweepIntervalMs: 50 }),
+          store,
+          close: () => store.close(),
+        };
       }),
     );
 });

@@ -5,7 +5,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { storeEngine } from "../../src/engine/store-engine.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
-import type { Worker, WorkOptions } from "../../src/orchestrator/run/work.ts";
+import type { Worker, WorkerOptions } from "../../src/orchestrator/run/work.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import { idOf, type RunId } from "../../src/protocol/ids.ts";
 import type { Budget } from "../../src/policies/budget.ts";
@@ -52,10 +52,10 @@ export function clientOf({ clock, store }: EngineWorld, rolesVersion = "1"): Run
 export async function workerIn(
   { clock, process }: EngineWorld,
   options: OrchestratorOptions,
-  work: WorkOptions = {},
+  work: WorkerOptions = {},
 ): Promise<Worker> {
   const engine = storeEngine({ clock });
-  return await process(options).work(engine, { context: () => undefined, ...work });
+  return await process(options).startWorker(engine, { context: () => undefined, ...work });
 }
 
 /** Moves time on until the work has settled. */

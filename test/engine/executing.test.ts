@@ -122,7 +122,7 @@ proves(["E19"], "signs of life and their absence go by the options", async () =>
   const done = doings();
   const { process, store, clock } = engineWorld();
   const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
-  const times = { heartbeatMs: 300, staleAfterMs: 1_000 };
+  const times = { heartbeatIntervalMs: 300, staleAfterMs: 1_000 };
   const dying = dyingStore(store, { at: 5, how: "before" });
   const one = process({ roles: [first], store: dying.store, ...times });
   const run = one.start(first, "Go.", { runId: ID });
@@ -239,7 +239,7 @@ proves(
       const message = "The signal of the run was aborted: Not needed.";
       const cancelled = { status: "cancelled", reason: { message } };
       expect(results, where).toMatchObject([cancelled, cancelled]);
-      expect(await store.posts(ID)).toHaveLength(where === "elsewhere" ? 1 : 0);
+      expect(await store.readMail(ID)).toHaveLength(where === "elsewhere" ? 1 : 0);
       expect([counts(done), done.asked.length]).toEqual([[1], 1]);
     }
   },

@@ -1,6 +1,6 @@
 // An executor without an orchestrator: each leading is handed to the test, which says what becomes of it.
 
-import type { RunExecutor, RunSettled } from "../../src/engine/engine.ts";
+import type { RunExecutor, ExecutorResult } from "../../src/engine/engine.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 
@@ -9,7 +9,7 @@ export interface Leading {
   readonly runId: RunId;
   readonly leave: AbortSignal;
   readonly atMs: number;
-  settle(settled?: RunSettled): void;
+  settle(settled?: ExecutorResult): void;
   fail(error: unknown): void;
 }
 
@@ -39,13 +39,13 @@ export class GatedExecutor implements RunExecutor {
     return new Promise((resolve) => this.#takers.push(resolve));
   }
 
-  async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
-    const { promise, resolve, reject } = Promise.withResolvers<RunSettled>();
+  async execute(runId: RunId, leave: AbortSignal): Promise<ExecutorResult> {
+    const { promise, resolve, reject } = Promise.withResolvers<ExecutorResult>();
     const count = (this.#underWay.get(runId) ?? 0) + 1;
     this.#underWay.set(runId, count);
     this.mostAtOnce = Math.max(this.mostAtOnce, count);
     this.led.push(runId);
-    const settle = (settled: RunSettled = { type: "ended" }): void => resolve(settled);
+    const settle = (settled: ExecutorResult = { type: "ended" }): void => resolve(settled);
     const leading = { runId, leave, atMs: Date.now(), settle, fail: reject };
     const taker = this.#takers.shift();
     if (taker === undefined) this.#waiting.push(leading);

@@ -6,7 +6,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve, type Question } from "../../src/protocol/question.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { proves } from "../harness/proves.ts";
 import { replaysToTheSame } from "../journal/replay-story.ts";
 import { storedEvents } from "../journal/stored-events.ts";
@@ -102,7 +102,7 @@ proves(["D242"], "answered here, or by another process, while a subagent works",
     expect((await pieces).at(-1)).toMatchObject({ type: "end" });
     expect([one.activeRuns(), clock.pendingTimers]).toEqual([[], 0]);
     expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
-    const recording = await recordingOf(store, ID);
+    const recording = await loadRecording(store, ID);
     await replaysToTheSame({ role: lead(doings()) }, { recording, result: await run.result });
   }
 });

@@ -65,7 +65,7 @@ proves(
     await pushed(dying.dead);
     expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
     const two = process({ roles, unansweredPolicy: "pause" });
-    const worker = await two.work(storeEngine({ clock }), { context: () => undefined });
+    const worker = await two.startWorker(storeEngine({ clock }), { context: () => undefined });
     await waited(world, 2);
     expect(await two.getResult(ID)).toMatchObject({ status: "cancelled" });
     expect(counts(done)).toEqual([]);
@@ -85,7 +85,7 @@ proves(
     const client = clientOf(world);
     const first = await workerIn(world, asking);
     const run = await client.start("solo", "Go.", { runId: ID });
-    const { questions } = await pushed(run.result());
+    const { questions } = await pushed(run.getResult());
     expect(questions.map(({ deadlineAtMs }) => deadlineAtMs !== null)).toEqual([true]);
     await pushed(first.close());
     await waited(world, 200);
@@ -96,11 +96,11 @@ proves(
     };
     const second = await workerIn(world, asking, { context });
     await waited(world, 100);
-    expect([attempts, (await rejectionOf(run.result())).code]).toEqual([1, "context_failed"]);
+    expect([attempts, (await rejectionOf(run.getResult())).code]).toEqual([1, "context_failed"]);
     await pushed(second.close());
     const third = await workerIn(world, asking);
     await run.sendCommand({ type: "resume" });
-    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
     expect(counts(done)).toEqual([]);
     await pushed(third.close());
     expect(clock.pendingTimers).toBe(0);
@@ -123,13 +123,13 @@ proves(
     const first = await workerIn(world, asking);
     const client = clientOf(world);
     const run = await client.start("solo", "Go.", { runId: ID });
-    await pushed(run.result());
+    await pushed(run.getResult());
     const second = await workerIn(world, { ...asking, store: { ...forwarding(store), read } });
     await pushed(first.close());
     await waited(world, 90);
     expect(reads).toEqual([ID]); // Once, however often it looks.
     await waited(world, 50);
-    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
     await pushed(second.close());
   },
 );
@@ -144,17 +144,17 @@ proves(["E123"], "an engine is told of no time that no calendar has", async () =
     const { promise, resolve } = Promise.withResolvers<RunExecutor>();
     const close = async (): Promise<void> => undefined;
     const engine: Engine = {
-      lead: close,
+      enqueue: close,
       serve: async (executor) => {
         resolve(executor);
         return { close };
       },
     };
     const orchestrator = process({ roles: [solo(doings(), ASKING)], answerTimeoutMs });
-    const worker = await orchestrator.work(engine, { context: () => undefined });
+    const worker = await orchestrator.startWorker(engine, { context: () => undefined });
     await new RunClient({ store, engine, clock }).start("solo", "Go.", { runId: ID });
     const executor = await promise;
-    const settled = await executor.settle(ID, new AbortController().signal);
+    const settled = await executor.execute(ID, new AbortController().signal);
     const untilMs = clock.nowMs() + answerTimeoutMs;
     expect(settled).toEqual({ type: "waiting", ...(hasTime ? { untilMs } : {}) });
     await worker.close();

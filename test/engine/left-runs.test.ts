@@ -123,7 +123,7 @@ proves(["D472"], "an event of the moment in which the store is told is not emitt
   report();
   await turns(5);
   const left = numbersOf(shared);
-  expect(shared.of("tool.progressed")).toHaveLength(1);
+  expect(shared.ofType("tool.progressed")).toHaveLength(1);
   const quick = worker(() => Promise.resolve());
   const recovered = await process(quick).recover(ID);
   expect(await pushed(recovered.result)).toMatchObject({ text: "Done." });

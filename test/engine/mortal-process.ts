@@ -7,7 +7,7 @@ import { forwarding } from "../journal/forwarding-store.ts";
 import { turns, type EngineWorld } from "./engine-world.ts";
 
 /** So short that a dead owner is soon known for one. */
-const SIGNS_OF_LIFE = { heartbeatMs: 5, staleAfterMs: 10 };
+const SIGNS_OF_LIFE = { heartbeatIntervalMs: 5, staleAfterMs: 10 };
 
 const NEVER = new Promise<never>(() => undefined);
 
@@ -31,10 +31,10 @@ export function mortalProcess(
     create: (...given) => alive(() => real.create(...given)),
     claim: (...given) => alive(() => real.claim(...given)),
     append: (...given) => alive(() => real.append(...given)),
-    beat: (...given) => alive(() => real.beat(...given)),
+    heartbeat: (...given) => alive(() => real.heartbeat(...given)),
     release: (...given) => alive(() => real.release(...given)),
-    post: (...given) => alive(() => real.post(...given)),
-    posts: (...given) => alive(() => real.posts(...given)),
+    sendMail: (...given) => alive(() => real.sendMail(...given)),
+    readMail: (...given) => alive(() => real.readMail(...given)),
     find: (...given) => alive(() => real.find(...given)),
     list: (...given) => alive(() => real.list(...given)),
   };

@@ -53,12 +53,12 @@ proves(
     const [first, second, own] = [sqliteStore(file), sqliteStore(file), sqliteStore(file)];
     const options = { context: () => undefined };
     const work = (store: typeof first) =>
-      new Orchestrator({ roles: [solo(done, { hold })], store }).work(
-        storeEngine({ sweepMs: 20 }),
+      new Orchestrator({ roles: [solo(done, { hold })], store }).startWorker(
+        storeEngine({ sweepIntervalMs: 20 }),
         options,
       );
     const one = await work(first);
-    const client = new RunClient({ store: own, engine: storeEngine(), lookMs: 10 });
+    const client = new RunClient({ store: own, engine: storeEngine(), pollIntervalMs: 10 });
     const run = await client.start("solo", "Go.", { runId: ID });
     const events = allOf(run.events());
     await begun.opened;
@@ -68,7 +68,7 @@ proves(
     expect(await own.find(ID)).toMatchObject({ status: "open", owner: null });
     await run.sendCommand({ type: "grant", budget: { steps: 1 }, by: "ops" });
     const two = await work(second);
-    expect(await run.result()).toMatchObject({ status: "completed", text: TEXT });
+    expect(await run.getResult()).toMatchObject({ status: "completed", text: TEXT });
     expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
     const seen = await events;
     expect(seen).toEqual(await storedEvents(own, ID));
@@ -85,14 +85,14 @@ proves(["E127"], "a worker over a store that only reads is refused before it ser
   const store = sqliteStore(file, { access: "read" });
   let served = 0;
   const engine: Engine = {
-    lead: async () => undefined,
+    enqueue: async () => undefined,
     serve: async () => {
       served += 1;
       return { close: async () => undefined };
     },
   };
   const orchestrator = new Orchestrator({ roles: [solo(doings())], store });
-  const refused = await rejectionOf(orchestrator.work(engine, { context: () => undefined }));
+  const refused = await rejectionOf(orchestrator.startWorker(engine, { context: () => undefined }));
   expect(refused).toMatchObject({ code: "store_failed", data: { reason: "read_only" } });
   expect(served).toBe(0);
   await store.close();

@@ -34,9 +34,9 @@ async function refusals(store: Store): Promise<readonly unknown[]> {
   const orchestrator = new Orchestrator({ roles: [solo(doings())], store });
   const client = new RunClient({ store, engine });
   const errors = [
-    await rejectionOf(orchestrator.work(engine)),
+    await rejectionOf(orchestrator.startWorker(engine)),
     await rejectionOf(client.start("solo", "Go.", { runId: "order-1" })),
-    await rejectionOf(client.attach("order-1").result()),
+    await rejectionOf(client.attach("order-1").getResult()),
   ];
   const { rowCount } = await there().admin.query(
     "select 1 from information_schema.schemata where schema_name = $1",

@@ -18,7 +18,7 @@ describe.skipIf(found === undefined)("contract: over pg-boss", () => {
         const place = found ?? expect.fail("no server");
         const jobs = place.newSchema();
         const store = postgresStore({ connectionString: place.url, schema: `${jobs}_runs` });
-        return { engine: () => place.engine(jobs), store, close: () => store.close() };
+        return { createEngine: () => place.engine(jobs), store, close: () => store.close() };
       }),
     );
 });

@@ -33,13 +33,15 @@ describe.skipIf(place === undefined)("a boss of the user's", () => {
     const options = { connectionString: there().url, schema: there().newSchema() };
     const boss = new PgBoss({ ...options, superviseIntervalSeconds: 2, monitorIntervalSeconds: 2 });
     const engine = pgBossEngine({ boss });
-    await expect(engine.lead(ticketOf("run_1"))).rejects.toMatchObject({ code: "engine_failed" });
+    await expect(engine.enqueue(ticketOf("run_1"))).rejects.toMatchObject({
+      code: "engine_failed",
+    });
     await boss.start();
     await boss.createQueue("mine");
     await boss.send("mine", { own: true });
     const executor = new FakeExecutor();
     await served(engine, executor);
-    await engine.lead(ticketOf("run_1"));
+    await engine.enqueue(ticketOf("run_1"));
     (await executor.next()).end();
     executor.giveUp();
     await engine.close?.();
@@ -54,7 +56,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
   /** What leading and serving are refused with. */
   async function refusals(options: PgBossEngineOptions): Promise<unknown> {
     const engine = opened(() => pgBossEngine(options));
-    const asked = [engine.lead(ticketOf("run_1")), engine.serve(new FakeExecutor())];
+    const asked = [engine.enqueue(ticketOf("run_1")), engine.serve(new FakeExecutor())];
     return await Promise.all(asked.map((one) => one.then(() => "done", String)));
   }
 
@@ -97,7 +99,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
     await bare.stop();
     const engine = opened(() => there().engine(schema));
     await engine.serve(new FakeExecutor({ maxRuns: 0 }));
-    await engine.lead(ticketOf("run_1"));
+    await engine.enqueue(ticketOf("run_1"));
     const { rows } = await there().admin.query(
       `select count(*)::int as queues from ${schema}.queue where name = 'theirs'`,
     );
@@ -109,7 +111,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
     const executor = new FakeExecutor();
     const engine = opened(() => there().engine("user"));
     await served(engine, executor);
-    await engine.lead(ticketOf("run_1"));
+    await engine.enqueue(ticketOf("run_1"));
     (await executor.next()).end();
     await expect.poll(() => there().jobs('"user"')).toEqual([]);
     await engine.close?.();
@@ -142,7 +144,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
     await there().admin.query(`grant create on database postgres to ${user}`);
     const executor = new FakeExecutor();
     await served(engine, executor);
-    await engine.lead(ticketOf("run_1"));
+    await engine.enqueue(ticketOf("run_1"));
     (await executor.next()).end();
     expect(executor.begun).toEqual(["run_1"]);
   });
@@ -175,12 +177,12 @@ test("options that cannot be used are refused", () => {
 
 test("nothing is connected to before it is needed, and a time that is none is refused", async () => {
   const engine = pgBossEngine({ connectionString: "postgres://127.0.0.1:1/nothing" });
-  await expect(engine.lead(ticketOf("run_1"), Number.NaN)).rejects.toMatchObject({
+  await expect(engine.enqueue(ticketOf("run_1"), Number.NaN)).rejects.toMatchObject({
     code: "invalid_option",
     data: { field: "atMs" },
   });
   await engine.close?.();
-  await expect(engine.lead(ticketOf("run_1"))).rejects.toMatchObject({
+  await expect(engine.enqueue(ticketOf("run_1"))).rejects.toMatchObject({
     code: "engine_failed",
     message: "Expected the engine to be open, got one that was closed. Close it last.",
   });

@@ -57,7 +57,7 @@ async function ledElsewhere() {
   const process = new ServingProcess(schema);
   await process.says("serves");
   const client = opened(() => there().engine(schema));
-  await client.lead(ticketOf("run_1"));
+  await client.enqueue(ticketOf("run_1"));
   await process.says("leads");
   const executor = new FakeExecutor();
   await served(
@@ -104,7 +104,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
         opened(() => there().engine(schema)),
         lost,
       );
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       const first = await lost.next();
       await served(
         opened(() => there().engine(schema)),
@@ -117,7 +117,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
       const second = await other.next();
       await first.left;
       first.end();
-      await client.lead(ticketOf("run_2"));
+      await client.enqueue(ticketOf("run_2"));
       (await FakeExecutor.nextOf(lost, other)).end();
       await expect
         .poll(() => there().jobs(schema))
@@ -137,7 +137,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
         opened(() => there().engine(schema)),
         executor,
       );
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       const first = await executor.next();
       await there().admin.query(
         `update ${schema}.job set heartbeat_on = now() - interval '1 minute'`,
@@ -145,7 +145,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
       await expect
         .poll(() => there().jobs(schema))
         .toEqual([{ run_id: "run_1", state: "active", retry_count: 1 }]);
-      await client.lead(ticketOf("run_2"));
+      await client.enqueue(ticketOf("run_2"));
       (await executor.next()).end();
       expect(executor.begun).toEqual(["run_1", "run_2"]);
       first.fail("run_released");
@@ -161,7 +161,7 @@ describe.skipIf(place === undefined)("time", () => {
     const executor = new FakeExecutor();
     const engine = opened(() => there().engine(schema));
     const worker = await served(engine, executor);
-    await engine.lead(ticketOf("run_1"));
+    await engine.enqueue(ticketOf("run_1"));
     const run = await executor.next();
     const signs = async (afterSeconds: number): Promise<unknown> => {
       const { rows } = await there().admin.query(
@@ -190,10 +190,10 @@ describe.skipIf(place === undefined)("time", () => {
         opened(() => there().engine(schema)),
         executor,
       );
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       const run = await executor.next();
-      await client.lead(ticketOf("run_1"));
-      await client.lead(ticketOf("run_2"), 4e12);
+      await client.enqueue(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_2"), 4e12);
       await there().admin.query(
         `update ${schema}.job set created_on = created_on - interval '20 years', started_on = started_on - interval '20 years',
         start_after = start_after - interval '20 years', keep_until = keep_until - interval '20 years'`,
@@ -242,11 +242,11 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
           opened(() => there().engine(schema)),
           executor,
         );
-        await client.lead(ticketOf("run_1"));
-        await client.lead(ticketOf("run_2"));
+        await client.enqueue(ticketOf("run_1"));
+        await client.enqueue(ticketOf("run_2"));
         const [one, two] = [await executor.next(), await executor.next()];
         await machine[way]();
-        await expect(client.lead(ticketOf("run_3"))).rejects.toMatchObject({
+        await expect(client.enqueue(ticketOf("run_3"))).rejects.toMatchObject({
           code: "engine_failed",
         });
         // No worker can be notified of it.
@@ -259,7 +259,7 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
         await machine.start();
         await expect
           .poll(() =>
-            client.lead(ticketOf("run_3")).then(
+            client.enqueue(ticketOf("run_3")).then(
               () => "led",
               () => "failed",
             ),
@@ -285,7 +285,7 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
     const executor = new FakeExecutor();
     const engine = there().engine(schema);
     const worker = await engine.serve(executor);
-    await engine.lead(ticketOf("run_1"));
+    await engine.enqueue(ticketOf("run_1"));
     const run = await executor.next();
     await machine.crash();
     afterwards(() => machine.start());

@@ -31,7 +31,7 @@ export function passed(clock: ManualClock, delayMs: number): Promise<void> {
 
 /** The count of the run in the store. */
 export async function crashesOf({ store }: EngineWorld, id = POISON): Promise<number | undefined> {
-  return (await store.find(id))?.crashes;
+  return (await store.find(id))?.crashCount;
 }
 
 /** Has the run started in a process that dies of it. */

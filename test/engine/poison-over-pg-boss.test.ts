@@ -44,7 +44,7 @@ describe.skipIf(server === undefined)("over pg-boss", () => {
           afterwards(() => store.close());
           const engine = pgBossEngine({ connectionString, schema: jobs });
           afterwards(() => engine.close?.());
-          const client = new RunClient({ store, engine, lookMs: 50 });
+          const client = new RunClient({ store, engine, pollIntervalMs: 50 });
           return [death, await whatBecomes(client, PoisonPlace.open([worker]))];
         }),
       );

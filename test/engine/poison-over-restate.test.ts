@@ -46,7 +46,7 @@ describe.skipIf(servers === undefined)("over Restate", () => {
         const store = postgresStore(place);
         afterwards(() => store.close());
         const engine = restateEngine({ ingressUrl });
-        const client = new RunClient({ store, engine, lookMs: 50 });
+        const client = new RunClient({ store, engine, pollIntervalMs: 50 });
         const workers = PoisonPlace.open([worker]);
         outcomes.push([death, await whatBecomes(client, workers)]);
         await workers.close();

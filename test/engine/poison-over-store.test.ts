@@ -23,7 +23,7 @@ if (typeof found === "string") console.warn(`Tests of PostgreSQL are skipped: ${
 
 async function ofWorkers(store: Store, workers: readonly PoisonWorkerOptions[]) {
   afterwards(() => store.close());
-  const client = new RunClient({ store, engine: storeEngine(), lookMs: 50 });
+  const client = new RunClient({ store, engine: storeEngine(), pollIntervalMs: 50 });
   return await whatBecomes(client, PoisonPlace.open(workers));
 }
 

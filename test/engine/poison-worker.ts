@@ -98,7 +98,7 @@ const { store: place } = options;
 const store = "path" in place ? sqliteStore(place.path) : postgresStore(place);
 const orchestrator = new Orchestrator({ roles, store });
 if (options.engine.name === "none") await serveAlone(options.engine.starts);
-else await orchestrator.work(engineOf(options.engine), { sweepMs: 500 });
+else await orchestrator.startWorker(engineOf(options.engine), { sweepIntervalMs: 500 });
 process.send?.("serves");
 
 /** Starts the runs that are not there yet, and recovers the others. */

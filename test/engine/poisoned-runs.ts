@@ -15,10 +15,10 @@ export async function whatBecomes(client: RunClient, place: PoisonPlace) {
   await place.serves();
   const poison = await client.start("poison", "Go.", { runId: "poison-1" });
   const healthy = await client.start("healthy", "Go.", { runId: "healthy-1" });
-  const [failed, completed] = await Promise.all([poison.result(), healthy.result()]);
+  const [failed, completed] = await Promise.all([poison.getResult(), healthy.getResult()]);
   // The process that failed the run has not died of it.
   const later = await client.start("healthy", "Go.", { runId: "healthy-2" });
-  const last = await later.result();
+  const last = await later.getResult();
   return {
     poison: [failed.status, failed.reason.code, failed.errors.map(({ code }) => code)],
     healthy: [completed.status, completed.text],

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { randomFrom } from "../support/random-from.ts";
 import { proves } from "../harness/proves.ts";
 import { LIMITS, world, type World } from "../journal/crash-world.ts";
@@ -65,7 +65,7 @@ async function told(seed: number, isPaying: boolean, graceMs: number | undefined
     expect([result.status, clock.pendingTimers]).toEqual(["completed", 0]);
     checkRecordedOnce(await storedEvents(store, ID));
     if (seed === REPLAYED && isPaying) {
-      const recording = await recordingOf(store, ID);
+      const recording = await loadRecording(store, ID);
       await replaysToTheSame({ role: world({ ...SIZE, isPaying }).role }, { recording, result });
     }
     return {

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import { storeEngine } from "../../src/engine/store-engine.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { proves } from "../harness/proves.ts";
 import { allOf } from "../support/all-of.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -29,7 +29,7 @@ proves(
     const { clock, process, store } = world;
     const client = clientOf(world);
     const run = client.attach("order-1");
-    const worker = await process({ roles: [solo(doings())] }).work(storeEngine({ clock }), {
+    const worker = await process({ roles: [solo(doings())] }).startWorker(storeEngine({ clock }), {
       context: () => undefined,
     });
     const given = [
@@ -41,8 +41,8 @@ proves(
       [called(run, "events", { since: 1 }), "events options.since"],
       [called(run, "sendCommand", null), "request"],
       [called(worker, "close", null), "close options"],
-      [called({ recordingOf }, "recordingOf", undefined, "order-1"), "store"],
-      [called({ recordingOf }, "recordingOf", store, ""), "runId"],
+      [called({ loadRecording: loadRecording }, "loadRecording", undefined, "order-1"), "store"],
+      [called({ loadRecording: loadRecording }, "loadRecording", store, ""), "runId"],
     ] as const;
     for (const [work, field] of given)
       expect(await rejectionOf(work)).toMatchObject({ code: "invalid_option", data: { field } });

@@ -24,7 +24,7 @@ async function refuse(world: EngineWorld): Promise<void> {
   const client = clientOf(world);
   const first = await workerIn(world, { roles });
   const run = await client.start("asker", "Buy.", { runId: ID });
-  const { questions } = await pushed(run.result());
+  const { questions } = await pushed(run.getResult());
   await pushed(first.close());
   const context = () => {
     throw new Error("No tenant.");
@@ -37,7 +37,7 @@ async function refuse(world: EngineWorld): Promise<void> {
       argumentsHash,
     })),
   );
-  await pushed(run.result()).catch((cause: unknown) => {
+  await pushed(run.getResult()).catch((cause: unknown) => {
     if (!EspalierError.is(cause) || cause.code !== "context_failed") throw cause;
   });
   await pushed(second.close());
@@ -59,7 +59,7 @@ proves(["D496"], "says in espalier show why no process could lead a run", async 
   });
   const third = await workerIn(world, { roles: [asker(["pear"])] });
   await clientOf(world).attach(ID).sendCommand({ type: "resume" });
-  await world.pushed(clientOf(world).attach(ID).result());
+  await world.pushed(clientOf(world).attach(ID).getResult());
   expect((await show(ID)).stdout).toMatch(/^order ✔ completed\n/u);
   await world.pushed(third.close());
 });

@@ -43,7 +43,7 @@ proves(
       };
       const worker = await workerIn(world, { roles: [solo(done)] }, { context });
       const run = await clientOf(world).start("solo", "Go.", { runId: ID });
-      const result = pushed(run.result());
+      const result = pushed(run.getResult());
       if (failures === 1) expect(await result).toMatchObject({ status: "completed", text: TEXT });
       else expect(await rejectionOf(result)).toMatchObject({ code: "context_failed" });
       for (let wait = 0; wait < 50; wait += 1) {
@@ -62,7 +62,7 @@ proves(["E120"], "who was told of it before the record does not try again", asyn
   const { process, store } = world;
   const served = Promise.withResolvers<RunExecutor>();
   const engine: Engine = {
-    lead: async () => undefined,
+    enqueue: async () => undefined,
     serve: async (executor) => {
       served.resolve(executor);
       return { close: async () => undefined };
@@ -73,15 +73,15 @@ proves(["E120"], "who was told of it before the record does not try again", asyn
     attempts += 1;
     throw new Error("No database.");
   };
-  const worker = await process({ roles: [solo(doings())] }).work(engine, { context });
+  const worker = await process({ roles: [solo(doings())] }).startWorker(engine, { context });
   const run = await clientOf(world).start("solo", "Go.", { runId: ID });
   const executor = await served.promise;
   const { signal } = new AbortController();
   for (let told = 0; told < 3; told += 1)
-    expect(await executor.settle(ID, signal)).toEqual({ type: "ended" });
-  expect([attempts, (await store.posts(ID)).length]).toEqual([1, 2]);
+    expect(await executor.execute(ID, signal)).toEqual({ type: "ended" });
+  expect([attempts, (await store.readMail(ID)).length]).toEqual([1, 2]);
   await run.sendCommand({ type: "resume" });
-  expect(await executor.settle(ID, signal)).toEqual({ type: "ended" });
+  expect(await executor.execute(ID, signal)).toEqual({ type: "ended" });
   expect(attempts).toBe(2);
   await world.pushed(worker.close());
 });
@@ -97,11 +97,11 @@ proves(["E121"], "a context that never comes holds up no worker that is closed",
   };
   const run = await clientOf(world).start("solo", "Go.", { runId: ID });
   const worker = await workerIn(world, { roles: [solo(done)] }, { context });
-  const result = run.result();
+  const result = run.getResult();
   await asked.promise;
   await pushed(worker.close());
   expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
-  expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);
+  expect((await store.readMail(ID)).map(({ key }) => key)).toEqual(["order"]);
   const second = await workerIn(world, { roles: [solo(done)] });
   expect(await pushed(result)).toMatchObject({ status: "completed", text: TEXT });
   await pushed(second.close());
@@ -112,14 +112,14 @@ proves(["E121"], "nor does an engine that never replies to a sweep", async () =>
   const { process, pushed, clock } = world;
   const asked = Promise.withResolvers<void>();
   const engine: Engine = {
-    lead: async () => {
+    enqueue: async () => {
       asked.resolve();
       await new Promise(() => undefined);
     },
     serve: async () => ({ close: async () => undefined }),
   };
   await clientOf(world).start("solo", "Go.", { runId: ID });
-  const worker = await process({ roles: [solo(doings())] }).work(engine, {
+  const worker = await process({ roles: [solo(doings())] }).startWorker(engine, {
     context: () => undefined,
   });
   await asked.promise;
@@ -150,19 +150,22 @@ proves(["E122"], "what a store has lost of a run is no reason to try again and a
     await turns(5);
   }
   await pushed(first.close({ graceMs: 0 }));
-  const worker = await process({ roles: [solo(done)], store: torn }).work(storeEngine({ clock }), {
-    context: () => undefined,
-  });
+  const worker = await process({ roles: [solo(done)], store: torn }).startWorker(
+    storeEngine({ clock }),
+    {
+      context: () => undefined,
+    },
+  );
   for (let wait = 0; wait < 50; wait += 1) {
     clock.advance(1_000);
     await turns(5);
   }
   expect((await store.find(ID))?.status).toBe("paused");
-  expect(await rejectionOf(run.result())).toMatchObject({ code: "store_failed" });
+  expect(await rejectionOf(run.getResult())).toMatchObject({ code: "store_failed" });
   expect(reads).toBeLessThanOrEqual(3);
   isLost = false;
   await run.sendCommand({ type: "resume" });
-  expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
+  expect(await pushed(run.getResult())).toMatchObject({ status: "completed", text: TEXT });
   await pushed(worker.close());
 });
 
@@ -192,12 +195,12 @@ proves(
     ] as const;
     for (const [roles, code] of refused) {
       const engine = unservedEngine();
-      const working = process({ roles }).work(engine, { context: () => undefined });
+      const working = process({ roles }).startWorker(engine, { context: () => undefined });
       expect((await rejectionOf(working)).code).toBe(code);
     }
-    expect(await store.posts(ID)).toHaveLength(1);
+    expect(await store.readMail(ID)).toHaveLength(1);
     const worker = await workerIn(world, { roles: [sound] });
-    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
     await pushed(worker.close());
   },
 );
@@ -205,7 +208,7 @@ proves(
 /** An engine that no worker may serve. */
 function unservedEngine(): Engine {
   return {
-    lead: async () => undefined,
+    enqueue: async () => undefined,
     serve: () => expect.fail("It was to serve nobody."),
   };
 }

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { RunCommand } from "../../src/orchestrator/run/run-mail.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
 import { dyingStore } from "../journal/dying-store.ts";
@@ -98,7 +98,7 @@ proves(["E15", "E17"], "of a run that is led, here and elsewhere, and replayed",
     expect(last?.type === "post" ? last.problem : "").toContain("worker/nobody#1");
     await replaysToTheSame(
       { role: worker(doings()) },
-      { recording: await recordingOf(store, ID), result },
+      { recording: await loadRecording(store, ID), result },
     );
   }
 });
@@ -137,7 +137,7 @@ proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
   ]);
   await replaysToTheSame(
     { role: worker(doings()) },
-    { recording: await recordingOf(store, ID), result },
+    { recording: await loadRecording(store, ID), result },
   );
   expect(await rejectionOf(other.sendCommand(ID, { type: "stop" }))).toMatchObject({
     code: "run_ended",
@@ -202,7 +202,7 @@ proves(
         expect(result, `${how} ${at}`).toMatchObject({ status: "completed", text: expected });
         const facts = isThere ? { grants: 1, posts: [1, 2] } : { grants: 0, posts: [] };
         expect(await factsOf(store), `${how} ${at}`).toEqual(facts);
-        const recording = await recordingOf(store, ID);
+        const recording = await loadRecording(store, ID);
         await replaysToTheSame({ role: worker(doings()) }, { recording, result });
       }
   },
@@ -219,7 +219,7 @@ proves(
     const executed = one.execute(ORDER);
     await turns(20);
     for (const body of ['{"type":"fly","height":7}', '"fly"', "7"])
-      await store.post(ID, { key: body, body });
+      await store.sendMail(ID, { key: body, body });
     await process({}).sendCommand(ID, { type: "pause" });
     const heeded = (async () => {
       while ((await factsOf(store)).posts.length < 1) await turns(5);
@@ -228,7 +228,7 @@ proves(
     gate.open();
     const paused = await pushed(executed);
     expect([paused.status, (await factsOf(store)).posts]).toEqual(["paused", [4]]);
-    await store.post(ID, { key: "again", body: '{"type":"fly"}' });
+    await store.sendMail(ID, { key: "again", body: '{"type":"fly"}' });
     expect(await pushed(process({ roles: [worker(done)] }).execute(ORDER))).toMatchObject({
       status: "paused",
     });
@@ -260,7 +260,7 @@ proves(["E15"], "what is no request is refused, and nothing is posted", async ()
     const { code } = await rejectionOf(one.sendCommand(ID, request));
     expect(["invalid_option", "invalid_definition"], JSON.stringify(request)).toContain(code);
   }
-  expect(await store.posts(ID)).toEqual([]);
+  expect(await store.readMail(ID)).toEqual([]);
   expect(await rejectionOf(pushed(one.sendCommand("nobody", { type: "pause" })))).toMatchObject({
     code: "unknown_run",
   });

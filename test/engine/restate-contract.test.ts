@@ -7,7 +7,7 @@ import { afterAll, describe, expect } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
-import { engineContract, type EnginePlace } from "../../src/testing/engine-contract.ts";
+import { engineContract, type EngineSetup } from "../../src/testing/engine-contract.ts";
 import { proves } from "../harness/proves.ts";
 import { findPostgres } from "../store/postgres-server.ts";
 import { balancer } from "../support/balancer.ts";
@@ -25,7 +25,7 @@ const WORKERS = 4;
 
 let placeCount = 0;
 
-async function newPlace(): Promise<EnginePlace> {
+async function newPlace(): Promise<EngineSetup> {
   const server = await findRestate();
   if (typeof postgres === "string" || typeof server === "string") return expect.fail("no server");
   const { ingressUrl, adminUrl } = server;
@@ -43,7 +43,7 @@ async function newPlace(): Promise<EnginePlace> {
   const schema = `runs_${process.pid}_${placeCount}`;
   const store = postgresStore({ connectionString: postgres.url, schema });
   return {
-    engine,
+    createEngine: engine,
     store,
     close: async () => {
       await store.close();

@@ -104,7 +104,7 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
     const server = await newServer();
     const { workers, until } = await twoProcesses(server);
     const client = restateEngine({ ingressUrl: server.ingressUrl });
-    for (const runId of runIds) await client.lead({ runId, role, version: "1" });
+    for (const runId of runIds) await client.enqueue({ runId, role, version: "1" });
     const allLed = (): Set<string> => new Set(workers.flatMap(({ led }) => [...led]));
     await until(() => allLed().size === 4);
     const [one, other] = workers.toSorted((a, b) => b.led.size - a.led.size);
@@ -127,11 +127,11 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
     afterwards(() => worker.close());
     const [led, behind, later] = runIds;
     if (led === undefined || behind === undefined || later === undefined) throw new Error();
-    await engine.lead({ runId: led, role, version: "1" });
+    await engine.enqueue({ runId: led, role, version: "1" });
     const first = await executor.next();
-    await engine.lead({ runId: led, role, version: "1" });
-    await engine.lead({ runId: behind, role, version: "1" }, Date.now() + 1_000);
-    await engine.lead({ runId: later, role, version: "1" });
+    await engine.enqueue({ runId: led, role, version: "1" });
+    await engine.enqueue({ runId: behind, role, version: "1" }, Date.now() + 1_000);
+    await engine.enqueue({ runId: later, role, version: "1" });
     (await executor.next()).settle({ type: "waiting", untilMs: Date.now() + 1_000 });
     await server.crash();
     await toBeLeft(first);
@@ -163,7 +163,7 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
       const worker = await engine.serve(executor);
       const [led] = runIds;
       if (led === undefined) throw new Error();
-      await engine.lead({ runId: led, role, version: "1" });
+      await engine.enqueue({ runId: led, role, version: "1" });
       const first = await executor.next();
       process.kill(pid, "SIGSTOP");
       const closed = worker.close();

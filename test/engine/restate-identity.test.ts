@@ -77,7 +77,7 @@ describe.skipIf(server === undefined)("with keys", () => {
     const executor = new GatedExecutor(["lead"]);
     const worker = await engine.serve(executor);
     afterwards(() => worker.close());
-    await engine.lead(ticket);
+    await engine.enqueue(ticket);
     (await executor.next()).settle();
     await server?.whenDone(service);
     const replies = [

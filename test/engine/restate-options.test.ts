@@ -136,7 +136,7 @@ describe("names", () => {
 describe("what is not there", () => {
   async function failing(options: Partial<RestateEngineOptions>, of: "lead" | "serve") {
     const engine = restateEngine({ ingressUrl, ...options });
-    const done = of === "lead" ? engine.lead(ticket) : engine.serve(new GatedExecutor(["lead"]));
+    const done = of === "lead" ? engine.enqueue(ticket) : engine.serve(new GatedExecutor(["lead"]));
     return done.then(
       () => expect.fail("It did not reject."),
       (error: unknown) => error,

@@ -20,7 +20,7 @@ await engine.serve({
   roles: [role],
   version: "1",
   maxRuns: 2,
-  settle: async (runId: RunId) => {
+  execute: async (runId: RunId) => {
     process.send?.(runId);
     await endOf(runId).promise;
     return { type: "ended" };

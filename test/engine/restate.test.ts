@@ -61,7 +61,7 @@ describe.skipIf(server === undefined)("leading", () => {
   proves(["E60"], "a run is led once by a worker of its role and version, no other", async () => {
     const role = newRole();
     const [one, two, three] = [await worker(role), await worker(role, "2"), await worker()];
-    await client.lead(one.ticket);
+    await client.enqueue(one.ticket);
     const leading = await one.executor.next();
     leading.settle();
     await one.whenDone();
@@ -74,10 +74,10 @@ describe.skipIf(server === undefined)("leading", () => {
     "what is asked for while a run is led comes after it, each for itself",
     async () => {
       const { executor, ticket, whenDone } = await worker();
-      await client.lead(ticket);
+      await client.enqueue(ticket);
       const first = await executor.next();
-      await client.lead(ticket);
-      await client.lead({ ...ticket, runId: RunIdSchema().parse("run_2") });
+      await client.enqueue(ticket);
+      await client.enqueue({ ...ticket, runId: RunIdSchema().parse("run_2") });
       const other = await executor.next();
       first.settle();
       const second = await executor.next();
@@ -93,7 +93,7 @@ describe.skipIf(server === undefined)("leading", () => {
     "a hundred that ask for the same run are a hundred leadings in a row",
     async () => {
       const { executor, ticket, whenDone } = await worker();
-      await Promise.all(Array.from({ length: 100 }, () => client.lead(ticket)));
+      await Promise.all(Array.from({ length: 100 }, () => client.enqueue(ticket)));
       for (let nth = 1; nth <= 100; nth += 1) (await executor.next()).settle();
       await whenDone();
       expect([executor.led.length, executor.mostAtOnce]).toEqual([100, 1]);
@@ -103,8 +103,8 @@ describe.skipIf(server === undefined)("leading", () => {
   proves(["E62"], "a run is led at the time that was asked for, not before", async () => {
     const { executor, ticket, whenDone } = await worker();
     const atMs = Date.now() + 400.5;
-    await client.lead(ticket, atMs);
-    await client.lead({ ...ticket, runId: RunIdSchema().parse("past") }, Date.now() - 1e6);
+    await client.enqueue(ticket, atMs);
+    await client.enqueue({ ...ticket, runId: RunIdSchema().parse("past") }, Date.now() - 1e6);
     const past = await executor.next();
     past.settle();
     const leading = await executor.next();
@@ -115,7 +115,7 @@ describe.skipIf(server === undefined)("leading", () => {
 
   proves(["E62"], "a run that waits until a time is led then, one that waits is not", async () => {
     const { executor, ticket, whenDone } = await worker();
-    await client.lead(ticket);
+    await client.enqueue(ticket);
     const first = await executor.next();
     const untilMs = Date.now() + 400;
     first.settle({ type: "waiting", untilMs });
@@ -128,7 +128,7 @@ describe.skipIf(server === undefined)("leading", () => {
 
   proves(["E63"], "what rejects is led again until it settles, and then no more", async () => {
     const { executor, ticket, whenDone } = await worker();
-    await client.lead(ticket);
+    await client.enqueue(ticket);
     for (const code of ["store_failed", "run_alive", "run_released"] as const)
       (await executor.next()).fail(new EspalierError({ code, message: "Not now." }));
     (await executor.next()).settle();
@@ -154,7 +154,7 @@ describe.skipIf(server === undefined)("several workers at one address", () => {
     "a worker that closes leaves its runs to another, and takes no more",
     async () => {
       const { executors, workers, ticket } = await twoWorkers();
-      await client.lead(ticket);
+      await client.enqueue(ticket);
       const leadings = executors.map((executor) => executor.next());
       const began = await Promise.race(
         leadings.map(async (next, index) => ({ index, leading: await next })),
@@ -194,7 +194,7 @@ describe.skipIf(server === undefined)("what Restate knows", () => {
 
   proves(["E64"], "a further worker at an address breaks nothing off", async () => {
     const { executor, ticket, port, whenDone } = await worker();
-    await client.lead(ticket);
+    await client.enqueue(ticket);
     const leading = await executor.next();
     const workerUrl = `http://127.0.0.1:${port}`;
     await serve(new GatedExecutor([ticket.role]), { port: 0, workerUrl });
@@ -211,7 +211,7 @@ describe.skipIf(server === undefined)("what Restate knows", () => {
       const role = newRole();
       const [one, two] = [await worker(role), await worker(role)];
       // Who registered last is asked first.
-      await client.lead(two.ticket);
+      await client.enqueue(two.ticket);
       const leading = await two.executor.next();
       const three = await worker(role);
       const closed = two.close();
@@ -229,10 +229,10 @@ describe.skipIf(server === undefined)("what Restate knows", () => {
     await close();
     const executor = new GatedExecutor([ticket.role], "2");
     await serve(executor, { port });
-    await client.lead({ ...ticket, version: "2" });
+    await client.enqueue({ ...ticket, version: "2" });
     (await executor.next()).settle();
     await server?.whenDone(serviceNameOf(ticket.role, "2"));
-    await expect(client.lead(ticket)).rejects.toMatchObject({ code: "unknown_role" });
+    await expect(client.enqueue(ticket)).rejects.toMatchObject({ code: "unknown_role" });
   });
 });
 
@@ -243,7 +243,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
       { role: "nobody", version: "1" },
       { role: ticket.role, version: "2" },
     ])
-      await expect(client.lead({ runId, role, version })).rejects.toMatchObject({
+      await expect(client.enqueue({ runId, role, version })).rejects.toMatchObject({
         code: "unknown_role",
         message: `Expected a role that a worker has, or has had, got "${role}" in version ${version}. Start a worker with this role and version first, or correct the name.`,
         data: { role, version },
@@ -252,7 +252,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
 
   proves(["E67"], "an address that is not that of the ingress is told", async () => {
     const { ticket } = await worker();
-    await expect(restateEngine({ ingressUrl: adminUrl }).lead(ticket)).rejects.toMatchObject({
+    await expect(restateEngine({ ingressUrl: adminUrl }).enqueue(ticket)).rejects.toMatchObject({
       code: "engine_failed",
       message: `Expected Restate at ${adminUrl} to take the run, got status 404: an empty reply. Check the address.`,
       data: { url: adminUrl, status: 404 },

@@ -17,11 +17,11 @@ proves(["D321"], "of several workers that has a run led which has its role", asy
   const engine = storeEngine({ clock });
   const client = new RunClient({ store, engine, clock });
   const [red, blue] = [solo(doings(), { name: "red" }), solo(doings(), { name: "blue" })];
-  const first = await process({ roles: [red] }).work(engine);
-  const second = await process({ roles: [blue] }).work(engine);
+  const first = await process({ roles: [red] }).startWorker(engine);
+  const second = await process({ roles: [blue] }).startWorker(engine);
   const led = async (role: string): Promise<string> => {
     const run = await client.start(role, "Go.");
-    return (await pushed(run.result())).status;
+    return (await pushed(run.getResult())).status;
   };
   expect([await led("red"), await led("blue")]).toEqual(["completed", "completed"]);
   await pushed(second.close());
@@ -34,22 +34,22 @@ proves(["D321"], "a role that a worker had is no unknown one", async () => {
   const red = await engine.serve(new GatedExecutor(["red"]));
   const blue = await engine.serve(new GatedExecutor(["blue"]));
   await red.close();
-  await engine.lead(ticketOf("red"));
-  await expect(engine.lead(ticketOf("green"))).rejects.toMatchObject({ code: "unknown_role" });
-  await engine.lead(ticketOf("green", ID, "2"));
+  await engine.enqueue(ticketOf("red"));
+  await expect(engine.enqueue(ticketOf("green"))).rejects.toMatchObject({ code: "unknown_role" });
+  await engine.enqueue(ticketOf("green", ID, "2"));
   await blue.close();
-  await engine.lead(ticketOf("green"));
+  await engine.enqueue(ticketOf("green"));
 });
 
 proves(["D321"], "who leads a run is told of it again, and others have what is new", async () => {
   const engine = storeEngine();
   const [left, right] = [new GatedExecutor(["red"]), new GatedExecutor(["red"])];
   const workers = [await engine.serve(left), await engine.serve(right)];
-  await engine.lead(ticketOf("red"));
+  await engine.enqueue(ticketOf("red"));
   const leading = await left.next();
-  await engine.lead(ticketOf("red"));
+  await engine.enqueue(ticketOf("red"));
   const other = runId("order-2");
-  await engine.lead(ticketOf("red", other));
+  await engine.enqueue(ticketOf("red", other));
   (await right.next()).settle();
   leading.settle();
   (await left.next()).settle();
@@ -61,12 +61,12 @@ proves(["D321"], "a worker that closes is told of nothing more", async () => {
   const engine = storeEngine();
   const [left, right] = [new GatedExecutor(["red"]), new GatedExecutor(["red"])];
   const closing = await engine.serve(left);
-  await engine.lead(ticketOf("red"));
+  await engine.enqueue(ticketOf("red"));
   const leading = await left.next();
   const worker = await engine.serve(right);
   const closed = closing.close();
   const other = runId("order-2");
-  await engine.lead(ticketOf("red", other));
+  await engine.enqueue(ticketOf("red", other));
   (await right.next()).settle();
   leading.settle();
   await closed;
@@ -75,7 +75,11 @@ proves(["D321"], "a worker that closes is told of nothing more", async () => {
 });
 
 proves(["D322"], "options that it does not have, or cannot use, are refused", () => {
-  const given: Record<string, unknown>[] = [{ sweepMs: -1 }, { sweepMs: NaN }, { sweepms: 5 }];
+  const given: Record<string, unknown>[] = [
+    { sweepIntervalMs: -1 },
+    { sweepIntervalMs: NaN },
+    { sweepms: 5 },
+  ];
   for (const options of given)
     expect(thrownBy(() => storeEngine(options)).code).toBe("invalid_option");
 });

@@ -54,7 +54,7 @@ const orchestrator = new Orchestrator({
   tracing: localTracing(),
 });
 const engine = engineOf(options);
-const worker = await orchestrator.work(engine, defined({ maxRuns: options.maxRuns }));
+const worker = await orchestrator.startWorker(engine, defined({ maxRuns: options.maxRuns }));
 process.once("SIGTERM", () => void close());
 process.send?.("serves");
 

@@ -78,7 +78,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
         const payer = place.effects.find(({ key }) => key === "pay pears")?.pid;
         const frozen = place.workers.find(({ pid }) => pid === payer);
         frozen?.freeze();
-        const { text, status } = await survey.run.result();
+        const { text, status } = await survey.run.getResult();
         frozen?.thaw();
         await frozen?.terminate(); // What it had still to write, it has tried to.
         expect(outOfTurn(place)).toEqual([]);
@@ -116,7 +116,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
         await place.until((effects) => effects.some(({ key }) => key.startsWith("model leaf")));
         const requestedMs = Date.now();
         await survey.run.cancel("Not needed.");
-        const { status } = await survey.run.result();
+        const { status } = await survey.run.getResult();
         expect(status).toBe("cancelled");
         expect(
           place.effects.filter(({ what, atMs }) => what === "begin" && atMs > requestedMs + 1_000),
@@ -130,9 +130,9 @@ export async function surveysOver(name: EngineName): Promise<void> {
       async () => {
         const place = await open();
         const { run } = await askedSurvey(place, "pears", 2);
-        expect((await run.result()).status).toBe("paused");
+        expect((await run.getResult()).status).toBe("paused");
         await run.cancel("Not needed.");
-        expect((await run.result()).status).toBe("cancelled");
+        expect((await run.getResult()).status).toBe("cancelled");
         expect(place.effects.filter(({ key }) => key.startsWith("pay"))).toEqual([]);
         expect((await rejectionOf(run.cancel())).code).toBe("run_ended");
       },
@@ -144,7 +144,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
       async () => {
         const place = await open();
         const survey = await askedSurvey(place, "pears", 2);
-        const [question] = (await survey.run.result()).questions;
+        const [question] = (await survey.run.getResult()).questions;
         if (question === undefined) throw new Error();
         for (const worker of place.workers) await worker.kill();
         for (const index of place.workers.keys()) await place.add(index);
@@ -178,7 +178,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
       async () => {
         const place = await open({ workers: 1 });
         const run = await place.client.start("broke", "Go.", { budget: { costUsd: 1 } });
-        expect((await rejectionOf(run.result())).code).toBe("price_unknown");
+        expect((await rejectionOf(run.getResult())).code).toBe("price_unknown");
         expect((await rejectionOf(place.client.start("nobody", "Go."))).code).toBe("unknown_role");
         expect(place.effects).toEqual([]);
       },

@@ -29,7 +29,7 @@ export interface Survey {
 
 /** All of them end with the text of a run to which nothing happens. */
 export async function expectTexts(surveys: readonly Survey[]): Promise<void> {
-  const results = await Promise.all(surveys.map(({ run }) => run.result()));
+  const results = await Promise.all(surveys.map(({ run }) => run.getResult()));
   expect(results.map(({ status, text }) => [status, text])).toEqual(
     surveys.map(({ task }) => ["completed", surveyText(task)]),
   );
@@ -101,7 +101,7 @@ export async function askedSurvey(place: SurveyPlace, name: string, leaves = 9):
 
 /** Approves what a run asks, once it does. */
 export async function approved(run: RemoteRun): Promise<void> {
-  const result = await run.result();
+  const result = await run.getResult();
   const [question] = result.questions;
   if (question !== undefined) await run.answer([approve(question)]);
 }

@@ -19,8 +19,8 @@ proves(
       let beganMs = 0;
       const handedAtS: number[] = [];
       const engine: Engine = {
-        isExclusive,
-        lead: async () => void handedAtS.push((clock.nowMs() - beganMs) / 1_000),
+        exclusive: isExclusive,
+        enqueue: async () => void handedAtS.push((clock.nowMs() - beganMs) / 1_000),
         serve: async () => ({ close: async () => undefined }),
       };
       const sweeps = async (count: number): Promise<void> => {
@@ -31,7 +31,7 @@ proves(
       };
       const run = await clientOf(world).start("solo", "Go.", { runId: ID });
       beganMs = clock.nowMs();
-      const worker = await process({ roles: [solo(doings())] }).work(engine, {
+      const worker = await process({ roles: [solo(doings())] }).startWorker(engine, {
         context: () => undefined,
       });
       await turns(10);

@@ -106,7 +106,7 @@ async function crashEngine({ servers }: SurveyPlace): Promise<void> {
 async function oneSurvey(place: SurveyPlace, name: string) {
   const { task, run } = await again(() => askedSurvey(place, name));
   for (;;) {
-    const result = await again(() => run.result());
+    const result = await again(() => run.getResult());
     if (result.status !== "paused") return { task, text: result.text, runId: run.runId };
     await again(() => approved(run));
   }

@@ -8,7 +8,7 @@ import { storeEngine } from "../../src/engine/store-engine.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
-import type { WorkOptions } from "../../src/orchestrator/run/work.ts";
+import type { WorkerOptions } from "../../src/orchestrator/run/work.ts";
 import { storeFailed } from "../../src/store/store-errors.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
@@ -38,11 +38,15 @@ function quickModel(done: Doings): Model {
 }
 
 /** A worker and a client of one process, over an engine of its own. */
-async function served(world: EngineWorld, roles: readonly AgentRole[], options: WorkOptions = {}) {
+async function served(
+  world: EngineWorld,
+  roles: readonly AgentRole[],
+  options: WorkerOptions = {},
+) {
   const { clock, store, process } = world;
   const engine = storeEngine({ clock });
   const orchestrator: Orchestrator = process({ roles });
-  const worker = await orchestrator.work(engine, { context: () => undefined, ...options });
+  const worker = await orchestrator.startWorker(engine, { context: () => undefined, ...options });
   return { worker, orchestrator, engine, client: new RunClient({ store, engine, clock }) };
 }
 
@@ -58,7 +62,7 @@ proves(["E21"], "what is wrong for good is tried once, and the result says why",
   };
   const { worker, client } = await served(world, [solo(done)], { context });
   const run = await client.start("solo", "Go.", { runId: ID });
-  const failed = await rejectionOf(pushed(run.result()));
+  const failed = await rejectionOf(pushed(run.getResult()));
   expect(failed).toMatchObject({ code: "context_failed" });
   expect(failed.message).toContain("No database.");
   for (let wait = 0; wait < 20; wait += 1) {
@@ -69,10 +73,10 @@ proves(["E21"], "what is wrong for good is tried once, and the result says why",
   expect(await store.find(ID)).toMatchObject({ status: "paused", owner: null });
   // Asked to resume, and then ordered once more.
   await run.sendCommand({ type: "resume" });
-  expect(await rejectionOf(pushed(run.result()))).toMatchObject({ code: "context_failed" });
+  expect(await rejectionOf(pushed(run.getResult()))).toMatchObject({ code: "context_failed" });
   expect(attempts).toBe(2);
   const again = await client.start("solo", "Go.", { runId: ID });
-  expect(await pushed(again.result())).toMatchObject({ status: "completed", text: TEXT });
+  expect(await pushed(again.getResult())).toMatchObject({ status: "completed", text: TEXT });
   expect(attempts).toBe(3);
   expect((await store.find(ID))?.status).toBe("ended");
   await pushed(worker.close());
@@ -94,9 +98,9 @@ proves(
     const { worker } = await served(world, [solo(done)], { context });
     const client = clientOf(world);
     const run = await client.start("solo", "Go.", { runId: ID });
-    expect(await rejectionOf(pushed(run.result()))).toMatchObject({ code: "context_failed" });
+    expect(await rejectionOf(pushed(run.getResult()))).toMatchObject({ code: "context_failed" });
     const again = await client.start("solo", "Go.", { runId: ID });
-    expect(await pushed(again.result())).toMatchObject({ status: "completed", text: TEXT });
+    expect(await pushed(again.getResult())).toMatchObject({ status: "completed", text: TEXT });
     await pushed(worker.close());
   },
 );
@@ -112,12 +116,12 @@ proves(["E21"], "a definition error of a run that was under way, too", async () 
   const { price: _known, ...model } = quickModel(done);
   const bad = solo(done, { more: { model } });
   const second = await served(world, [bad]);
-  const failed = await rejectionOf(pushed(run.result()));
+  const failed = await rejectionOf(pushed(run.getResult()));
   expect(failed.code).toBe("price_unknown");
   await pushed(second.worker.close());
   const third = await served(world, [solo(done)]);
   await clientOf(world).attach(ID).sendCommand({ type: "resume" });
-  expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
+  expect(await pushed(run.getResult())).toMatchObject({ status: "completed", text: TEXT });
   await pushed(third.worker.close());
 });
 
@@ -138,12 +142,15 @@ proves(
     const second = await served(world, [solo(done)], { context });
     await second.client.attach(ID).sendCommand({ type: "steer", message: "Hurry." });
     await turns(20);
-    expect((await store.posts(ID)).map(({ key }) => key.split(":")[0])).toEqual(["order", "steer"]);
+    expect((await store.readMail(ID)).map(({ key }) => key.split(":")[0])).toEqual([
+      "order",
+      "steer",
+    ]);
     gate.open();
-    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
-    await second.engine.lead({ runId: ID, role: "solo", version: "1" });
+    expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
+    await second.engine.enqueue({ runId: ID, role: "solo", version: "1" });
     await turns(20);
-    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    expect(await pushed(run.getResult())).toMatchObject({ status: "completed" });
     for (const { worker } of [first, second]) await pushed(worker.close());
   },
 );
@@ -153,7 +160,7 @@ function listening(): Engine & { readonly led: RunTicket[]; executor?: RunExecut
   const led: RunTicket[] = [];
   const engine: Engine & { led: RunTicket[]; executor?: RunExecutor } = {
     led,
-    lead: async (ticket) => void led.push(ticket),
+    enqueue: async (ticket) => void led.push(ticket),
     serve: async (executor) => {
       engine.executor = executor;
       return { close: async () => undefined };
@@ -174,17 +181,17 @@ proves(["E22"], "what may pass is handed back", async () => {
       return await store.find(...given);
     },
   };
-  const worker = await process({ roles: [solo(doings())], store: shaky }).work(engine, {
+  const worker = await process({ roles: [solo(doings())], store: shaky }).startWorker(engine, {
     context: () => undefined,
   });
   await new RunClient({ store, engine, clock }).start("solo", "Go.", { runId: ID });
   const settle = async (id = ID, leave = new AbortController().signal) =>
-    await engine.executor?.settle(id, leave);
+    await engine.executor?.execute(id, leave);
   isDown = true;
   expect(await rejectionOf(settle())).toMatchObject({
     code: "store_failed",
   });
-  expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);
+  expect((await store.readMail(ID)).map(({ key }) => key)).toEqual(["order"]);
   isDown = false;
   const left = settle(ID, AbortSignal.abort());
   expect(await rejectionOf(left)).toMatchObject({ code: "run_released" });
@@ -203,7 +210,7 @@ proves(
     const one = await served(world, [solo(done, { name: "other" })]);
     const two = await served(world, [solo(done)], { rolesVersion: "v2" });
     const run = await clientOf(world).start("solo", "Go.", { runId: ID });
-    const waits = run.result();
+    const waits = run.getResult();
     await pushed(turns(100));
     expect([done.asked, (await store.find(ID))?.recordCount]).toEqual([[], 0]);
     expect(await rejectionOf(one.client.start("solo", "Go."))).toMatchObject({
@@ -211,7 +218,7 @@ proves(
     });
     const three = await served(world, [solo(done)]);
     expect(await pushed(waits)).toMatchObject({ text: TEXT });
-    expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);
+    expect((await store.readMail(ID)).map(({ key }) => key)).toEqual(["order"]);
     for (const { worker } of [one, two, three]) await pushed(worker.close());
   },
 );
@@ -236,7 +243,7 @@ proves(["E22"], "so many runs are led at once, the others wait", async () => {
   await turns(60);
   expect([under, most]).toEqual([3, 3]);
   gate.open();
-  const results = await pushed(Promise.all(runs.map((run) => run.result())));
+  const results = await pushed(Promise.all(runs.map((run) => run.getResult())));
   expect(results.every(({ status }) => status === "completed")).toBe(true);
   expect([most, counts(done).length]).toEqual([3, 10]);
   await pushed(worker.close());
@@ -258,7 +265,7 @@ proves(
       clock.advance(200);
     }
     const run = await clientOf(world).start("solo", "Go.", { runId: ID });
-    expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
+    expect(await pushed(run.getResult())).toMatchObject({ status: "completed", text: TEXT });
     await pushed(worker.close());
     expect(clock.pendingTimers).toBe(0);
   },
@@ -270,13 +277,13 @@ proves(["E22"], "an order that cannot be read now is looked at again", async () 
   let isDown = true;
   const shaky = {
     ...forwarding(store),
-    posts: async (...given: Parameters<typeof store.posts>) => {
+    posts: async (...given: Parameters<typeof store.readMail>) => {
       if (isDown) throw storeFailed("other", "Expected a store, got none. Wait.");
-      return await store.posts(...given);
+      return await store.readMail(...given);
     },
   };
   const engine = storeEngine({ clock });
-  const worker = await process({ roles: [solo(doings())], store: shaky }).work(engine, {
+  const worker = await process({ roles: [solo(doings())], store: shaky }).startWorker(engine, {
     context: () => undefined,
   });
   const run = await clientOf(world).start("solo", "Go.", { runId: ID });
@@ -286,7 +293,7 @@ proves(["E22"], "an order that cannot be read now is looked at again", async () 
     await turns(5);
   }
   isDown = false;
-  expect(await pushed(run.result())).toMatchObject({ text: TEXT });
+  expect(await pushed(run.getResult())).toMatchObject({ text: TEXT });
   await pushed(worker.close());
 });
 
@@ -312,7 +319,7 @@ proves(
       expect(await store.find(runId(id))).toMatchObject({ status: "open", owner: null });
     await first.worker.close();
     const second = await served(world, [solo(done)]);
-    const results = await pushed(Promise.all(runs.map((run) => run.result())));
+    const results = await pushed(Promise.all(runs.map((run) => run.getResult())));
     expect(results.map(({ text }) => text)).toEqual([TEXT, TEXT]);
     expect(counts(done).toSorted((left, right) => left - right)).toEqual([1, 1, 2, 2]);
     await pushed(second.worker.close());
@@ -341,7 +348,7 @@ proves(
     }
     expect(counts(done)).toEqual([1, 1, 1]);
     gate.open();
-    const results = await pushed(Promise.all(runs.map((run) => run.result())));
+    const results = await pushed(Promise.all(runs.map((run) => run.getResult())));
     expect(results.map(({ text }) => text)).toEqual([TEXT, TEXT, TEXT]);
     expect(counts(done)).toEqual([1, 1, 1, 1, 1, 1]);
     expect(done.asked.length).toBe(9);
@@ -356,16 +363,16 @@ proves(
     const world = engineWorld();
     const { pushed, clock, store, process } = world;
     const done = doings();
-    const engine = storeEngine({ clock, sweepMs: 1_000_000 });
+    const engine = storeEngine({ clock, sweepIntervalMs: 1_000_000 });
     const options = { context: () => undefined };
-    const one = await process({ roles: [solo(done)] }).work(engine, options);
-    const two = await process({ roles: [solo(done)] }).work(engine, options);
+    const one = await process({ roles: [solo(done)] }).startWorker(engine, options);
+    const two = await process({ roles: [solo(done)] }).startWorker(engine, options);
     await pushed(one.close());
     const client = new RunClient({ store, engine, clock });
     const run = await client.start("solo", "Go.", { runId: ID });
     await turns(60);
     expect((await store.find(ID))?.status).toBe("ended");
-    expect(await run.result()).toMatchObject({ text: TEXT });
+    expect(await run.getResult()).toMatchObject({ text: TEXT });
     await pushed(two.close());
   },
 );

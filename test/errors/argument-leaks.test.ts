@@ -26,7 +26,7 @@ async function said(text: string, input: object | string): Promise<Said> {
   expect([result.status, work.calls.length]).toEqual(["completed", 1]);
   const spoken = model.requests[1]?.messages.find((message) => message.role === "assistant");
   const events = fixture.sink
-    .of("reply.filtered")
+    .ofType("reply.filtered")
     .map(({ toolName, callId, stepId, characters }) => [toolName, callId, stepId, characters]);
   return { kept: [spoken?.text, result.steps[0]?.io.text], events };
 }
@@ -81,9 +81,9 @@ test("the text of a reply with several calls is filtered if it repeats any of th
       {
         text: '{"b":2}',
         calls: [
-          { name: "work", arguments: { a: 1 } },
-          { name: "work", arguments: { b: 2 } },
-          { name: "work", arguments: { b: 2 } },
+          { toolName: "work", arguments: { a: 1 } },
+          { toolName: "work", arguments: { b: 2 } },
+          { toolName: "work", arguments: { b: 2 } },
         ],
       },
       says("Done."),
@@ -92,14 +92,14 @@ test("the text of a reply with several calls is filtered if it repeats any of th
   );
   const fixture = newFixture();
   const result = await fixture.run(role);
-  expect(fixture.sink.of("reply.filtered").map(({ callId }) => callId)).toEqual(["call_2"]);
+  expect(fixture.sink.ofType("reply.filtered").map(({ callId }) => callId)).toEqual(["call_2"]);
   expect(result.steps[0]?.tools.executions).toHaveLength(3);
 });
 
 test("JSON in a reply without calls is an answer", async () => {
   const fixture = newFixture();
   const result = await fixture.run(soloist([says('{"a":1}')]).role);
-  expect([result.status, result.text, fixture.sink.of("reply.filtered")]).toEqual([
+  expect([result.status, result.text, fixture.sink.ofType("reply.filtered")]).toEqual([
     "completed",
     '{"a":1}',
     [],
@@ -121,7 +121,7 @@ test("a child's reply is filtered, too, and its calls run", async () => {
   const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
   const fixture = newFixture();
   const result = await fixture.run(root.role);
-  expect(fixture.sink.of("reply.filtered").map(({ agentPath }) => agentPath)).toEqual([
+  expect(fixture.sink.ofType("reply.filtered").map(({ agentPath }) => agentPath)).toEqual([
     "root/child#1",
   ]);
   expect(result.agents[1]?.steps[0]?.tools.executions.map(({ type }) => type)).toEqual([

@@ -192,8 +192,16 @@ proves(
       throws(new ToolRetryError("There is no room on Monday.", { hint: "Ask for another day." })),
       succeeds,
     ]);
-    const first: ScriptedCall = { name: "book", arguments: { day: "Monday" }, callId: "c-monday" };
-    const second: ScriptedCall = { name: "book", arguments: { day: "Friday" }, callId: "c-friday" };
+    const first: ScriptedCall = {
+      toolName: "book",
+      arguments: { day: "Monday" },
+      callId: "c-monday",
+    };
+    const second: ScriptedCall = {
+      toolName: "book",
+      arguments: { day: "Friday" },
+      callId: "c-friday",
+    };
     const { role, model } = soloist([calls(first), calls(second), says("Booked.")], {
       tools: [tool],
     });
@@ -250,7 +258,7 @@ proves(
       "fine",
     ]);
     const ended = fixture.sink
-      .of("tool.ended")
+      .ofType("tool.ended")
       .map(({ toolName, outcome, success, errorCode }) => [toolName, outcome, success, errorCode]);
     expect(ended.toSorted(byText)).toEqual([
       ["again", "retry", false, "tool_retry"],

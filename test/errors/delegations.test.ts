@@ -31,7 +31,7 @@ test("a delegation that never ends is left behind like any tool when its run is 
   await quiet();
   fixture.clock.advance(300);
   await quiet();
-  expect(fixture.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
+  expect(fixture.sink.ofType("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
 });
 
 test("a delegation that does not wait for its subagent leaves none behind", async () => {

@@ -12,7 +12,7 @@ import { TOOL_FAILURES, isToolFailureCode } from "../../src/protocol/tool-failur
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { FAILURE_SCENES, type Played } from "./failure-stories.ts";
 import { executions } from "./tool-acts.ts";
@@ -92,7 +92,7 @@ for (const [code, play] of Object.entries(FAILURE_SCENES)) {
     expect(execution.text).toBe(examples().get(code));
     const { callId } = execution.call;
     const { sink } = played.fixture;
-    const told = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].filter(
+    const told = [...sink.ofType("tool.ended"), ...sink.ofType("tool.rejected")].filter(
       (event) => event.callId === callId,
     );
     expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
@@ -132,10 +132,10 @@ proves(
       const run = fixture.start(
         soloist([{ error: new ModelError({ code, message: "No." }) }, says("Done.")]).role,
       );
-      await settled();
+      await flushEventLoop();
       fixture.clock.advance(500);
       const result = await fixture.outcome(run);
-      const isTriedAgain = fixture.sink.of("model.retried").length > 0;
+      const isTriedAgain = fixture.sink.ofType("model.retried").length > 0;
       expect(result.status).toBe(isTriedAgain ? "completed" : "failed");
       real.push([code, isTriedAgain ? "yes" : "no"]);
     }

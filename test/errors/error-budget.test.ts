@@ -68,7 +68,7 @@ proves(["R164"], "the sixth stops the agent, with the limit as the reason", asyn
   expect(ending(result)).toEqual(over("maxToolErrors", 5));
   expect(result.reason.message).toBe("6 tool calls failed, and maxToolErrors is 5.");
   expect(
-    fixture.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason]),
+    fixture.sink.ofType("signal.raised").map(({ signal }) => [signal.source, signal.reason]),
   ).toEqual([["tool", result.reason]]);
   expect(ends(result)).toHaveLength(8);
 });
@@ -166,7 +166,9 @@ for (const [borne, script] of [
   [false, [reply("bad", "bad", "good")]],
   [false, [reply("good", "bad"), reply("bad", "good")]],
 ] as const) {
-  const shape = script.map(({ calls: made }) => made?.map(({ name }) => name).join("+")).join(", ");
+  const shape = script
+    .map(({ calls: made }) => made?.map(({ toolName: name }) => name).join("+"))
+    .join(", ");
   proves(["R165"], `one in a row: ${shape} is ${borne ? "borne" : "too much"}`, async () => {
     const budget = { maxConsecutiveErrors: 1 };
     // A row is too long once it is, whatever comes after it in the same reply.
@@ -353,9 +355,9 @@ test("several limits in one reply: all are raised, the first in the list is repo
   const result = await fixture.run(
     soloist([reply("bad", "r1")], { tools: TOOLS, errorBudget }).role,
   );
-  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.data["limit"])).toEqual(
-    ["maxToolErrors", "maxConsecutiveErrors", "maxRetryErrors"],
-  );
+  expect(
+    fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.data["limit"]),
+  ).toEqual(["maxToolErrors", "maxConsecutiveErrors", "maxRetryErrors"]);
   expect(ending(result)).toEqual(over("maxToolErrors", 0));
 });
 

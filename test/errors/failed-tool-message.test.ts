@@ -10,7 +10,7 @@ import {
   type EspalierEvent,
   type RunResult,
 } from "../../src/index.ts";
-import { runReport, terminalView } from "../../src/terminal/terminal.ts";
+import { formatRunReport, terminalView } from "../../src/terminal/terminal.ts";
 import { asks, ManualClock, says, ScriptedModel } from "../../src/testing/index.ts";
 import { agentDetail, RunFold } from "../../src/view.ts";
 import { ShownContent } from "../../src/viewer/shown-content.ts";
@@ -57,7 +57,7 @@ function folded(events: readonly EspalierEvent[]): RunFold {
   const [first] = events;
   if (first === undefined) throw new Error("A run has events.");
   const fold = new RunFold(first.runId);
-  for (const event of events) fold.take(event);
+  for (const event of events) fold.apply(event);
   return fold;
 }
 
@@ -79,8 +79,8 @@ proves(["D521"], "reports the message of a tool that throws, without its secret"
     { toolName: "burn", errorCode: "tool_error", errorName: "TypeError", message: said },
   ]);
   expect(screen).toContain(`burn failed (tool_error): ${said}`);
-  expect(runReport(result)).toContain(said);
-  for (const text of [JSON.stringify(events), screen, runReport(result)])
+  expect(formatRunReport(result)).toContain(said);
+  for (const text of [JSON.stringify(events), screen, formatRunReport(result)])
     expect(text).not.toContain(KEY);
 });
 

@@ -15,7 +15,7 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
-import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
+import { toolGuard, type GuardDecision } from "../../src/tools/tool-guard.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -99,7 +99,7 @@ function inBackground(script?: readonly ScriptStep[]): Definition {
   return { subagents: [helper(script).role], delegation: { background: true } };
 }
 
-function askAbout(task: string, given: JsonValue): GuardAnswer {
+function askAbout(task: string, given: JsonValue): GuardDecision {
   const isIt = isRecord(given) && given["task"] === task;
   return isIt ? { type: "ask", reason: "Is that worth it?" } : { type: "allow" };
 }
@@ -114,7 +114,7 @@ async function crashed(): Promise<Played> {
   const gone = newFixture({ store });
   const before = part("lead", [asks("pay", {})], { tools: pay(() => latch().opened) });
   const { runId } = gone.start(before.role);
-  while (gone.sink.of("tool.started").length === 0) await quiet();
+  while (gone.sink.ofType("tool.started").length === 0) await quiet();
   for (let turns = 0; turns < 10; turns += 1) await quiet();
   const after = part("lead", [DONE], { tools: pay(() => "Paid twice.") });
   const fixture = newFixture({ store, roles: [after.role] });
@@ -185,7 +185,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       script: [calls(spawn("helper")), DONE],
       definition: { subagents: [waiting.role] },
       act: (run, { sink }) => {
-        const child = sink.of("subagent.spawned")[0]?.childId;
+        const child = sink.ofType("subagent.spawned")[0]?.childId;
         if (child !== undefined) run.cancelAgent(child, "Not needed any more.");
       },
     });

@@ -32,17 +32,21 @@ const RESULT = says('{"count":3}');
 
 const CASES = {
   "Finish is forced": [
-    { canForce: true },
+    { supportsToolChoice: true },
     FINISH,
     [["look", "Finish"], { toolName: "Finish" }, undefined, WRAP_UP.finish],
   ],
   "Finish is the only tool": [{}, FINISH, [["Finish"], undefined, undefined, WRAP_UP.finish]],
   "no tool may be called": [
-    { native: true, canForce: true },
+    { supportsStructuredOutputs: true, supportsToolChoice: true },
     RESULT,
     [["look"], "none", "result", WRAP_UP.result],
   ],
-  "there is no tool": [{ native: true }, RESULT, [[], undefined, "result", WRAP_UP.result]],
+  "there is no tool": [
+    { supportsStructuredOutputs: true },
+    RESULT,
+    [[], undefined, "result", WRAP_UP.result],
+  ],
 } as const;
 
 for (const [name, [abilities, reply, expected]] of Object.entries(CASES))
@@ -63,10 +67,10 @@ for (const [name, [abilities, reply, expected]] of Object.entries(CASES))
 
 proves(["M57"], "an agent that gives text is told to call nothing", async () => {
   const more = { tools: [look], budget: { steps: 1 }, wrapUp: true };
-  const forced = soloist([says("Oak.")], more, { canForce: true });
+  const forced = soloist([says("Oak.")], more, { supportsToolChoice: true });
   await newFixture().run(forced.role);
   expect(lastOf(forced.model.requests)).toEqual([["look"], "none", undefined, WRAP_UP.answer]);
-  const bare = soloist([says("Oak.")], { ...more, tools: [] }, { canForce: true });
+  const bare = soloist([says("Oak.")], { ...more, tools: [] }, { supportsToolChoice: true });
   await newFixture().run(bare.role);
   expect(lastOf(bare.model.requests)).toEqual([[], undefined, undefined, WRAP_UP.answer]);
 });
@@ -76,7 +80,7 @@ proves(["M57"], "who calls another tool all the same is stopped, and nothing run
   const { role } = soloist(
     [asks("look", {})],
     { output, tools: [spied], budget: { steps: 1 }, wrapUp: true },
-    { canForce: true },
+    { supportsToolChoice: true },
   );
   const result = await newFixture().run(role);
   expect([result.status, result.reason.code, spied.calls]).toEqual(["stopped", "step_limit", []]);
@@ -84,7 +88,7 @@ proves(["M57"], "who calls another tool all the same is stopped, and nothing run
 
 test("a notice of the role's own is read as it is", async () => {
   const more = { output, budget: { steps: 1 }, wrapUp: "Now!" };
-  const { role, model } = soloist([RESULT], more, { native: true });
+  const { role, model } = soloist([RESULT], more, { supportsStructuredOutputs: true });
   await newFixture().run(role);
   expect(lastOf(model.requests)).toEqual([[], undefined, "result", "Now!"]);
 });

@@ -38,7 +38,7 @@ proves(
     await quiet();
     fixture.clock.advance(29_999);
     await quiet();
-    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    expect(fixture.sink.ofType("tool.ended")).toEqual([]);
     const result = await after(fixture, run, 1);
     expect(receivedTexts(model.requests[1])).toEqual([
       "Expected work to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
@@ -113,7 +113,7 @@ for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
     await quiet();
     fixture.clock.advance(expected - 1);
     await quiet();
-    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    expect(fixture.sink.ofType("tool.ended")).toEqual([]);
     const result = await after(fixture, run, 1);
     expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_timeout"]]);
     expect(receivedTexts(model.requests[1])[0]).toContain(
@@ -240,7 +240,7 @@ for (const [what, late] of Object.entries(LATE)) {
     await quiet();
     fixture.clock.advance(1_000);
     await quiet();
-    expect(fixture.sink.of("tool.ended").map(({ errorCode }) => errorCode)).toEqual([
+    expect(fixture.sink.ofType("tool.ended").map(({ errorCode }) => errorCode)).toEqual([
       "tool_timeout",
     ]);
     held.open();
@@ -253,7 +253,7 @@ for (const [what, late] of Object.entries(LATE)) {
       ["failed tool_timeout"],
       1,
     ]);
-    expect(fixture.sink.of("tool.progressed")).toEqual([]);
+    expect(fixture.sink.ofType("tool.progressed")).toEqual([]);
     expect(JSON.stringify([result, fixture.sink.events])).not.toContain("late");
   });
 
@@ -308,7 +308,7 @@ test("what a call did before its time was up counts", async () => {
   });
   const fixture = newFixture();
   const result = await after(fixture, fixture.start(role), 1_000);
-  expect([fixture.sink.of("tool.progressed").length, result.agents.length]).toEqual([1, 2]);
+  expect([fixture.sink.ofType("tool.progressed").length, result.agents.length]).toEqual([1, 2]);
 });
 
 test("the time of a run that is up while a call is: the call is cancelled, not timed out", async () => {

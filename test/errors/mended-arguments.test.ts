@@ -63,10 +63,10 @@ proves(["M50"], "a small slip is mended: the call runs, and step and events say 
       2,
     ]);
     expect(executions(result), name).toMatchObject([
-      { call: { argumentsText: text }, arguments: MEANT, isMended: true, type: "succeeded" },
+      { call: { argumentsText: text }, arguments: MEANT, isRepaired: true, type: "succeeded" },
     ]);
     expect(
-      fixture.sink.of("tool.started").map(({ isMended }) => isMended),
+      fixture.sink.ofType("tool.started").map(({ isRepaired }) => isRepaired),
       name,
     ).toEqual([true]);
   }
@@ -79,8 +79,8 @@ test("arguments that are JSON, and what is coerced in them, are not called mende
   });
   const fixture = newFixture();
   const result = await fixture.run(role);
-  expect(executions(result).map((one) => "isMended" in one)).toEqual([false]);
-  expect(fixture.sink.of("tool.started").map((one) => "isMended" in one)).toEqual([false]);
+  expect(executions(result).map((one) => "isRepaired" in one)).toEqual([false]);
+  expect(fixture.sink.ofType("tool.started").map((one) => "isRepaired" in one)).toEqual([false]);
 });
 
 proves(["M50"], "a typed result with a slip is taken", async () => {
@@ -117,8 +117,8 @@ describe("goes back to the model", () => {
       const result = await fixture.run(role);
       expect([ends(result), inputs]).toEqual([["retry invalid_json"], []]);
       expect(receivedTexts(model.requests[1])).toEqual([expect.stringMatching(TOLD)]);
-      expect(executions(result).map((one) => "isMended" in one)).toEqual([false]);
-      expect(fixture.sink.of("question.asked")).toEqual([]);
+      expect(executions(result).map((one) => "isRepaired" in one)).toEqual([false]);
+      expect(fixture.sink.ofType("question.asked")).toEqual([]);
     });
 
   proves(["M50"], "a call of a reply that its cap ended", async () => {
@@ -149,7 +149,7 @@ describe("goes back to the model", () => {
     const fixture = newFixture();
     const result = await fixture.run(role);
     expect([ends(result), inputs, seen]).toEqual([["retry invalid_json"], [], [MEANT]]);
-    expect(fixture.sink.of("question.asked")).toEqual([]);
+    expect(fixture.sink.ofType("question.asked")).toEqual([]);
     expect(receivedTexts(model.requests[1])).toEqual([expect.stringMatching(TOLD)]);
   });
 });
@@ -186,8 +186,8 @@ proves(["M50"], "guards and hooks see what was meant, and may deny or change it"
     [{ path: "b.txt", lines: [] }],
   ]);
   expect([
-    executions(result).map(({ isMended }) => isMended),
-    fixture.sink.of("tool.started").map(({ isMended }) => isMended),
+    executions(result).map(({ isRepaired }) => isRepaired),
+    fixture.sink.ofType("tool.started").map(({ isRepaired }) => isRepaired),
   ]).toEqual([[true], [true]]);
 });
 
@@ -205,7 +205,7 @@ proves(["M50"], "what a hook makes of a mended call is not asked about either", 
   const fixture = newFixture();
   const result = await fixture.run(role);
   expect([ends(result), inputs]).toEqual([["retry invalid_json"], []]);
-  expect(fixture.sink.of("question.asked")).toEqual([]);
+  expect(fixture.sink.ofType("question.asked")).toEqual([]);
 });
 
 proves(["M50", "R74"], "calls that differ in their slips alone are the same call", async () => {

@@ -10,7 +10,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelErrorCode } from "../../src/kernel/error.ts";
 import { says as speaks } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says, status, type ServerReply } from "../support/openai-server.ts";
@@ -27,7 +27,7 @@ function serving(...replies: readonly ServerReply[]): Promise<OpenAiServer> {
 
 /** Real connections take as many ticks as they take. */
 async function arrives(holds: () => boolean): Promise<void> {
-  while (!holds()) await settled();
+  while (!holds()) await flushEventLoop();
 }
 
 proves(
@@ -37,10 +37,10 @@ proves(
     await using server = await serving(status(429), says("Done."));
     const fixture = newFixture();
     const run = fixture.start(agentWith(modelAt(server)));
-    await arrives(() => fixture.sink.of("model.retried").length > 0);
+    await arrives(() => fixture.sink.ofType("model.retried").length > 0);
     expect([server.requests.length, fixture.clock.pendingTimers]).toEqual([1, 1]);
     fixture.clock.advance(499);
-    await settled();
+    await flushEventLoop();
     expect(server.requests).toHaveLength(1);
     fixture.clock.advance(1);
     const result = await fixture.outcome(run);
@@ -53,11 +53,11 @@ proves(
     expect(result.usage.own).toMatchObject({ steps: 1, modelCalls: 1 });
     expect(
       fixture.sink
-        .of("model.retried")
+        .ofType("model.retried")
         .map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code]),
     ).toEqual([[1, 500, "model_rate_limited"]]);
-    expect(fixture.sink.of("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
-    expect(fixture.sink.of("model.requested")).toHaveLength(1);
+    expect(fixture.sink.ofType("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
+    expect(fixture.sink.ofType("model.requested")).toHaveLength(1);
   },
 );
 
@@ -68,11 +68,13 @@ proves(
     await using server = await serving(status(400), says("never"));
     const fixture = newFixture();
     const result = await fixture.run(agentWith(modelAt(server)));
-    expect([server.requests.length, fixture.sink.of("model.retried")]).toEqual([1, []]);
+    expect([server.requests.length, fixture.sink.ofType("model.retried")]).toEqual([1, []]);
     expect(ending(result)).toEqual(["failed", "error", { error: "model_refused_request" }]);
     expect(result.agents[0]?.errors.map(({ code }) => code)).toEqual(["model_refused_request"]);
     expect(
-      fixture.sink.of("model.failed").map(({ isRetryable, attempts }) => [isRetryable, attempts]),
+      fixture.sink
+        .ofType("model.failed")
+        .map(({ isRetryable, attempts }) => [isRetryable, attempts]),
     ).toEqual([[false, 1]]);
   },
 );
@@ -84,7 +86,7 @@ proves(
     await using server = await serving(status(429), says("never"));
     const fixture = newFixture({ graceMs: 5_000 });
     const run = fixture.start(agentWith(modelAt(server)));
-    await arrives(() => fixture.sink.of("model.retried").length > 0);
+    await arrives(() => fixture.sink.ofType("model.retried").length > 0);
     void run.cancel("Enough.");
     const result = await fixture.outcome(run);
     expect([result.status, fixture.clock.nowMs(), server.requests.length]).toEqual([
@@ -114,7 +116,7 @@ for (const [code, isRetryable] of CLASSES) {
     const fixture = newFixture();
     const { role, model } = soloist([{ error }, speaks("Done.")]);
     const run = fixture.start(role);
-    await settled();
+    await flushEventLoop();
     if (isRetryable) fixture.clock.advance(500);
     const result = await fixture.outcome(run);
     expect([result.status, model.requests.length, result.steps.length]).toEqual(
@@ -130,15 +132,15 @@ proves(
   async () => {
     const error = new ModelError({ code: "model_overloaded", message: "Busy." });
     const { role, model } = soloist([{ error }, { error }, { error }, { error }]);
-    const fixture = newFixture({ retry: { maxAttempts: 4 } });
+    const fixture = newFixture({ retryPolicy: { maxAttempts: 4 } });
     const run = fixture.start(role);
     for (const delayMs of [500, 1_000, 2_000]) {
-      await settled();
+      await flushEventLoop();
       fixture.clock.advance(delayMs);
     }
     const result = await fixture.outcome(run);
     expect(
-      fixture.sink.of("model.retried").map(({ attempt, delayMs }) => [attempt, delayMs]),
+      fixture.sink.ofType("model.retried").map(({ attempt, delayMs }) => [attempt, delayMs]),
     ).toEqual([
       [1, 500],
       [2, 1_000],
@@ -153,16 +155,16 @@ proves(["R167"], "attempts of the model use up nothing of what is borne of tools
   const tool = acting("a", [retries, succeeds], { maxRetries: 1 });
   const { role } = soloist(
     [
-      calls({ name: "a", arguments: {} }),
+      calls({ toolName: "a", arguments: {} }),
       { error },
-      calls({ name: "a", arguments: {} }),
+      calls({ toolName: "a", arguments: {} }),
       speaks("Done."),
     ],
     { tools: [tool], errorBudget: { maxToolErrors: 0, maxRetryErrors: 1 } },
   );
   const fixture = newFixture();
   const run = fixture.start(role, "Do it.", { budget: { steps: 3 } });
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(500);
   const result = await fixture.outcome(run);
   expect([
@@ -181,7 +183,7 @@ test("the time limit of a run ends the wait for a provider", async () => {
   const { role, model } = soloist([{ error }, speaks("never")]);
   const fixture = newFixture();
   const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(1_000);
   const result = await fixture.outcome(run);
   expect([result.status, result.reason.code, model.requests.length]).toEqual([

@@ -21,7 +21,7 @@ const output = z.object({
   unit: z.string().default("trees"),
   note: z.string().optional(),
 });
-const NATIVE = { native: true } as const;
+const NATIVE = { supportsStructuredOutputs: true } as const;
 
 const look = spyTool("look", () => "An oak.");
 
@@ -243,13 +243,20 @@ proves(["M53"], "what cannot be meant is refused when the role is defined", () =
     define({ output, outputMode: "json" }),
     define({ outputMode: "tool" }),
     define({ output: z.string() }),
-    define({ model: { provider: "own", id: "m", generate: () => undefined, native: "yes" } }),
+    define({
+      model: {
+        provider: "own",
+        id: "m",
+        generate: () => undefined,
+        supportsStructuredOutputs: "yes",
+      },
+    }),
   ]).toEqual([
-    'Expected solo.outputMode to be what its model can do, got "native". scripted says nothing of native results: say auto or tool, or native: true of the model if its server has them.',
+    'Expected solo.outputMode to be what its model can do, got "native". scripted says nothing of native results: say auto or tool, or supportsStructuredOutputs: true of the model if its server has them.',
     'Expected solo.outputMode to be "auto", "native" or "tool", got "json". Leave it out for auto.',
     'Expected solo.outputMode to be left out, got "tool". It says how output is asked for, and there is none.',
     'Expected solo.output to be a zod object schema, got "string". Use z.object({ … }).',
-    'Expected solo.model.native to be true or false, got "yes". Say which.',
+    'Expected solo.model.supportsStructuredOutputs to be true or false, got "yes". Say which.',
   ]);
 });
 
@@ -262,7 +269,7 @@ proves(
     const model: Model = {
       provider: "own",
       id: "m",
-      get native(): boolean {
+      get supportsStructuredOutputs(): boolean {
         return native;
       },
       generate: (request, options) => scripted.generate(request, options),
@@ -276,7 +283,7 @@ proves(
     });
     native = false;
     expect(thrownBy(() => newFixture().start(role)).message).toBe(
-      'Expected solo.outputMode to be what its model can do, got "native". m says nothing of native results: say auto or tool, or native: true of the model if its server has them.',
+      'Expected solo.outputMode to be what its model can do, got "native". m says nothing of native results: say auto or tool, or supportsStructuredOutputs: true of the model if its server has them.',
     );
   },
 );
@@ -300,7 +307,9 @@ proves(["M58", "R14"], "a history that is made shorter leaves room for the schem
   const { role } = soloist(script, { output: long, tools: [look], compaction }, options);
   const { sink, ...fixture } = newFixture();
   await fixture.run(role);
-  const last = sink.of("model.requested").at(-1)?.estimatedInputTokens;
+  const last = sink.ofType("model.requested").at(-1)?.estimatedInputTokens;
   expect(last).toBeGreaterThan(1_000);
-  expect(sink.of("conversation.compacted").map(({ tokensAfter }) => tokensAfter)).toEqual([last]);
+  expect(sink.ofType("conversation.compacted").map(({ tokensAfter }) => tokensAfter)).toEqual([
+    last,
+  ]);
 });

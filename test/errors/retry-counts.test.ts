@@ -230,13 +230,13 @@ proves(
       problems: [],
     });
     expect(
-      fixture.sink.of("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
+      fixture.sink.ofType("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
     ).toEqual([
       ["tool_retry", "retryable"],
       ["retry_limit", "fatal"],
     ]);
     expect(
-      fixture.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason.code]),
+      fixture.sink.ofType("signal.raised").map(({ signal }) => [signal.source, signal.reason.code]),
     ).toEqual([["tool", "retry_limit"]]);
   },
 );
@@ -393,7 +393,7 @@ proves(["R109"], "what a wrapper repeats without the model counts for nothing he
   const a = counting("a", [fails, fails, retries, fails, succeeds], 1);
   const fixture = newFixture();
   const { role } = soloist([one("a"), one("a"), DONE], {
-    tools: [withRetries(a.tool, { firstDelayMs: 0 })],
+    tools: [withRetries(a.tool, { initialDelayMs: 0 })],
     errorBudget: { maxToolErrors: 0, maxRetryErrors: 1 },
   });
   const run = fixture.start(role);
@@ -404,5 +404,5 @@ proves(["R109"], "what a wrapper repeats without the model counts for nothing he
   const result = await fixture.outcome(run);
   expect([result.status, ends(result)]).toEqual(["completed", ["retry tool_retry", "succeeded"]]);
   expect(a.seen.map(([count]) => count)).toEqual([0, 0, 0, 1, 1]);
-  expect(fixture.sink.of("tool.retried").map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
+  expect(fixture.sink.ofType("tool.retried").map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
 });

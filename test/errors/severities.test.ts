@@ -70,7 +70,7 @@ proves(
     expect(
       executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
     ).toEqual([["failed", "tool_error", "fatal"]]);
-    expect([tool.calls.length, fixture.sink.of("tool.retried"), result.status]).toEqual([
+    expect([tool.calls.length, fixture.sink.ofType("tool.retried"), result.status]).toEqual([
       1,
       [],
       "completed",
@@ -93,7 +93,7 @@ proves(["R159"], "abortive: the run ends failed, with the error of the tool", as
   ]);
   expect(history).toEqual({ texts: ["t failed: The disk is on fire. Run."], problems: [] });
   expect(tool.calls).toHaveLength(1);
-  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+  expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
     "error",
   ]);
 });

@@ -2,7 +2,7 @@
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
@@ -75,11 +75,11 @@ export async function historyOf(
   fixture: Fixture,
   run: Run,
 ): Promise<{ readonly texts: readonly string[]; readonly problems: readonly string[] }> {
-  let messages: Parameters<typeof checkMessages>[0] = [];
+  let messages: Parameters<typeof findMessageProblems>[0] = [];
   for await (const { state } of run.iterate()) messages = state.conversation.messages;
   await fixture.outcome(run);
   const told = messages.filter((message) => message.role === "tool");
-  return { texts: told.map(({ text }) => text), problems: checkMessages(messages) };
+  return { texts: told.map(({ text }) => text), problems: findMessageProblems(messages) };
 }
 
 /** An error whose fields the test may make as strange as it likes; it counts as one of espalier's own. */

@@ -16,7 +16,7 @@ import { acting, ending, ends, fails, historyOf, retries, succeeds } from "./too
 const output = z.object({ count: z.int() });
 const RIGHT = asks("Finish", { count: 3 });
 const WRONG = asks("Finish", { count: "three" });
-const finish = (count: unknown) => ({ name: "Finish", arguments: { count } });
+const finish = (count: unknown) => ({ toolName: "Finish", arguments: { count } });
 
 const MISSED = ["failed", "error", { error: "model_misbehaved" }];
 
@@ -145,7 +145,7 @@ proves(["X20"], "a result that was given wins over failures in the same reply", 
     "tool_error",
     "retry_limit",
   ]);
-  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+  expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
     "completed",
   ]);
 });

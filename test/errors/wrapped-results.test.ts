@@ -72,7 +72,7 @@ const CASES: Readonly<Record<string, Case>> = {
 for (const [name, { output, reply, result: expected, isCall }] of Object.entries(CASES))
   for (const native of isCall === true ? [false] : [false, true])
     proves(["M56"], `${name}${native ? ", natively" : ""}`, async () => {
-      const { role, model } = soloist([reply], { output }, { native });
+      const { role, model } = soloist([reply], { output }, { supportsStructuredOutputs: native });
       const result = await newFixture().run(role);
       expect([result.status, result.output]).toEqual(["completed", expected]);
       const [sent] = model.requests;
@@ -84,7 +84,7 @@ proves(["M56"], "what does not fit is named under its key", async () => {
   const { role, model } = soloist(
     [says('[{"name":3}]'), says('{"result":[]}')],
     { output: list },
-    { native: true },
+    { supportsStructuredOutputs: true },
   );
   const result = await newFixture().run(role);
   expect(result.output).toEqual([]);

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import { isToolFailureCode, TOOL_FAILURES } from "../../src/protocol/tool-failure.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { proves } from "../harness/proves.ts";
 import { checkGolden } from "../support/golden-files.ts";
 import {
@@ -276,7 +276,7 @@ describe("every failure", () => {
           const known = isToolFailureCode(code) ? TOOL_FAILURES[code] : expect.unreachable();
           expect([type, severity]).toEqual([known.outcome, known.severity]);
           const { sink } = played.fixture;
-          const told = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].filter(
+          const told = [...sink.ofType("tool.ended"), ...sink.ofType("tool.rejected")].filter(
             ({ callId, agentPath }) => callId === call.callId && agentPath === "lead",
           );
           expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
@@ -330,7 +330,7 @@ describe("every failure", () => {
       const codes = executionsOf(played).map(({ errorCode }) => errorCode);
       expect(codes).toEqual([undefined, ...TOGETHER.flatMap(([code]) => [code, undefined])]);
       expect([result.status, lead.model.requests.length]).toEqual(["completed", 2]);
-      expect(checkMessages(lead.model.requests[1]?.messages ?? [])).toEqual([]);
+      expect(findMessageProblems(lead.model.requests[1]?.messages ?? [])).toEqual([]);
       checkGolden("tool-matrix/together", goldenLanes(fixture.sink.events));
       checkGolden("tool-matrix/together-read", readings(lead.model.requests[1]));
     },
@@ -347,7 +347,7 @@ describe("every failure", () => {
             errorPolicy: { blockedPolicy, retryLimitPolicy },
           });
           const raised = fixture.sink
-            .of("signal.raised")
+            .ofType("signal.raised")
             .filter(({ agentPath }) => agentPath === "lead");
           const codes = raised.map(({ signal }) => signal.reason.code);
           rows.push([retryLimitPolicy, blockedPolicy, result.status, result.reason.code, codes]);

@@ -47,7 +47,7 @@ proves(
         });
         const { result, fixture } = played;
         const signals = fixture.sink
-          .of("signal.raised")
+          .ofType("signal.raised")
           .filter(({ agentPath }) => agentPath === "lead");
         const expected = expectedReplies(world);
         const raised = signals.map(({ signal }) => signal.reason.code);

@@ -51,7 +51,7 @@ for (const [name, play] of ALL) {
         before.length === 0,
       ]);
     }
-    for (const ended of fixture.sink.of("agent.ended"))
+    for (const ended of fixture.sink.ofType("agent.ended"))
       expect(evaluationsOf(fixture.sink.events, ended.agentId).at(-1)?.winner).toEqual(ended.reason);
   });
 
@@ -63,7 +63,7 @@ for (const [name, play] of ALL) {
       result.agents.map(({ usage }) => usage.own),
     );
     expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
-    const [root] = fixture.sink.of("agent.ended").slice(-1);
+    const [root] = fixture.sink.ofType("agent.ended").slice(-1);
     expect(root?.usage.total).toEqual(result.usage.total);
   });
 }
@@ -86,13 +86,13 @@ proves(["R180"], "there is one evaluation event for each time that the loop deci
   for await (const { phase, state } of run.iterate()) {
     if (phase === "infer" && state.log.steps.length === 2) void run.steer("And?");
     if (phase === "decide") decisions += 1;
-    const evaluated = fixture.sink.of("continuation.evaluated").length;
+    const evaluated = fixture.sink.ofType("continuation.evaluated").length;
     // That nothing further starts is said at the very end, with every signal that came.
     expect(evaluated).toBe(phase === "ended" || decisions < 4 ? decisions : 3);
   }
   await fixture.outcome(run);
   expect(
-    fixture.sink.of("continuation.evaluated").map(({ decision, work, signals, winner }) => [
+    fixture.sink.ofType("continuation.evaluated").map(({ decision, work, signals, winner }) => [
       decision,
       work,
       signals.map(({ reason }) => reason.code),
@@ -108,7 +108,7 @@ proves(["R180"], "there is one evaluation event for each time that the loop deci
 
 proves(["R181"], "a child's tokens are in the total once, and in its own step only", async () => {
   const { fixture, result } = await GOLDEN_SCRIPTS["child-runs"]?.() ?? expect.fail("no script");
-  const steps = fixture.sink.of("step.completed");
+  const steps = fixture.sink.ofType("step.completed");
   expect(steps.reduce((sum, { usage }) => sum + usage.totalTokens, 0)).toBe(
     result.usage.total.totalTokens,
   );

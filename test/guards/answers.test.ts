@@ -82,7 +82,7 @@ proves(
       expect(fates(result), order.join()).toEqual([["refused", "blocked", "deny"]]);
       expect(receivedTexts(model.requests[1])).toEqual([refusal("send", "Not here.")]);
       expect([tool.calls.length, questions]).toEqual([0, 0]);
-      expect(fixture.sink.of("tool.guarded")[0]?.answers.map(({ answer }) => answer)).toEqual(
+      expect(fixture.sink.ofType("tool.guarded")[0]?.answers.map(({ answer }) => answer)).toEqual(
         order,
       );
     }
@@ -152,7 +152,7 @@ proves(
         text: refusal("burn", "Fire is hot."),
       }),
     ]);
-    expect(fixture.sink.of("continuation.evaluated").map(({ decision }) => decision)).toEqual([
+    expect(fixture.sink.ofType("continuation.evaluated").map(({ decision }) => decision)).toEqual([
       "continue",
       "stop",
     ]);
@@ -182,7 +182,9 @@ proves(
         const { role } = soloist(script, { tools: [tool], guards: [asksAbout()] });
         const fixture = newFixture(options);
         const result = await fixture.run(role);
-        const answers = fixture.sink.of("question.answered").map(({ answer, by }) => [answer, by]);
+        const answers = fixture.sink
+          .ofType("question.answered")
+          .map(({ answer, by }) => [answer, by]);
         return [result.status, fates(result).flat(), tool.calls.length, answers];
       }),
     );
@@ -220,13 +222,15 @@ proves(
       ["refused", "blocked", "doors"],
       ["refused", "blocked", "doors"],
     ]);
-    const said = fixture.sink.of("tool.guarded").map(({ callId, answers }) => [callId, answers]);
+    const said = fixture.sink
+      .ofType("tool.guarded")
+      .map(({ callId, answers }) => [callId, answers]);
     expect(said).toEqual([
       ["call_2", [{ guard: "doors", answer: "deny", reason: reasons[1] }]],
       ["call_1", [{ guard: "doors", answer: "deny", reason: reasons[0] }]],
     ]);
     const rejected = fixture.sink
-      .of("tool.rejected")
+      .ofType("tool.rejected")
       .map(({ callId, outcome, blockedBy, errorCode, reason }) => [
         [callId, outcome, blockedBy, errorCode],
         reason,
@@ -270,13 +274,13 @@ proves(
     const reason = "Is this spam?";
     expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
     expect(paused.pausedRun?.questions.map((question) => question.reason)).toEqual([reason]);
-    expect(fixture.sink.of("question.asked").map(({ question }) => question.reason)).toEqual([
+    expect(fixture.sink.ofType("question.asked").map(({ question }) => question.reason)).toEqual([
       reason,
     ]);
     expect(guardings(fixture)).toEqual([["send", "ask", "ask ask Is this spam?"]]);
     const answers = [deny(questionOf(paused), "Yes, it is.")];
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
-    expect(fixture.sink.of("question.answered").map((event) => event.reason)).toEqual([
+    expect(fixture.sink.ofType("question.answered").map((event) => event.reason)).toEqual([
       "Yes, it is.",
     ]);
     expect([receivedTexts(model.requests[1]), texts(result)]).toEqual([
@@ -320,7 +324,7 @@ proves(
         0,
         0,
       ]);
-      const [event] = fixture.sink.of("tool.guarded");
+      const [event] = fixture.sink.ofType("tool.guarded");
       expect(event?.decision).toBe("deny");
       expect(event?.answers.toSorted((one, two) => one.guard.localeCompare(two.guard))).toEqual([
         { guard: "allow", answer: "allow" },

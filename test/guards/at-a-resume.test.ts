@@ -8,7 +8,7 @@ import { transform } from "../../src/hooks/hook.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
+import { toolGuard, type GuardDecision } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -20,7 +20,7 @@ import { asksAbout, denies, fates, refusal, write, writeTool } from "./guard-sto
 describe("a call that was approved", () => {
   proves(["S7.8"], "is denied by a guard that was added since, or that was tightened", async () => {
     const tool = writeTool();
-    let answer: GuardAnswer = { type: "ask", reason: "Sure?" };
+    let answer: GuardDecision = { type: "ask", reason: "Sure?" };
     const guards = [toolGuard(() => answer, { name: "strict" })];
     const { role, model } = soloist([calls(write("/a")), says("done")], { tools: [tool], guards });
     const fixture = newFixture();
@@ -58,7 +58,7 @@ describe("a call that was approved", () => {
         execute: (input) => void runs.push(input),
       });
     const withTool = (most: number) =>
-      soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("done")], {
+      soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")], {
         tools: [paying(most)],
       });
     const fixture = newFixture();
@@ -83,7 +83,7 @@ describe("a call that was approved", () => {
           needsApproval: true,
           execute: (given) => void runs.push(given),
         });
-        const script = [calls({ name: "pay", arguments: { amount: 3 } }), says("done")];
+        const script = [calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")];
         return soloist(script, { tools: [pay] });
       };
       const resumedWith = async (input: z.ZodType) => {
@@ -161,7 +161,7 @@ describe("a hook that denies", () => {
     expect([seen, tool.written]).toEqual([[{ path: "/a" }], []]);
     expect(fates(result)).toEqual([["refused", "blocked", "place, purse"]]);
     expect(
-      fixture.sink.of("tool.guarded").map(({ decision, answers }) => [decision, answers]),
+      fixture.sink.ofType("tool.guarded").map(({ decision, answers }) => [decision, answers]),
     ).toEqual([
       [
         "deny",
@@ -172,7 +172,7 @@ describe("a hook that denies", () => {
         ],
       ],
     ]);
-    expect(fixture.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
+    expect(fixture.sink.ofType("tool.rejected").map(({ reason }) => reason)).toEqual([
       "Not there. Too dear.",
     ]);
     expect(receivedTexts(model.requests[1])).toEqual([refusal("write", "Not there. Too dear.")]);
@@ -189,7 +189,7 @@ proves(["S7.10"], "the reason for which a guard asks is reported with the denial
   const text = refusal("write", "Not now.", "/a is not in docs/.");
   expect(receivedTexts(model.requests[1])).toEqual([text]);
   expect(result.steps[0]?.tools.executions.map((one) => one.text)).toEqual([text]);
-  expect(fixture.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
+  expect(fixture.sink.ofType("tool.rejected").map(({ reason }) => reason)).toEqual([
     "Not now. It was asked about for this reason: /a is not in docs/.",
   ]);
 });
@@ -211,5 +211,8 @@ test("an answer that changes the arguments meets hooks and guards as one", async
   });
   const result = await fixture.run(role);
   expect([fates(result), tool.written]).toEqual([[["refused", "blocked", "purse"]], []]);
-  expect(fixture.sink.of("tool.guarded").map(({ decision }) => decision)).toEqual(["ask", "deny"]);
+  expect(fixture.sink.ofType("tool.guarded").map(({ decision }) => decision)).toEqual([
+    "ask",
+    "deny",
+  ]);
 });

@@ -22,7 +22,7 @@ describe("a guard is not asked", () => {
       [
         calls(
           use("nobody"),
-          { name: "write", arguments: "{path" },
+          { toolName: "write", arguments: "{path" },
           write(7),
           use("hidden"),
           write("/tmp/a"),
@@ -46,7 +46,7 @@ describe("a guard is not asked", () => {
       undefined,
     ]);
     expect(watching.seen()).toEqual([{ path: "/tmp/a" }]);
-    expect(fixture.sink.of("tool.guarded").map(({ callId }) => callId)).toEqual(["call_5"]);
+    expect(fixture.sink.ofType("tool.guarded").map(({ callId }) => callId)).toEqual(["call_5"]);
   });
 
   test("about Finish, which calls nothing", async () => {
@@ -155,7 +155,7 @@ describe("calls of one reply", () => {
         return "noted";
       },
     });
-    const script = [calls({ name: "note", arguments: { path: "/a" } }), says("done")];
+    const script = [calls({ toolName: "note", arguments: { path: "/a" } }), says("done")];
     const { role } = soloist(script, { tools: [tool], guards: [watching.guard] });
     await newFixture().run(role);
     expect([watching.seen(), got]).toEqual([[null], [null]]);

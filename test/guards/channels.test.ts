@@ -35,7 +35,7 @@ proves(
     expect(takeWarnings()).toEqual([
       'EspalierWarning: Expected the guard stopper to give { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got an object. The call is denied.',
     ]);
-    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "completed",
     ]);
     const [, context] = watching.asked[0] ?? expect.fail("not asked");
@@ -106,7 +106,7 @@ proves(
           const result = await fixture.run(role);
           expect(fates(result)).toEqual([["refused", "blocked", "deny"]]);
           const blocked = fixture.sink
-            .of("signal.raised")
+            .ofType("signal.raised")
             .flatMap(({ signal }) => (signal.source === "tool" ? [signal] : []));
           return [result.status, result.reason, blocked];
         },

@@ -70,7 +70,7 @@ describe("a guard with the handle of its run", () => {
         ["not_executed", "not_executed"],
         ["not_executed", "not_executed"],
       ]);
-      expect([result.questions, fixture.sink.of("question.asked")]).toEqual([[], []]);
+      expect([result.questions, fixture.sink.ofType("question.asked")]).toEqual([[], []]);
     });
   }
 
@@ -274,7 +274,7 @@ describe("denials without end [C8]", () => {
 
 describe("a policy that stops on a block", () => {
   proves(["R71"], "stops for a denial by a guard, a hook, an approver or a deadline", async () => {
-    const script = [calls({ name: "pay", arguments: { amount: 3 } }), says("done")];
+    const script = [calls({ toolName: "pay", arguments: { amount: 3 } }), says("done")];
     const errorPolicy = { blockedPolicy: "stop" } as const;
     const hook = transform("beforeTool", () => ({ deny: "No." }), { name: "hook" });
     const variants = [
@@ -287,7 +287,7 @@ describe("a policy that stops on a block", () => {
         const { role } = soloist(script, { tools: [payTool(false)], errorPolicy, ...more });
         const fixture = newFixture(options);
         const result = await fixture.run(role);
-        const names = fixture.sink.of("signal.raised").map(({ signal }) => signal.name);
+        const names = fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name);
         return [...ending(result), ...names];
       }),
     );
@@ -337,5 +337,5 @@ test("without guards nothing is said", async () => {
   const { role } = soloist([calls(use("work")), says("done")], { tools: [spyTool("work")] });
   const fixture = newFixture();
   await fixture.run(role);
-  expect(fixture.sink.of("tool.guarded")).toEqual([]);
+  expect(fixture.sink.ofType("tool.guarded")).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { takeWarnings } from "../harness/process-watch.ts";
 import { says, asks } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { ending } from "../support/pause-stories.ts";
@@ -102,7 +102,7 @@ describe("a guard that breaks", () => {
     for (const given of [() => answer, () => `not with ${key}`]) {
       const later = await denied(given);
       expect(`${later.text} ${JSON.stringify(guardings(later.fixture))}`).not.toContain(key);
-      await settled();
+      await flushEventLoop();
       expect(takeWarnings().join()).not.toContain(key);
     }
   });
@@ -145,7 +145,7 @@ describe("a guard that gives no answer", () => {
           /^Not executed: send was denied\. The guard odd (gave no answer that can be used|failed).* Do without it/,
         );
         // Its author is informed, too, unless it failed.
-        await settled();
+        await flushEventLoop();
         const told = takeWarnings().map((warning) => warning.slice(0, TOLD.length));
         expect(told).toEqual(text.includes("gave no answer") ? [TOLD] : []);
       }
@@ -229,10 +229,10 @@ describe("a guard that takes its time", () => {
       await quiet();
       fixture.clock.advance(999);
       await quiet();
-      expect([fixture.sink.of("tool.guarded").length, never.asked[0]?.[1].signal.aborted]).toEqual([
-        0,
-        false,
-      ]);
+      expect([
+        fixture.sink.ofType("tool.guarded").length,
+        never.asked[0]?.[1].signal.aborted,
+      ]).toEqual([0, false]);
       fixture.clock.advance(1);
       const result = await fixture.outcome(run);
       const reason = "The guard never did not answer in time.";
@@ -287,7 +287,7 @@ describe("a guard that takes its time", () => {
     await quiet();
     fixture.clock.advance(59_999);
     await quiet();
-    expect(fixture.sink.of("tool.guarded")).toEqual([]);
+    expect(fixture.sink.ofType("tool.guarded")).toEqual([]);
     fixture.clock.advance(1);
     expect(fates(await fixture.outcome(run))).toEqual([["refused", "blocked", "never"]]);
   });

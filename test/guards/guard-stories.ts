@@ -8,7 +8,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import {
   toolGuard,
-  type GuardAnswer,
+  type GuardDecision,
   type GuardContext,
   type GuardedCall,
   type ToolGuard,
@@ -16,7 +16,7 @@ import {
 import type { ToolScopeOptions } from "../../src/tools/tool-scope.ts";
 import type { Fixture } from "../harness/run-scripted.ts";
 
-export const ALLOW: GuardAnswer = { type: "allow" };
+export const ALLOW: GuardDecision = { type: "allow" };
 
 /** Allows every call, under the name `allow`. */
 export function allows(name = "allow"): ToolGuard {
@@ -54,8 +54,10 @@ export interface Watch {
 
 /** A guard that writes down what it is asked, and answers as it is set up to; by default it allows. */
 export function watch(
-  answer: (call: GuardedCall, context: GuardContext) => GuardAnswer | Promise<GuardAnswer> = () =>
-    ALLOW,
+  answer: (
+    call: GuardedCall,
+    context: GuardContext,
+  ) => GuardDecision | Promise<GuardDecision> = () => ALLOW,
   options: ToolScopeOptions = { name: "watch" },
 ): Watch {
   const asked: (readonly [GuardedCall, GuardContext])[] = [];
@@ -69,7 +71,7 @@ export function watch(
 /** What the events say of the guards: tool, decision, and every answer as text. */
 export function guardings(fixture: Fixture): readonly (readonly string[])[] {
   return fixture.sink
-    .of("tool.guarded")
+    .ofType("tool.guarded")
     .map(({ toolName, decision, answers }) => [
       toolName,
       decision,
@@ -118,7 +120,7 @@ export function writeTool(
 
 /** A call of the tool that writes. */
 export function write(path: unknown): ScriptedCall {
-  return { name: "write", arguments: { path } };
+  return { toolName: "write", arguments: { path } };
 }
 
 /** Denies paths under `/etc`, by their own name. */

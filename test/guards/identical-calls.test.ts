@@ -44,7 +44,7 @@ function lookTool(
 
 /** The same call with its arguments as they are written. */
 function look(argumentsText: string | object, name = "look"): ScriptedCall {
-  return { name, arguments: argumentsText };
+  return { toolName: name, arguments: argumentsText };
 }
 
 /** One reply for each call, and a last word. */
@@ -55,7 +55,7 @@ function oneByOne(...list: readonly ScriptedCall[]): readonly ScriptedReply[] {
 /** How often each tool call was asked about because it repeated itself. */
 function repetitions(fixture: Fixture): readonly string[] {
   return fixture.sink
-    .of("tool.guarded")
+    .ofType("tool.guarded")
     .flatMap(({ answers }) =>
       answers.flatMap(({ guard, reason = "" }) => (guard === "identical-calls" ? [reason] : [])),
     );
@@ -69,7 +69,7 @@ function times(count: number): string {
 /** Told to the model where nobody can be asked. */
 const INSTRUCTION = "Use its last result, or other arguments.";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 const A = { path: "/a", depth: 1 };
 const A_AGAIN = { depth: 1, path: "/a" };
 const B = { path: "/b", depth: 1 };
@@ -91,7 +91,7 @@ proves(
     expect(
       paused.questions.map(({ kind, reason, arguments: input }) => [kind, reason, input]),
     ).toEqual([["approval", times(3), A]]);
-    expect(fixture.sink.of("signal.raised")).toEqual([]);
+    expect(fixture.sink.ofType("signal.raised")).toEqual([]);
     expect(guardings(fixture)).toEqual([["look", "ask", `identical-calls ask ${times(3)}`]]);
     const result = await fixture.outcome(
       fixture.resume(role, paused.pausedRun, approveAll(paused)),
@@ -120,7 +120,7 @@ proves(
           `Not executed: look was denied. ${times(3)} ${INSTRUCTION} Do without it, or answer with what you have.`,
         ],
       ]);
-      expect(fixture.sink.of("question.asked")).toEqual([]);
+      expect(fixture.sink.ofType("question.asked")).toEqual([]);
     }
   },
 );
@@ -390,7 +390,10 @@ describe("with others that look at the call", () => {
     const fixture = newFixture({ approver: (question) => approve(question, { arguments: B }) });
     const result = await fixture.run(role);
     expect([tool.runs(), repetitions(fixture)]).toEqual([4, [times(3), times(4)]]);
-    expect(fixture.sink.of("question.answered").map((event) => event.arguments)).toEqual([B, B]);
+    expect(fixture.sink.ofType("question.answered").map((event) => event.arguments)).toEqual([
+      B,
+      B,
+    ]);
     expect(fates(result)).toEqual([["succeeded"], ["succeeded"], ["succeeded"], ["succeeded"]]);
   });
 

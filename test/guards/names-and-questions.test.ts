@@ -10,7 +10,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
@@ -25,7 +25,7 @@ test("a guard for a tool that no agent below has is reported once, at the start"
   });
   await newFixture().run(role);
   await newFixture().run(role);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([
     "EspalierWarning: A guard of solo is for writ, and no agent there has a tool of that name (write). Name tools as the model calls them, or the guard guards nothing.",
   ]);
@@ -38,7 +38,7 @@ test("a guard for a tool of a subagent, and for the delegation itself, is no sli
     guards: [toolGuard(allow, { tools: ["write", "SpawnSubagent"] })],
   });
   await newFixture().run(root.role);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([]);
 });
 
@@ -59,7 +59,7 @@ for (const { what, others, names } of [
       const s = newFixture({ guards, roles });
       await s.run(role);
       await s.run(role);
-      await settled();
+      await flushEventLoop();
       expect(takeWarnings()).toEqual([
         `EspalierWarning: A guard of the orchestrator is for writ, and no agent of this run has a tool of that name (${names}). Name tools as the model calls them, or the guard guards nothing.`,
       ]);
@@ -82,7 +82,7 @@ proves(
     });
     const guards = [toolGuard(allow, { tools: [...lists, "read"] })];
     await newFixture({ guards, roles: [other.role] }).run(root.role);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual([]);
   },
 );
@@ -90,7 +90,7 @@ proves(
 test("a guard is warned of if no agent has any tool", async () => {
   const { role } = soloist([says("Done.")]);
   await newFixture({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([
     "EspalierWarning: A guard of the orchestrator is for write, and no agent of this run has a tool of that name (they have none). Name tools as the model calls them, or the guard guards nothing.",
   ]);

@@ -228,8 +228,8 @@ describe("what a guard sees", () => {
     const { role } = soloist(
       [
         calls(
-          { name: "write", arguments: {} },
-          { name: "write", arguments: { path: "/a", mode: "RW", x: 1 } },
+          { toolName: "write", arguments: {} },
+          { toolName: "write", arguments: { path: "/a", mode: "RW", x: 1 } },
         ),
         says("done"),
       ],

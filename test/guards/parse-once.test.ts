@@ -49,7 +49,7 @@ function payWith(input: ToolInput, ran: unknown[] = []) {
 
 function payer(input: ToolInput, given: JsonObject = { amount: 1 }) {
   const { tool, ran } = payWith(input);
-  const solo = soloist([calls({ name: "pay", arguments: given }), says("Done.")], {
+  const solo = soloist([calls({ toolName: "pay", arguments: given }), says("Done.")], {
     tools: [tool],
   });
   return { ...solo, ran };
@@ -84,7 +84,7 @@ describe("a call whose schema changes the arguments", () => {
   proves(["D410"], "runs as it was shown after a pause, wrapped and renamed, too", async () => {
     const { tool, ran } = payWith(cents());
     const tools = prefixTools([withRetries(tool)], "my_");
-    const solo = soloist([calls({ name: "my_pay", arguments: { amount: 1 } }), says("Done.")], {
+    const solo = soloist([calls({ toolName: "my_pay", arguments: { amount: 1 } }), says("Done.")], {
       tools,
     });
     const fixture = newFixture();
@@ -128,10 +128,13 @@ describe("a call whose schema changes the arguments", () => {
   proves(["D410"], "is guarded with that value before the pause and after it", async () => {
     const { tool, ran } = payWith(cents());
     const watched = watch();
-    const { role } = soloist([calls({ name: "pay", arguments: { amount: 1 } }), says("Done.")], {
-      tools: [tool],
-      guards: [watched.guard],
-    });
+    const { role } = soloist(
+      [calls({ toolName: "pay", arguments: { amount: 1 } }), says("Done.")],
+      {
+        tools: [tool],
+        guards: [watched.guard],
+      },
+    );
     const fixture = newFixture();
     const paused = await fixture.run(role);
     await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
@@ -341,9 +344,12 @@ describe("a call that runs elsewhere, and a delegation", () => {
       let parses = 0;
       const input = cents().transform((value) => ({ ...value, parses: (parses += 1) }));
       const tool = defineTool({ name: "pay", description: "Pays elsewhere.", input });
-      const { role } = soloist([calls({ name: "pay", arguments: { amount: 1 } }), says("Done.")], {
-        tools: [tool],
-      });
+      const { role } = soloist(
+        [calls({ toolName: "pay", arguments: { amount: 1 } }), says("Done.")],
+        {
+          tools: [tool],
+        },
+      );
       const fixture = newFixture();
       const paused = await fixture.run(role);
       const question = questionOf(paused);
@@ -367,7 +373,7 @@ describe("a call that runs elsewhere, and a delegation", () => {
         .object({ topic: z.string() })
         .transform(({ topic }) => ({ topic: `${topic}${(parses += 1)}` }));
       const { tool } = payWith(z.object({}));
-      const helper = part("helper", [calls({ name: "pay", arguments: {} }), says("Helped.")], {
+      const helper = part("helper", [calls({ toolName: "pay", arguments: {} }), says("Helped.")], {
         tools: [tool],
       });
       const help = defineDelegation({
@@ -381,7 +387,7 @@ describe("a call that runs elsewhere, and a delegation", () => {
       });
       const lead = part(
         "lead",
-        [calls({ name: "help", arguments: { topic: "t" } }), says("Done.")],
+        [calls({ toolName: "help", arguments: { topic: "t" } }), says("Done.")],
         {
           tools: [help],
           subagents: [helper.role],

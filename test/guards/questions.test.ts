@@ -56,7 +56,7 @@ describe("one question per call [C12]", () => {
       "First. Second. No call of pay may be made unasked. It is money. The house wants it.",
     ]);
     expect([fates(result), inner.calls.length]).toEqual([[["succeeded"]], 1]);
-    expect(fixture.sink.of("question.asked").length).toBe(1);
+    expect(fixture.sink.ofType("question.asked").length).toBe(1);
   });
 
   proves(
@@ -125,7 +125,7 @@ describe("after a pause", () => {
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([fates(result), tool.written]).toEqual([[["succeeded"], ["refused", "denied"]], ["/a"]]);
     expect([watching.asked.length, guardings(fixture).length]).toEqual([3, 3]);
-    expect(fixture.sink.of("question.asked").length).toBe(2);
+    expect(fixture.sink.ofType("question.asked").length).toBe(2);
   });
 
   test("guards are asked about the calls of later steps, and may pause once more", async () => {
@@ -186,7 +186,7 @@ describe("after a pause", () => {
     await quiet();
     run.requestPause();
     await quiet();
-    expect(fixture.sink.of("run.paused")).toEqual([]);
+    expect(fixture.sink.ofType("run.paused")).toEqual([]);
     slow.open();
     const paused = await fixture.outcome(run);
     expect(paused.questions.map(({ reason }) => reason)).toEqual(["Sure?"]);
@@ -241,7 +241,7 @@ describe("a question that is not answered in time", () => {
     expect(refusalOf(late)).toEqual(["invalid_answer", "late"]);
     const ended = await other.outcome(other.resume(later.role, paused.pausedRun));
     expect([fates(ended), tool.written]).toEqual([[["refused", "denied"]], []]);
-    expect(other.sink.of("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+    expect(other.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
   });
 
   test("has its time from the moment of asking, not from that of guarding", async () => {
@@ -300,7 +300,9 @@ describe("a tool that is executed elsewhere", () => {
     const answers = [provideResult(questionOf(paused), "sent")];
     const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([fates(result), receivedTexts(model.requests[1])]).toEqual([[["succeeded"]], ["sent"]]);
-    expect([fixture.sink.of("question.asked").length, guardings(fixture).length]).toEqual([1, 1]);
+    expect([fixture.sink.ofType("question.asked").length, guardings(fixture).length]).toEqual([
+      1, 1,
+    ]);
   });
 
   test("fails where no approver can be asked", async () => {
@@ -308,7 +310,7 @@ describe("a tool that is executed elsewhere", () => {
     const fixture = newFixture({ unansweredPolicy: "deny" });
     const result = await fixture.run(role);
     expect(fates(result)).toEqual([["failed", "tool_error"]]);
-    expect(fixture.sink.of("question.asked").length).toBe(1);
+    expect(fixture.sink.ofType("question.asked").length).toBe(1);
   });
 
   test("waits next to approvals of the same reply: each call has its own question", async () => {

@@ -43,11 +43,11 @@ proves(
       "lead",
       [
         calls(
-          { name: "find", arguments: { name: "a", most: "3" } },
-          { name: "nothing", arguments: {} },
-          { name: "find", arguments: "{" },
-          { name: "find", arguments: { name: 1, most: [] } },
-          { name: "wipe", arguments: {} },
+          { toolName: "find", arguments: { name: "a", most: "3" } },
+          { toolName: "nothing", arguments: {} },
+          { toolName: "find", arguments: "{" },
+          { toolName: "find", arguments: { name: 1, most: [] } },
+          { toolName: "wipe", arguments: {} },
           spawn("nobody"),
         ),
         says("Done."),
@@ -74,7 +74,7 @@ proves(
       ["tool.ended", "find", "succeeded"],
       ["tool.rejected", "wipe", "refused", "blocked"],
     ]);
-    const [unknown] = s.sink.of("tool.rejected");
+    const [unknown] = s.sink.ofType("tool.rejected");
     const { seq, atMs, traceId, spanId, ...said } = unknown ?? expect.fail("no event");
     expect([typeof seq, atMs, traceId.length, spanId.length]).toEqual(["number", 0, 32, 16]);
     expect(said).toEqual({
@@ -97,17 +97,17 @@ proves(
       message: 'There is no tool named "nothing". Your tools are: find, wipe, SpawnSubagent.',
       resultCharacters: 76,
     });
-    const denied = s.sink.of("tool.rejected").find(({ toolName }) => toolName === "wipe");
+    const denied = s.sink.ofType("tool.rejected").find(({ toolName }) => toolName === "wipe");
     expect([denied?.kind, denied?.description, denied?.blockedBy, denied?.reason]).toEqual([
       "function",
       "Wipes.",
       "calendar",
       "Not today.",
     ]);
-    const refused = s.sink.of("tool.rejected").find(({ kind }) => kind === "delegation");
+    const refused = s.sink.ofType("tool.rejected").find(({ kind }) => kind === "delegation");
     expect(refused?.spawn).toEqual({
       role: "nobody",
-      refusal: s.sink.of("subagent.refused")[0]?.refusal,
+      refusal: s.sink.ofType("subagent.refused")[0]?.refusal,
     });
   },
 );
@@ -122,9 +122,9 @@ proves(
       "lead",
       [
         calls(
-          { name: "find", arguments: written },
-          { name: "find", arguments: { name: "b" } },
-          { name: "wipe", arguments: {} },
+          { toolName: "find", arguments: written },
+          { toolName: "find", arguments: { name: "b" } },
+          { toolName: "wipe", arguments: {} },
         ),
         says("Done."),
       ],

@@ -59,7 +59,7 @@ proves(
       refusal("write", "Nothing is written here."),
       "search done",
     ]);
-    const guarded = fixture.sink.of("tool.guarded");
+    const guarded = fixture.sink.ofType("tool.guarded");
     expect(
       guarded.map(({ agentPath, toolName, decision }) => [agentPath, toolName, decision]),
     ).toEqual([["root/child#1", "write", "deny"]]);
@@ -235,7 +235,7 @@ describe("a guard over delegations", () => {
       ["delegation", { role: "child", task: "Work." }],
     ]);
     expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([{}, { blocked: 1 }]);
-    expect(fixture.sink.of("subagent.spawned")).toEqual([]);
+    expect(fixture.sink.ofType("subagent.spawned")).toEqual([]);
   });
 
   test("asks: the run pauses before the child starts, and a fresh orchestrator starts it", async () => {

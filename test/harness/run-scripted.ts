@@ -20,17 +20,17 @@ import type { Answer } from "../../src/protocol/question.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import {
   sumUsage,
-  checkEvent,
+  assertEvent,
   type EspalierEvent,
   continuesSpan,
 } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { settled } from "../../src/testing/settled.ts";
+import { flushEventLoop } from "../../src/testing/settled.ts";
 
 export { latch, type Latch } from "../../src/testing/latch.ts";
-export { settled };
+export { flushEventLoop };
 
 export interface Fixture {
   readonly clock: ManualClock;
@@ -65,14 +65,14 @@ export function newFixture(options: OrchestratorOptions = {}): Fixture {
   const sink = new RecordingSink();
   const sinks = [sink, ...(options.sinks ?? [])];
   const ids = sequentialIds();
-  const { retry } = options;
-  const all = { clock, ids, ...options, retry: { random: () => 1, ...retry }, sinks };
+  const { retryPolicy: retry } = options;
+  const all = { clock, ids, ...options, retryPolicy: { random: () => 1, ...retry }, sinks };
   const orchestrator = new Orchestrator(all);
   const start: Fixture["start"] = (role, task = "Do it.", more = {}) =>
     orchestrator.start(role, task, more);
   const outcome: Fixture["outcome"] = async (run) => {
     const result = await run.settled;
-    await settled();
+    await flushEventLoop();
     checkRun(result, sink.events);
     expect(clock.pendingTimers, "timers left behind").toBe(0);
     return result;
@@ -101,7 +101,7 @@ const checked = new WeakSet<EspalierEvent>();
 export function checkRun(result: RunResult, events: readonly EspalierEvent[]): void {
   const own = events.filter((event) => event.runId === result.runId);
   for (const event of own) {
-    if (!checked.has(event)) checkEvent(event);
+    if (!checked.has(event)) assertEvent(event);
     checked.add(event);
   }
   expect(
@@ -280,7 +280,7 @@ function checkUsage(result: RunResult, events: readonly EspalierEvent[], isPause
   expect(ownTokens, "X18: own usage adds up to the total").toBe(result.usage.total.totalTokens);
   for (const account of result.accounts) {
     for (const [axis, held] of Object.entries(account.reserved))
-      ok(held === 0, `${account.path} holds ${held} of ${axis}`);
+      ok(held === 0, `${account.agentPath} holds ${held} of ${axis}`);
   }
 }
 

@@ -8,7 +8,7 @@ import { hookSet } from "../../src/hooks/hook-set.ts";
 import { notify, runProcessors, wrapped } from "../../src/hooks/run-chain.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -162,7 +162,7 @@ test("what a wrap is shown is frozen", async () => {
 test("processors run in order, one at a time, and see the step", async () => {
   const log: string[] = [];
   const slow = async (): Promise<void> => {
-    await settled();
+    await flushEventLoop();
     log.push("two");
   };
   const hooks = hookSet([
@@ -224,7 +224,7 @@ test("observers are called in order; what they throw is reported once for each, 
   for (let time = 0; time < 3; time += 1) notify(observers("run.started"), event, undefined);
   const once = [`${event.type === "run.started" ? event.task : ""} fine`, "false"];
   expect(log).toEqual([...once, ...once, ...once]);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings().toSorted()).toEqual([
     'EspalierWarning: The hook "rejects" threw at run.started (later); the run continues.',
     'EspalierWarning: The hook "throws" threw at run.started (at once); the run continues.',

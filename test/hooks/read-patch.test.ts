@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import type { TransformPoint } from "../../src/hooks/hook-points.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
@@ -66,7 +66,7 @@ test("a hook that is not strict has forbidden fields dropped, and is warned of o
       changedBy: [{ hook: "odd", fields: ["text"] }],
     });
   }
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([
     'EspalierWarning: The hook "odd" may not change deny at afterTool; the change was dropped.',
   ]);

@@ -10,7 +10,7 @@ import type { PointPatch, TransformPoint } from "../../src/hooks/hook-points.ts"
 import { hookSet } from "../../src/hooks/hook-set.ts";
 import { runChain } from "../../src/hooks/run-chain.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { vandalised } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
 import { gives, INPUTS, MESSAGES, PATCHES, POINTS, run, setUp } from "./fixture.ts";
@@ -162,16 +162,16 @@ test("a hook that does not settle in time fails the chain then, and not before",
     const outcomes: Thrown[] = [];
     void rejectionOf(run("stop", [hook], fixture)).then((thrown) => outcomes.push(thrown));
     fixture.clock.advance(999);
-    await settled();
+    await flushEventLoop();
     expect([outcomes, signals[0]?.aborted]).toEqual([[], false]);
     fixture.clock.advance(1);
-    await settled();
+    await flushEventLoop();
     const data = { point: "stop", hook: "slow", timeoutMs: 1_000, wasCancelled: false };
     expect(outcomes.map((thrown) => [thrown.code, thrown.data])).toEqual([["hook_timeout", data]]);
     expect(signals[0]?.aborted).toBe(true);
     if (late === "value") work.resolve(undefined);
     else work.reject(new Error("late"));
-    await settled();
+    await flushEventLoop();
     fixture.controller.abort();
     expect([outcomes.length, fixture.clock.pendingTimers]).toEqual([1, 0]);
     expect(getEventListeners(fixture.controller.signal, "abort")).toHaveLength(0);
@@ -189,7 +189,7 @@ test("each hook of a chain has the whole time", async () => {
   for (const { resolve } of works) {
     fixture.clock.advance(900);
     resolve(undefined);
-    await settled();
+    await flushEventLoop();
   }
   expect([(await outcome).changedBy, fixture.clock.pendingTimers]).toEqual([[], 0]);
 });

@@ -19,7 +19,7 @@ import type { Answer, Question } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import { loadRecording, type Recording } from "../../src/testing/replay/recording.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { checkRun, type Latch } from "../harness/run-scripted.ts";
 import { dyingStore, DEATHS, type Death } from "./dying-store.ts";
@@ -231,7 +231,7 @@ class Teller {
       runId,
       result,
       kept: await new Orchestrator({ store: this.#store }).getResult(runId),
-      recording: await recordingOf(this.#store, runId),
+      recording: await loadRecording(this.#store, runId),
       ends: endsOf(run, events),
       events,
       deaths: this.#died,

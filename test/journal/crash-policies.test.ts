@@ -103,7 +103,7 @@ test("D2: results that are too long, summarised by calls of their own", async ()
       tools: [
         countedTool(calls, "read", ({ thing }) => `${thing}: ${LONG}`, {
           maxResultCharacters: 100,
-          longResults: "summarize",
+          longResultPolicy: "summarize",
         }),
       ],
     });

@@ -19,7 +19,7 @@ import type { RunId } from "../../src/protocol/ids.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { randomFrom } from "../support/random-from.ts";
 import { checkRun } from "../harness/run-scripted.ts";
 import { findPostgres } from "../store/postgres-server.ts";
@@ -134,7 +134,7 @@ async function outcomeIn(place: Place): Promise<Outcome> {
     checkKept(result, run);
     checkBudget(result);
     checkCalls(place, events);
-    const recording = await recordingOf(store, runId);
+    const recording = await loadRecording(store, runId);
     await replaysToTheSame(world({ isPaying: true }), { recording, result });
     return { result, events };
   } finally {

@@ -17,7 +17,7 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { proves } from "../harness/proves.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
@@ -62,7 +62,7 @@ beforeAll(async () => {
   const result = await (await orchestrator.recover(run.runId, { answers })).result;
   expect(result.status).toBe("completed");
   runId = run.runId;
-  lines = (await recordingOf(store, runId)).trimEnd().split("\n");
+  lines = (await loadRecording(store, runId)).trimEnd().split("\n");
   for await (const line of store.read(runId)) stored.push(line);
 });
 
@@ -215,7 +215,7 @@ proves(
       [look.callId, pay.callId],
       [pay.callId, look.callId],
     ]);
-    const whole = (await recordingOf(store, run.runId)).trimEnd().split("\n");
+    const whole = (await loadRecording(store, run.runId)).trimEnd().split("\n");
     const edited = whole.map((line) => JSON.stringify(exchanged(JSON.parse(line), ids)));
     expect(edited).not.toEqual(whole);
     const answers = [approve(look), deny(pay)];

@@ -36,7 +36,7 @@ export function dyingStore(store: Store, kill?: Kill): DyingStore {
       ...forwarding(store),
       create: (...given) => alive(() => store.create(...given)),
       claim: (...given) => alive(() => store.claim(...given)),
-      beat: (...given) => alive(() => store.beat(...given)),
+      heartbeat: (...given) => alive(() => store.heartbeat(...given)),
       release: (...given) => alive(() => store.release(...given)),
       append: (...given) =>
         alive(async () => {

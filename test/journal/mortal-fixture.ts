@@ -118,7 +118,7 @@ class MortalFixture {
       limits,
       concurrency,
       graceMs: GRACE_MS,
-      retry: { maxAttempts },
+      retryPolicy: { maxAttempts },
       roles: others,
       unansweredPolicy,
       ...(approver === undefined ? {} : { approver }),

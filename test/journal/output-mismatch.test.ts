@@ -18,7 +18,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import type { ToolInput } from "../../src/tools/arguments/input-schema.ts";
-import { settled } from "../../src/testing/settled.ts";
+import { flushEventLoop } from "../../src/testing/settled.ts";
 import { proves } from "../harness/proves.ts";
 import { approveAll, payTool } from "../support/pause-stories.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -37,7 +37,7 @@ const STALE_MS = 30_000;
 /** A lead that starts a counter and then pays. Both give typed results; the counter beside another call. */
 function cast(output: ToolInput, needsApproval: boolean) {
   const requests: string[] = [];
-  const result = { name: "Finish", arguments: { count: GIVEN.get(output) ?? null } };
+  const result = { toolName: "Finish", arguments: { count: GIVEN.get(output) ?? null } };
   const model = (name: string, replies: readonly ReturnType<typeof calls>[]) =>
     new ScriptedModel((request) => {
       requests.push(name);
@@ -49,7 +49,7 @@ function cast(output: ToolInput, needsApproval: boolean) {
     description: "Counts.",
     instructions: "Count.",
     model: model("counter", [calls(use("look"), result)]),
-    tools: [tool("look", () => settled().then(() => "seen"))],
+    tools: [tool("look", () => flushEventLoop().then(() => "seen"))],
     output,
   });
   const lead = defineAgent({
@@ -57,7 +57,7 @@ function cast(output: ToolInput, needsApproval: boolean) {
     instructions: "Lead.",
     model: model("lead", [
       calls(spawn("counter")),
-      calls({ name: "pay", arguments: { amount: 1 } }),
+      calls({ toolName: "pay", arguments: { amount: 1 } }),
     ]),
     subagents: [counter],
     tools: [payTool(needsApproval)],

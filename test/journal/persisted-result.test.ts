@@ -10,7 +10,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { playThrough, type Play } from "./crash-play.ts";
 import { world } from "./crash-world.ts";
 import { forwarding } from "./forwarding-store.ts";
@@ -115,7 +115,7 @@ test("D1: there is none of a run that continues, that the store does not know, o
   });
   const fixture = newFixture({ store });
   const run = fixture.start(waiting);
-  for (let turn = 0; turn < 10; turn += 1) await settled();
+  for (let turn = 0; turn < 10; turn += 1) await flushEventLoop();
   expect(await codeOf(reader(store).getResult(run.runId))).toBe("invalid_state");
   held.open();
   const result = await fixture.outcome(run);
@@ -128,12 +128,15 @@ test("D1: there is none of a run that continues, that the store does not know, o
 test("D1: what became of the session of a run is kept: saved, left open, and in conflict", async () => {
   const store = memoryStore();
   const orchestrator = new Orchestrator({ store });
-  const [mine, other] = [await orchestrator.session("talk"), await orchestrator.session("talk")];
+  const [mine, other] = [
+    await orchestrator.openSession("talk"),
+    await orchestrator.openSession("talk"),
+  ];
   const statuses: unknown[] = [];
   for (const [session, isAsking] of [
     [mine, false],
     [other, false],
-    [await orchestrator.session("more"), true],
+    [await orchestrator.openSession("more"), true],
   ] as const) {
     const run = orchestrator.start(role(isAsking), "Go.", { session });
     const result = await run.result;
@@ -188,7 +191,7 @@ test("D1: answers are reported in the order in which they came, and others conti
     ...more,
   ]);
   const noted = folding.then(() => seen.push("folded"));
-  for (let turn = 0; turn < 3; turn += 1) await settled();
+  for (let turn = 0; turn < 3; turn += 1) await flushEventLoop();
   expect(seen).toEqual([]);
   await noted;
   expect((await folding).run.answered).toEqual(["a", "c", "b"]);

@@ -9,7 +9,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -55,7 +55,7 @@ for (const [what, structured] of ODD)
     const result = await fixture.outcome(run);
     const kept = await new Orchestrator({ store }).getResult(run.runId);
     expect(JSON.stringify(kept)).toBe(JSON.stringify(result));
-    await replaysToTheSame({ role }, { recording: await recordingOf(store, run.runId), result });
+    await replaysToTheSame({ role }, { recording: await loadRecording(store, run.runId), result });
     const failures = result.agents.flatMap(({ toolErrors }) => toolErrors);
     expect(failures.length).toBe(REFUSED.includes(what) ? 1 : 0);
   });

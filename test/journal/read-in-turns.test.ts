@@ -8,7 +8,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { proves } from "../harness/proves.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
@@ -51,7 +51,7 @@ proves(["V11"], "reading, a result and a rebuilt request leave turns to other wo
   // Of the records in turns of 200; in turns of 5, agents are restored, then stand in the result.
   const resultTurns = await turnsDuring(() => reader.getResult(run.runId));
   expect(resultTurns).toBeGreaterThan(5 + (2 * WORKERS) / 5);
-  const journal = await recordingOf(store, run.runId);
+  const journal = await loadRecording(store, run.runId);
   const rebuilding = (): Promise<unknown> => rebuildRecordedRequest(journal, { stepNumber: 2 });
   expect(await turnsDuring(rebuilding)).toBeGreaterThan(5);
   // The lines of one agent, each read from the closest place.

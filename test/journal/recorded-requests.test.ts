@@ -31,7 +31,7 @@ function watched(asked: ModelRequest[]): Build {
           tools: [fakes.tool("look")],
           temperature: 0.7,
           sections: [
-            { name: "place", lifeCycle: "step", text: ({ stepNumber }) => `Step ${stepNumber}.` },
+            { name: "place", lifetime: "step", text: ({ stepNumber }) => `Step ${stepNumber}.` },
           ],
           hooks: [
             transform("beforeModel", ({ instructions }) => ({ instructions: `${instructions}!` })),

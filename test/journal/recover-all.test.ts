@@ -15,7 +15,7 @@ import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, settled } from "../harness/run-scripted.ts";
+import { latch, flushEventLoop } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { dyingStore } from "./dying-store.ts";
 import { forwarding } from "./forwarding-store.ts";
@@ -81,7 +81,7 @@ proves(["S7.37"], "all lost runs continue, oldest first, and no other", async ()
   const here = latch();
   const own = orchestrator([reader, writer]);
   const mine = own.start(role("helper", { after: here.opened }), "Do it.");
-  await settled();
+  await flushEventLoop();
   const { runs, failed } = await own.recoverAll();
   expect([runs.map(({ runId }) => runId), failed]).toEqual([left, []]);
   expect(own.activeRuns()).toEqual([mine, ...runs]);
@@ -176,7 +176,7 @@ proves(
     const recovering = own.recoverAll();
     let isClosed = false;
     const closing = own.close().then(() => (isClosed = true));
-    await settled();
+    await flushEventLoop();
     expect(isClosed).toBe(false);
     open();
     const { runs } = await recovering;

@@ -12,7 +12,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import { loadRecording, type Recording } from "../../src/testing/replay/recording.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { Fakes } from "../journals/fakes.ts";
@@ -67,7 +67,7 @@ async function recorded({ role, start = {}, moves }: Fixture): Promise<{
   const result = await fixture.outcome(run);
   expect(left.length, "all has happened").toBe(0);
   expect(clock.timers.pendingTimers, "timers left behind").toBe(0);
-  return { recording: await recordingOf(store, run.runId), result };
+  return { recording: await loadRecording(store, run.runId), result };
 }
 
 async function comesToTheSame(played: Fixture): Promise<RunResult> {

@@ -118,7 +118,7 @@ proves(
       "another model": changed(undefined, (fakes) => ({ model: fakes.model("other", inTurn()) })),
       delegation: changed(() => ({ delegation: { failurePolicy: "fail_fast", background: true } })),
       sections: changed(undefined, () => ({
-        sections: [{ name: "place", lifeCycle: "step", text: "Here." }],
+        sections: [{ name: "place", lifetime: "step", text: "Here." }],
       })),
     };
     for (const [name, build] of Object.entries(changes))

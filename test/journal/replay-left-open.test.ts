@@ -11,8 +11,8 @@ import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { forwarding } from "./forwarding-store.ts";
 import { replaysToTheSame } from "./replay-story.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
@@ -68,10 +68,10 @@ async function secondLife(isAsking: boolean): Promise<Second> {
   const cutOff: Store = {
     ...forwarding(store),
     append: async (...given) => await (life.isFirst ? store.append(...given) : NEVER),
-    beat: () => Promise.resolve(),
+    heartbeat: () => Promise.resolve(),
   };
   const first = new Orchestrator({ store: cutOff, clock, roles: [role] }).start(role, "Go.");
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   life.isFirst = false;
   const next = new Orchestrator({ store, clock, roles: [role] });
   return { run: await next.recover(first.runId, { takeOver: true }), store, role, clock };
@@ -81,7 +81,7 @@ test("X25: a question that was open when the process died is left open by the ne
   const { run, store, role, clock } = await secondLife(true);
   const result = await run.result;
   expect([result.status, result.questions.length]).toEqual(["paused", 1]);
-  const recording = await recordingOf(store, run.runId);
+  const recording = await loadRecording(store, run.runId);
   await replaysToTheSame({ role }, { recording, result });
   const answers = result.questions.map((question) => approve(question));
   const last = await new Orchestrator({ store, clock, roles: [role] }).recover(run.runId, {
@@ -91,7 +91,7 @@ test("X25: a question that was open when the process died is left open by the ne
   expect(ended.text).toContain("worked");
   await replaysToTheSame(
     { role },
-    { recording: await recordingOf(store, run.runId), result: ended },
+    { recording: await loadRecording(store, run.runId), result: ended },
   );
 });
 
@@ -102,5 +102,5 @@ for (const turns of [0, 1, 2, 3, 4, 5, 6, 8, 12, 20])
     run.requestPause();
     const result = await run.result;
     expect(result.status).toBe("paused");
-    await replaysToTheSame({ role }, { recording: await recordingOf(store, run.runId), result });
+    await replaysToTheSame({ role }, { recording: await loadRecording(store, run.runId), result });
   });

@@ -11,7 +11,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
-import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import { loadRecording, type Recording } from "../../src/testing/replay/recording.ts";
 import { replay, type ReplayResult } from "../../src/testing/replay/replay.ts";
 import { proves } from "../harness/proves.ts";
 import { playThrough, turns, type Play, type PlannedDeath } from "./crash-play.ts";
@@ -57,7 +57,7 @@ function smallWorld(): Play {
   return world({ leads: 1, workers: 3 });
 }
 
-function segmentsOf({ played }: ReplayResult): readonly string[] {
+function segmentsOf({ segments: played }: ReplayResult): readonly string[] {
   return played.map(({ begin, end }) => `${begin}, ${end}`);
 }
 
@@ -109,7 +109,9 @@ test("R175: the events of a replay are reported once, and those of agents that c
   const { recording } = await playThrough(play, [{ at: 5, how: "before" }]);
   const sink = new RecordingSink();
   await replay(recording, { role: askingRole(), sinks: [sink] });
-  const ends = sink.of("agent.ended").map(({ agentPath, reason }) => `${agentPath} ${reason.code}`);
+  const ends = sink
+    .ofType("agent.ended")
+    .map(({ agentPath, reason }) => `${agentPath} ${reason.code}`);
   expect(new Set(ends)).toEqual(
     new Set([
       "lead completed",
@@ -119,7 +121,7 @@ test("R175: the events of a replay are reported once, and those of agents that c
     ]),
   );
   expect(ends.length).toBe(4);
-  expect(sink.of("run.ended").length).toBe(1);
+  expect(sink.ofType("run.ended").length).toBe(1);
 });
 
 async function divergence(recording: Recording, role: AgentRole): Promise<unknown> {
@@ -173,7 +175,7 @@ test("R175: a recording that breaks off anywhere, also in a later segment, is re
   const found = new Set<string>();
   for (let count = 12; count < lines.length; count += 9) {
     const again = await replay(`${lines.slice(0, count).join("\n")}\n`, { role: askingRole() });
-    found.add(`${again.played.length} ${again.played.at(-1)?.end} ${again.status}`);
+    found.add(`${again.segments.length} ${again.segments.at(-1)?.end} ${again.status}`);
   }
   expect([...found].filter((one) => !/^\d (?:broken|paused) /u.test(one))).toEqual([]);
   expect(new Set([...found].map((one) => one[0]))).toEqual(new Set(["1", "2", "3", "4"]));
@@ -227,17 +229,17 @@ test("R175: a run on a session that is paused and resumed", async () => {
   const orchestrator = new Orchestrator({ store, roles: [role] });
   const played: number[] = [];
   for (let turn = 0; turn < 2; turn += 1) {
-    const session = await orchestrator.session("talk");
+    const session = await orchestrator.openSession("talk");
     const run = orchestrator.start(role, "Go.", { session });
     let result = await run.result;
     while (result.status === "paused") {
       const answers = result.questions.map((question) => approve(question));
       result = await orchestrator.resume(result.pausedRun ?? "", answers).result;
     }
-    const recording = await recordingOf(store, run.runId);
+    const recording = await loadRecording(store, run.runId);
     const again = await replaysToTheSame({ role: askingRole() }, { recording, result });
     expect(again.messages.map(({ text }) => text)).toEqual(result.messages.map(({ text }) => text));
-    played.push(again.played.length);
+    played.push(again.segments.length);
   }
   expect(played, "the second time it knows what it was told").toEqual([3, 1]);
 });

@@ -11,7 +11,7 @@ import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { forwarding } from "./forwarding-store.ts";
 import { replaysToTheSame } from "./replay-story.ts";
 import { countedTool, thinker } from "./thinkers.ts";
@@ -34,7 +34,7 @@ async function replayedSession(store: Store, role: AgentRole, run: Run): Promise
   const result = await run.result;
   const again = await replaysToTheSame(
     { role },
-    { recording: await recordingOf(store, run.runId), result },
+    { recording: await loadRecording(store, run.runId), result },
   );
   const { status, version, error } = again.session ?? {};
   return [again.status, status, version, error?.code];
@@ -48,8 +48,8 @@ test("R175: later runs on a session, and one that comes too late", async () => {
   const store = memoryStore({ clock: new ManualClock() });
   const role = payer(false);
   const orchestrator = setUp(store, role);
-  const session = await orchestrator.session("talk");
-  const late = await orchestrator.session("talk");
+  const session = await orchestrator.openSession("talk");
+  const late = await orchestrator.openSession("talk");
   const seen: unknown[] = [];
   for (const handle of [session, session, session, late])
     seen.push(
@@ -70,7 +70,7 @@ for (const goesOnBy of ["resume", "recover"] as const)
     const orchestrator = setUp(store, role);
     const seen: unknown[] = [];
     for (const isDisturbed of [false, false, true]) {
-      const session = await orchestrator.session("talk");
+      const session = await orchestrator.openSession("talk");
       const run = orchestrator.start(role, "Go.", { session });
       const { pausedRun = "", questions } = await run.result;
       seen.push(await replayedSession(store, role, run));
@@ -79,7 +79,7 @@ for (const goesOnBy of ["resume", "recover"] as const)
         goesOnBy === "resume"
           ? orchestrator.resume(pausedRun, answers)
           : await orchestrator.recover(run.runId, { answers });
-      if (isDisturbed) await (await orchestrator.session("talk")).clear();
+      if (isDisturbed) await (await orchestrator.openSession("talk")).clear();
       seen.push(await replayedSession(store, role, next));
     }
     expect(seen).toEqual([
@@ -100,7 +100,7 @@ test("R175: a session whose store failed", async () => {
   };
   const role = payer(false);
   const orchestrator = setUp(store, role);
-  const run = orchestrator.start(role, "Go.", { session: await orchestrator.session("talk") });
+  const run = orchestrator.start(role, "Go.", { session: await orchestrator.openSession("talk") });
   expect(await replayedSession(store, role, run)).toEqual([
     "completed",
     "failed",

@@ -98,7 +98,7 @@ test("X25: stop conditions, wrap-up, error budgets", async () => {
 
 test("X25: a session, in which history the root begins", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
-  const session = await orchestrator.session("talk");
+  const session = await orchestrator.openSession("talk");
   const build: Build = (fakes) => ({
     role: lead(fakes, inTurn([["look", { thing: "map" }]]), { tools: [fakes.tool("look")] }),
     start: { session },

@@ -37,6 +37,6 @@ export async function replaysToTheSame(
   });
   if (result !== undefined) expect(gist(again)).toEqual(gist(result));
   const lives = recording.split("\n").filter((line) => /^\{"type":"(?:run|recovered)"/u.test(line));
-  expect(again.played.length, "every segment is played").toBe(lives.length);
+  expect(again.segments.length, "every segment is played").toBe(lives.length);
   return again;
 }

@@ -197,7 +197,7 @@ proves(
           (startMs) => new TickingClock(startMs),
         );
         const again = await replaysToTheSame(play(false), story);
-        segments += again.played.length;
+        segments += again.segments.length;
       }),
       { numRuns },
     );

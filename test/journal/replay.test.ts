@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { proves } from "../harness/proves.ts";
 import { world } from "./crash-world.ts";
@@ -20,7 +20,7 @@ function gist({ status, reason, text, agents, usage, accounts }: RunResult): obj
     text,
     usage,
     agents: agents.map((one) => [one.agentPath, one.status, one.text, one.usage]),
-    accounts: accounts.map(({ path, own, total }) => [path, own, total]),
+    accounts: accounts.map(({ agentPath: path, own, total }) => [path, own, total]),
   };
 }
 
@@ -34,7 +34,7 @@ proves(
       budget: { totalTokens: 100_000 },
     });
     const result = await run.result;
-    const recording = await recordingOf(store, run.runId);
+    const recording = await loadRecording(store, run.runId);
     const again = world();
     const replayed = await replay(recording, { role: again.role });
     expect(gist(replayed)).toEqual(gist(result));

@@ -86,7 +86,7 @@ for (const [name, open] of Object.entries(places))
         [
           () => {
             asked?.resolve();
-            const both = [1, 0].map((at) => ({ name: "look", arguments: { at } }));
+            const both = [1, 0].map((at) => ({ toolName: "look", arguments: { at } }));
             return { text: "I look.", calls: both, after: replied?.promise ?? Promise.resolve() };
           },
           says("Done."),

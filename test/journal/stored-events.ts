@@ -5,7 +5,7 @@ import {
   recordFrom,
   type JournalRecord,
 } from "../../src/orchestrator/durability/journal-record.ts";
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { RunStore } from "../../src/store/run-store.ts";
 
@@ -33,6 +33,6 @@ export async function storedEvents(
 
 /** Throws for what is none. */
 function isEvent(value: unknown): value is EspalierEvent {
-  checkEvent(value);
+  assertEvent(value);
   return true;
 }

@@ -48,7 +48,7 @@ export function checkKept(result: RunResult, run: RestoredRun): void {
     run.agents.map((agent) => [agent.agentPath, agent.state.status, lastTextOf(agent.state)]),
   ).toEqual(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text]));
   expect(run.agents.map(({ task, execution }) => [task, execution])).toEqual(
-    result.agents.map(({ task, executions }) => [task, executions]),
+    result.agents.map(({ task, executionCount: executions }) => [task, executions]),
   );
 }
 

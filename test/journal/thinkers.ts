@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import type { Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
-import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
@@ -70,14 +70,14 @@ export function replyOf(thought: Thought, { messages }: ModelRequest): ModelRepl
   const thinking: readonly ReplyPiece[] =
     reasoning === undefined ? [] : [{ type: "reasoning", text: reasoning, data }];
   if ("text" in thought) {
-    const message = replyMessage([...thinking, { type: "text", text: thought.text }]);
+    const message = buildReplyMessage([...thinking, { type: "text", text: thought.text }]);
     return { message, finishReason: "stop", usage };
   }
   const calls = thought.calls.map(([toolName, input], index): ReplyPiece => {
     const callId = CallIdSchema().parse(`call_${messages.length}_${index}`);
     return { type: "call", callId, toolName, argumentsText: JSON.stringify(input) };
   });
-  return { message: replyMessage([...thinking, ...calls]), finishReason: "tool_calls", usage };
+  return { message: buildReplyMessage([...thinking, ...calls]), finishReason: "tool_calls", usage };
 }
 
 /** The call that starts a subagent. */

@@ -9,7 +9,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
-import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import { loadRecording, type Recording } from "../../src/testing/replay/recording.ts";
 import { replay, type ReplayResult } from "../../src/testing/replay/replay.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { Fakes, listener, type Build } from "./fakes.ts";
@@ -38,7 +38,7 @@ export async function recorded(build: Build, own?: ManualClock): Promise<Recorde
   expect(clock.pendingTimers, "timers left behind").toBe(0);
   const reader = new Orchestrator({ store });
   expect(await reader.getResult(run.runId), "the result is kept").toEqual(result);
-  return { recording: await recordingOf(store, run.runId), result, events: fixture.sink.events };
+  return { recording: await loadRecording(store, run.runId), result, events: fixture.sink.events };
 }
 
 /** Plays a recording with dead fakes. */
@@ -71,14 +71,14 @@ const OF_PROCESS: ReadonlySet<string> = new Set(["eventCount", "isSampled"]);
 
 /** What a result says, without times, traces and how many events there were: what others do is not reported in a replay. */
 export function gist({ runId, pausedRun, ...result }: RunResult): object {
-  const { played: _played, ...said }: typeof result & Replayed = result;
+  const { segments: _played, ...said }: typeof result & Replayed = result;
   if (pausedRun === undefined) return untimed({ runId, ...said });
   const rest = Object.entries(pausedRun).filter(([key]) => !OF_PROCESS.has(key));
   return untimed({ runId, ...said, pausedRun: Object.fromEntries(rest) });
 }
 
 /** What only a replay says. */
-type Replayed = Partial<Pick<ReplayResult, "played">>;
+type Replayed = Partial<Pick<ReplayResult, "segments">>;
 
 const OF_THE_LOOP =
   /^(?:agent|step|subagent|continuation|signal|message|run|history|section|budget\.(?!threshold))/u;

@@ -251,7 +251,7 @@ const compacted: Build = (fakes) => ({
     sections: [
       {
         name: "place",
-        lifeCycle: "step",
+        lifetime: "step",
         text: ({ stepNumber }) => `You are at step ${stepNumber}.`,
       },
     ],

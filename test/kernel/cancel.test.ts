@@ -16,7 +16,7 @@ import {
 } from "../../src/kernel/cancel.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 
 const REASON: CancelReason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
 
@@ -40,10 +40,10 @@ test("work that ends by itself gives its value, and leaves neither timer nor lis
   const { clock, controller, work, outcomes } = bounded();
   clock.advance(1_000_000);
   work.resolve("done");
-  await settled();
+  await flushEventLoop();
   controller.abort(REASON);
   clock.advance(100);
-  await settled();
+  await flushEventLoop();
   expect([outcomes, clock.pendingTimers]).toEqual([[{ type: "returned", value: "done" }], 0]);
 });
 
@@ -101,10 +101,10 @@ proves(
     clock.advance(50);
     controller.abort(REASON);
     clock.advance(9);
-    await settled();
+    await flushEventLoop();
     expect(outcomes).toEqual([]);
     clock.advance(1);
-    await settled();
+    await flushEventLoop();
     expect([outcomes, clock.pendingTimers]).toEqual([[{ type: "abandoned" }], 0]);
   },
 );
@@ -117,10 +117,10 @@ proves(
       const { clock, controller, work, outcomes } = bounded();
       controller.abort(REASON);
       clock.advance(10);
-      await settled();
+      await flushEventLoop();
       if (late === "value") work.resolve("late");
       else work.reject(new Error("late"));
-      await settled();
+      await flushEventLoop();
       expect(outcomes).toEqual([{ type: "abandoned" }]);
     }
   },
@@ -131,7 +131,7 @@ test("work that obeys its signal in time keeps its own outcome", async () => {
   controller.abort(REASON);
   clock.advance(9);
   work.resolve("in time");
-  await settled();
+  await flushEventLoop();
   expect([outcomes, clock.pendingTimers]).toEqual([[{ type: "returned", value: "in time" }], 0]);
 });
 

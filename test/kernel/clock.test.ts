@@ -8,7 +8,7 @@ import { randomIds } from "../../src/kernel/id-source.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000, toFake: ["setTimeout", "clearTimeout", "Date", "performance"] });
@@ -128,7 +128,7 @@ proves(["S7.21"], "a steady clock stands still while the clock behind it throws"
   isBroken = true;
   manual.advance(5);
   expect(steady.nowMs()).toBe(1_005);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([
     "EspalierWarning: The clock threw (broken); time stands still until it works.",
   ]);

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { CancelSignal } from "../../src/kernel/cancel.ts";
 import { Semaphore, type Release } from "../../src/kernel/semaphore.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 
 /** Calls over one semaphore: the order in which they got their permits, and the permits that are held. */
 class Calls {
@@ -51,7 +51,7 @@ class Calls {
   async releaseAll(): Promise<void> {
     while (this.held.length > 0) {
       this.release();
-      await settled();
+      await flushEventLoop();
     }
   }
 }
@@ -74,12 +74,12 @@ proves(
   async () => {
     const calls = new Calls(1);
     for (let number = 0; number < 4; number += 1) calls.acquire();
-    await settled();
+    await flushEventLoop();
     calls.abort(2);
-    await settled();
+    await flushEventLoop();
     expect([calls.granted, calls.refused]).toEqual([[0], [2]]);
     calls.abort(1);
-    await settled();
+    await flushEventLoop();
     expect([calls.granted, calls.refused]).toEqual([[0], [2, 1]]);
     await calls.releaseAll();
     expect(calls.granted).toEqual([0, 3]);
@@ -91,12 +91,12 @@ proves(["D652"], "a permit that becomes free around a cancellation is not lost",
   for (const microtasks of ["abort first", ...later]) {
     const calls = new Calls(1);
     for (let number = 0; number < 3; number += 1) calls.acquire();
-    await settled();
+    await flushEventLoop();
     if (microtasks === "abort first") calls.abort(1);
     calls.release();
     for (let passed = 0; passed < Number(microtasks); passed += 1) await Promise.resolve();
     calls.abort(1);
-    await settled();
+    await flushEventLoop();
     await calls.releaseAll();
     expect([microtasks, calls.granted.at(-1), calls.most]).toEqual([microtasks, 2, 1]);
     expect([microtasks, calls.acquire()]).toEqual([microtasks, true]);
@@ -110,7 +110,7 @@ test("a thousand waiting calls of one signal end at once, and those behind them 
   const controller = new AbortController();
   const cancelled = Array.from({ length: 1_000 }, async () => semaphore.acquire(controller.signal));
   const next = semaphore.acquire(signal);
-  await settled();
+  await flushEventLoop();
   controller.abort();
   expect(new Set(await Promise.all(cancelled))).toEqual(new Set([undefined]));
   if (typeof held === "function") held();
@@ -134,14 +134,14 @@ proves(
       fc.asyncProperty(fc.integer({ min: 1, max: 3 }), script, async (permits, acts) => {
         const calls = new Calls(permits);
         for (const act of acts) {
-          if (act === "settle") await settled();
+          if (act === "settle") await flushEventLoop();
           else if (typeof act === "number") calls.abort(act);
           else if (act === "acquire") calls.acquire();
           else if (act === "release") calls.release();
           else calls.semaphore[act]();
         }
         calls.semaphore.resume();
-        await settled();
+        await flushEventLoop();
         await calls.releaseAll();
         expect(calls.most).toBeLessThanOrEqual(permits);
         expect(calls.granted).toEqual(calls.granted.toSorted((one, other) => one - other));

@@ -11,7 +11,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { approveAll, payTool } from "../support/pause-stories.ts";
@@ -33,8 +33,8 @@ function recorded(message: string): object {
 
 /** The codes of the signals as each of the three says them; all three have to be the same. */
 function listed(fixture: Fixture, result: Result): readonly string[] {
-  const [run] = fixture.sink.of("run.ended");
-  const agent = fixture.sink.of("agent.ended").find(({ depth }) => depth === 0);
+  const [run] = fixture.sink.ofType("run.ended");
+  const agent = fixture.sink.ofType("agent.ended").find(({ depth }) => depth === 0);
   expect(agent?.signals).toEqual(result.signals);
   expect(run?.signals).toEqual(result.signals);
   expect(result.agents[0]?.signals).toEqual(result.signals);
@@ -85,7 +85,7 @@ proves(
       "lead",
       [
         calls({
-          name: SPAWN_TOOL_NAME,
+          toolName: SPAWN_TOOL_NAME,
           arguments: { role: "helper", task: "Work.", background: true },
         }),
         () => (run.requestStop("First."), says("On.")),
@@ -93,10 +93,10 @@ proves(
       { subagents: [helper.role], delegation: { background: true } },
     );
     const run = fixture.start(lead.role);
-    await settled();
+    await flushEventLoop();
     run.requestStop("Second.");
     held.open();
-    await settled();
+    await flushEventLoop();
     fixture.clock.advance(60_000);
     const result = await fixture.outcome(run);
     expect(result.signals.map(({ reason }) => reason.message)).toEqual(["First.", "Second."]);
@@ -180,7 +180,7 @@ proves(
     const parts = names.map((name, index) =>
       part(name, [{ error: failure(name), after: latches[index]?.opened ?? Promise.resolve() }]),
     );
-    const pay = { name: "pay", arguments: { amount: 3 } };
+    const pay = { toolName: "pay", arguments: { amount: 3 } };
     const script = [calls(...names.map((name) => spawn(name))), calls(pay), says("Done.")];
     const lead = part("lead", script, {
       subagents: parts.map(({ role }) => role),
@@ -190,7 +190,7 @@ proves(
     await until(() => parts.every(({ model }) => model.requests.length === 1));
     for (const [before, next] of [0, 2, 1].entries()) {
       latches[next]?.open();
-      await until(() => fixture.sink.of("subagent.ended").length > before);
+      await until(() => fixture.sink.ofType("subagent.ended").length > before);
       fixture.clock.advance(10);
     }
     const paused = await fixture.outcome(run);

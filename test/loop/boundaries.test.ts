@@ -150,7 +150,7 @@ function ends(result: RunResult): readonly (readonly unknown[])[] {
 /** Who was not allowed to start whom, and why. */
 function refusals({ sink }: Fixture): readonly (readonly unknown[])[] {
   return sink
-    .of("subagent.refused")
+    .ofType("subagent.refused")
     .map(({ agentPath, role, refusal }) => [agentPath, role, refusal]);
 }
 
@@ -191,7 +191,9 @@ describe("what an ancestor has used up", () => {
         expect(ends(result)).toEqual([["root", "stopped", "step_limit", "root", 1, 1]]);
         expect(refusals(fixture)).toEqual([["root", "middle", exhausted(1)]]);
         expect([root.model.requests.length, middle.model.requests.length]).toEqual([1, 0]);
-        expect(fixture.sink.of("step.started").map(({ agentPath }) => agentPath)).toEqual(["root"]);
+        expect(fixture.sink.ofType("step.started").map(({ agentPath }) => agentPath)).toEqual([
+          "root",
+        ]);
       },
     );
   }
@@ -306,12 +308,12 @@ for (const [what, [order, script, more]] of Object.entries(BOTH)) {
     const last = states.at(-1) ?? expect.fail("no state");
     expect(last.log.signals.map(({ reason }) => reason.code)).toEqual(order);
     expect(raised(fixture)).toEqual(order);
-    const evaluated = fixture.sink.of("continuation.evaluated");
+    const evaluated = fixture.sink.ofType("continuation.evaluated");
     expect(evaluated.map(({ decision, winner }) => [decision, winner?.code])).toEqual([
       ["stop", "error"],
     ]);
     expect(evaluated[0]?.signals).toEqual(last.log.signals);
-    const ended = fixture.sink.of("agent.ended").map(({ status, reason }) => [status, reason]);
+    const ended = fixture.sink.ofType("agent.ended").map(({ status, reason }) => [status, reason]);
     expect("reason" in last && [[last.status, last.reason]]).toEqual(ended);
     expect(evaluated[0]?.winner).toEqual(result.reason);
     expect([ending(result), ended]).toEqual([["failed", "error", 1], [["failed", result.reason]]]);
@@ -319,7 +321,7 @@ for (const [what, [order, script, more]] of Object.entries(BOTH)) {
 }
 
 function raised({ sink }: Fixture): readonly string[] {
-  return sink.of("signal.raised").map(({ signal }) => signal.reason.code);
+  return sink.ofType("signal.raised").map(({ signal }) => signal.reason.code);
 }
 
 /** A guard that fires after this step. */
@@ -349,7 +351,7 @@ proves(
       expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
       // The veto is bounded (C35): the fourth time no hook is asked any more.
       expect(count).toBe(Math.min(asked, 3));
-      const decisions = fixture.sink.of("continuation.evaluated").map(({ work }) => work);
+      const decisions = fixture.sink.ofType("continuation.evaluated").map(({ work }) => work);
       expect(decisions).toEqual([...Array.from({ length: end[2] - 1 }, () => ["veto"]), []]);
     }
   },
@@ -374,8 +376,10 @@ proves(
       });
       const result = await fixture.run(role);
       expect([ending(result), model.requests.length]).toEqual([end, isTooLong ? 4 : 2]);
-      expect(fixture.sink.of("conversation.compacted")).toHaveLength(isTooLong ? 1 : 0);
-      const decisions = fixture.sink.of("continuation.evaluated").map(({ decision }) => decision);
+      expect(fixture.sink.ofType("conversation.compacted")).toHaveLength(isTooLong ? 1 : 0);
+      const decisions = fixture.sink
+        .ofType("continuation.evaluated")
+        .map(({ decision }) => decision);
       expect(decisions).toEqual([
         "continue",
         ...(isTooLong ? ["continue", "compact"] : []),

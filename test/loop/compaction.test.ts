@@ -13,7 +13,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { sumUsage } from "../../src/protocol/event.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
@@ -64,7 +64,7 @@ proves(
     ]);
     expect(
       fixture.sink
-        .of("conversation.compacted")
+        .ofType("conversation.compacted")
         .map(({ messagesBefore, messagesAfter, tokensBefore, tokensAfter }) => ({
           messagesBefore,
           messagesAfter,
@@ -85,7 +85,7 @@ proves(["R14"], "a history exactly as long as the window stays whole", async () 
   const fixture = newFixture();
   const { role } = worker([work, says("done")], { compaction: { maxInputTokens: 40 } });
   await fixture.run(role);
-  expect(fixture.sink.of("conversation.compacted")).toEqual([]);
+  expect(fixture.sink.ofType("conversation.compacted")).toEqual([]);
 });
 
 proves(
@@ -108,12 +108,12 @@ proves(
       "done",
       [],
     ]);
-    expect(fixture.sink.of("conversation.compacted")).toHaveLength(1);
-    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    expect(fixture.sink.ofType("conversation.compacted")).toHaveLength(1);
+    expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "completed",
     ]);
     expect(
-      fixture.sink.of("continuation.evaluated").map(({ decision, work }) => [decision, work]),
+      fixture.sink.ofType("continuation.evaluated").map(({ decision, work }) => [decision, work]),
     ).toEqual([
       ["continue", ["tool_calls"]],
       ["continue", ["tool_calls"]],
@@ -199,9 +199,9 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
       expect([result.usage.total.steps, result.usage.total.modelCalls]).toEqual([3, 4]);
       expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
       expect(
-        fixture.sink.of("model.failed").map(({ error, stepId }) => [error.code, stepId]),
+        fixture.sink.ofType("model.failed").map(({ error, stepId }) => [error.code, stepId]),
       ).toEqual([["model_context_overflow", result.steps[2]?.stepId]]);
-      expect(fixture.sink.of("budget.settled").map(({ usage }) => usage.steps)).toEqual([
+      expect(fixture.sink.ofType("budget.settled").map(({ usage }) => usage.steps)).toEqual([
         1, 1, 1, 0,
       ]);
     },
@@ -238,8 +238,8 @@ proves(
       budget: { steps: 3 },
     });
     const run = fixture.start(role);
-    await settled();
-    fixture.clock.advance(fixture.sink.of("model.retried")[0]?.delayMs ?? 0);
+    await flushEventLoop();
+    fixture.clock.advance(fixture.sink.ofType("model.retried")[0]?.delayMs ?? 0);
     const result = await fixture.outcome(run);
     expect([result.status, result.usage.total.steps, result.steps.length]).toEqual([
       "completed",
@@ -262,7 +262,7 @@ proves(
       budget: { steps: 3 },
     });
     const run = fixture.start(role);
-    await settled();
+    await flushEventLoop();
     run.requestPause();
     held.open();
     const paused = await fixture.outcome(run);
@@ -277,7 +277,7 @@ proves(
       3,
       3,
     ]);
-    expect(fixture.sink.of("step.started").map(({ number }) => number)).toEqual([1, 2, 3]);
+    expect(fixture.sink.ofType("step.started").map(({ number }) => number)).toEqual([1, 2, 3]);
     expect(sumUsage(fixture.sink.events)).toEqual(result.usage.total);
     const unpaused = await overflowing("by the provider", { budget: { steps: 3 } });
     expect(model.requests.at(-1)).toEqual(unpaused.model.requests.at(-1));
@@ -290,7 +290,7 @@ test("an agent that is asked to stop while a request is refused has a step for i
   const script = [work, work, { ...OVERFLOW, after: held.opened }, says("never")];
   const { role, model } = worker(script, { compaction: { keepMessages: 2 } });
   const run = fixture.start(role);
-  await settled();
+  await flushEventLoop();
   run.requestStop("Enough.");
   held.open();
   const result = await fixture.outcome(run);
@@ -299,7 +299,7 @@ test("an agent that is asked to stop while a request is refused has a step for i
     3,
     3,
   ]);
-  expect(fixture.sink.of("conversation.compacted")).toEqual([]);
+  expect(fixture.sink.ofType("conversation.compacted")).toEqual([]);
 });
 
 test("too long with nothing to leave out: the same request is not sent again", async () => {
@@ -326,7 +326,7 @@ proves(
       [{ code: "model_context_overflow", message: "Too long.", data: {} }],
       4,
     ]);
-    expect(fixture.sink.of("conversation.compacted")).toHaveLength(1);
+    expect(fixture.sink.ofType("conversation.compacted")).toHaveLength(1);
   },
 );
 
@@ -354,7 +354,7 @@ test("a task that is too long by itself fails the run; there is nothing to leave
   expect([
     result.status,
     result.reason.data,
-    fixture.sink.of("conversation.compacted").length,
+    fixture.sink.ofType("conversation.compacted").length,
   ]).toEqual(["failed", { error: "model_context_overflow" }, 0]);
 });
 
@@ -363,7 +363,7 @@ test("over the window with nothing to leave out: the request is sent as it is, a
   const compaction = { maxInputTokens: 1, keepMessages: 9 };
   const { role, model } = worker([work, says("done")], { compaction });
   const result = await fixture.run(role);
-  expect([result.status, fixture.sink.of("conversation.compacted").length]).toEqual([
+  expect([result.status, fixture.sink.ofType("conversation.compacted").length]).toEqual([
     "completed",
     0,
   ]);
@@ -376,9 +376,9 @@ proves(
   async () => {
     const fixture = newFixture();
     const many: ScriptedReply = calls(
-      { name: "work", arguments: {} },
-      { name: "work", arguments: {} },
-      { name: "work", arguments: {} },
+      { toolName: "work", arguments: {} },
+      { toolName: "work", arguments: {} },
+      { toolName: "work", arguments: {} },
     );
     const compaction = { maxInputTokens: 50, keepMessages: 1 };
     const { role, model } = worker([many, many, many, many, says("done")], { compaction });
@@ -412,9 +412,9 @@ proves(["R14"], "a hook sees what is about to be left out, and may keep less or 
     { messages: 8, inputTokens: 80, maxInputTokens: 70 },
   ]);
   expect(rolesOf(model.requests[3])).toBe("instructions task notice assistant tool assistant tool");
-  expect(fixture.sink.of("hook.applied").map(({ point, changedBy }) => [point, changedBy])).toEqual(
-    [["beforeCompaction", [{ hook: "keeper", fields: ["keepMessages"] }]]],
-  );
+  expect(
+    fixture.sink.ofType("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
+  ).toEqual([["beforeCompaction", [{ hook: "keeper", fields: ["keepMessages"] }]]]);
 });
 
 test("a hook before a compaction that breaks fails the run, and the model is not asked", async () => {
@@ -448,14 +448,14 @@ test("a stop that comes while a hook looks at a compaction takes effect before t
 });
 
 test("a subagent keeps its own task, not one that it inherited", async () => {
-  const child = part("child", [calls({ name: "work", arguments: {} }), says("Child.")], {
+  const child = part("child", [calls({ toolName: "work", arguments: {} }), says("Child.")], {
     tools: [spyTool("work")],
     compaction: { maxInputTokens: 40, keepMessages: 2 },
     scripted: NUMBER_OF_MESSAGES,
   });
   const root = part(
     "root",
-    [calls({ name: "work", arguments: {} }), calls(spawn("child", "Part two.")), says("Root.")],
+    [calls({ toolName: "work", arguments: {} }), calls(spawn("child", "Part two.")), says("Root.")],
     { tools: [spyTool("work")], subagents: [child.role], contextPolicy: { inheritMessages: true } },
   );
   const result = await newFixture().run(root.role);
@@ -477,7 +477,7 @@ test("the window is judged by an estimate if the model cannot count", async () =
     { countTokens: null },
   );
   const result = await fixture.run(role);
-  expect([result.status, fixture.sink.of("conversation.compacted").length]).toEqual([
+  expect([result.status, fixture.sink.ofType("conversation.compacted").length]).toEqual([
     "completed",
     1,
   ]);

@@ -10,7 +10,7 @@ import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { until } from "../tree/scripted-agents.ts";
@@ -28,7 +28,7 @@ const lists: StopCondition = ({ steps }) =>
 const never: StopCondition = () => latch().opened.then(() => undefined);
 
 function signals({ sink }: Fixture): readonly (readonly [string, string | undefined])[] {
-  return sink.of("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
+  return sink.ofType("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
 }
 
 function ending({ status, reason, steps }: RunResult): readonly [string, string, number] {
@@ -50,8 +50,8 @@ proves(["R62"], "a condition may take its time: the run waits for what it says",
     stopWhen: [slow],
   });
   const run = fixture.start(role);
-  await until(() => fixture.sink.of("step.completed").length === 1);
-  await settled();
+  await until(() => fixture.sink.ofType("step.completed").length === 1);
+  await flushEventLoop();
   expect(model.requests).toHaveLength(1);
   held.open();
   expect([ending(await fixture.outcome(run)), model.requests.length]).toEqual([
@@ -66,7 +66,7 @@ const BROKEN: Readonly<Record<string, StopCondition>> = {
   },
   rejects: () => Promise.reject(new Error("broken")),
   "rejects later": async () => {
-    await settled();
+    await flushEventLoop();
     throw new Error("broken");
   },
   "throws nothing at all": () => {
@@ -165,8 +165,8 @@ proves(["R62"], "a condition that never settles fails the run when its time is u
     const run = fixture.start(role);
     await until(() => fixture.clock.pendingTimers > 0);
     fixture.clock.advance(99);
-    await settled();
-    expect(fixture.sink.of("agent.ended")).toEqual([]);
+    await flushEventLoop();
+    expect(fixture.sink.ofType("agent.ended")).toEqual([]);
     fixture.clock.advance(1);
     const result = await fixture.outcome(run);
     expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
@@ -186,7 +186,7 @@ test("what a condition says after its time is up goes nowhere, also a rejection"
   fixture.clock.advance(100);
   const result = await fixture.outcome(run);
   held.open();
-  await settled();
+  await flushEventLoop();
   expect(result.agents[0]?.errors).toHaveLength(1);
 });
 
@@ -200,7 +200,7 @@ for (const [what, act, end] of [
     const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 50 } });
     await until(() => fixture.clock.pendingTimers > 1);
     act(fixture, run);
-    await settled();
+    await flushEventLoop();
     fixture.clock.advance(10);
     const result = await fixture.outcome(run);
     expect([result.status, result.agents[0]?.errors]).toEqual([end, []]);
@@ -213,7 +213,7 @@ test("a stop that is asked for while a condition hangs waits for it, and then ho
   const slow: StopCondition = () => held.opened.then(() => undefined);
   const { role, model } = soloist([says("never")], { stopWhen: [slow] });
   const run = fixture.start(role);
-  await settled();
+  await flushEventLoop();
   run.requestStop();
   held.open();
   expect([ending(await fixture.outcome(run)), model.requests.length]).toEqual([

@@ -14,7 +14,7 @@ import {
   not,
   hasToolCall,
   type StopCondition,
-  type StopFacts,
+  type StopContext,
 } from "../../src/policies/stop-conditions.ts";
 import { approve, type Question } from "../../src/protocol/question.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
@@ -38,7 +38,7 @@ function after(step: number, code = "found"): StopCondition {
 }
 
 function signals({ sink }: Fixture): readonly (readonly [string, string | undefined])[] {
-  return sink.of("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
+  return sink.ofType("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
 }
 
 function ending({ status, reason, steps }: RunResult): readonly [string, string, number] {
@@ -46,8 +46,8 @@ function ending({ status, reason, steps }: RunResult): readonly [string, string,
 }
 
 proves(["R5"], "a condition that fires before the first inference lets nothing start", async () => {
-  for (const condition of [after(0), async (facts: StopFacts) => after(0)(facts)]) {
-    const seen: StopFacts[] = [];
+  for (const condition of [after(0), async (facts: StopContext) => after(0)(facts)]) {
+    const seen: StopContext[] = [];
     const watch: StopCondition = (facts) => void seen.push(facts);
     const { role, model } = soloist([says("never")], { stopWhen: [watch, condition] });
     const result = await newFixture().run(role);
@@ -175,7 +175,7 @@ proves(
     });
     const result = await fixture.run(role);
     expect(ending(result)).toEqual(["stopped", "tool_called", 3]);
-    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.data)).toEqual([
+    expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.data)).toEqual([
       { toolName: "save", step: 1 },
       { toolName: "test", step: 3 },
     ]);
@@ -201,7 +201,7 @@ proves(
   ["S7.19", "R60"],
   "each part is asked once per check, and what fired is remembered over a pause in another process",
   async () => {
-    const slow = async (facts: StopFacts) => after(1, "slow")(facts);
+    const slow = async (facts: StopContext) => after(1, "slow")(facts);
     const parts = [after(0, "early"), slow, after(3, "late"), not(after(2), reason("no"))];
     const notes = parts.map(noting);
     const [early, behind, late, none] = notes.map(({ condition }) => condition);
@@ -349,7 +349,7 @@ for (const [kind, make] of Object.entries(WORK)) {
       sameOptions,
     );
     expect(ending(await free.run(unguarded))).toEqual(["completed", "completed", 2]);
-    expect(free.sink.of("continuation.evaluated")[0]?.work).toContain(kind);
+    expect(free.sink.ofType("continuation.evaluated")[0]?.work).toContain(kind);
   });
 }
 

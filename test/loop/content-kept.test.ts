@@ -17,7 +17,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
@@ -217,7 +217,7 @@ describe("a journal", () => {
       expect(journal.length / once).toBeGreaterThan(0.95);
       expect(journal.length / once).toBeLessThan(1.05);
       const again = soloist(script, { tools }, IMAGES);
-      const recording = await recordingOf(store, run.runId);
+      const recording = await loadRecording(store, run.runId);
       const { messages } = await run.result;
       const replayed = await replay(recording, { role: again.role });
       expect(replayed).toMatchObject({ status: "completed", messages });

@@ -11,7 +11,7 @@ import { asks, says } from "../../src/testing/scripted-model.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
-import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
+import { loadGptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -77,13 +77,13 @@ describe("an estimate", () => {
     const blind = soloist([says("Done.")], {}, { countTokens: null });
     await fixture.outcome(fixture.start(blind.role, [CHART]));
     const [seen = 0, unseen = 0] = fixture.sink
-      .of("model.requested")
+      .ofType("model.requested")
       .map(({ estimatedInputTokens }) => estimatedInputTokens);
     expect(seen - unseen).toBe(1_000);
   });
 
   proves(["M74"], "is part of what the tokenizer counts", async () => {
-    const count = await gptTokenCounter("gpt-5");
+    const count = await loadGptTokenCounter("gpt-5");
     const request = { tools: [], maxOutputTokens: 10 };
     const { content: _none, ...plain } = userMessage([CHART], "task");
     const counted = (messages: readonly Message[]): number => count({ ...request, messages });
@@ -340,7 +340,7 @@ describe("a compaction", () => {
       CHART_LINE,
       CHART_LINE,
     ]);
-    expect(fixture.sink.of("conversation.compacted")).toMatchObject([
+    expect(fixture.sink.ofType("conversation.compacted")).toMatchObject([
       { messagesBefore: 8, messagesAfter: 8, tokensBefore: 4_080, tokensAfter: 2_080 },
     ]);
     expect(attached(result.newMessages)).toEqual(["user 1", "tool 1", "tool 1", "tool 1"]);

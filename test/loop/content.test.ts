@@ -72,7 +72,7 @@ describe("a task", () => {
         expect(shownTo(model)).toEqual([task(SAID_TEXT, content)]);
         expect(result.messages[1]).toMatchObject(task(SAID_TEXT, SAID));
         expect(result.agents[0]).toMatchObject({ task: SAID_TEXT });
-        expect(fixture.sink.of("run.started")).toMatchObject([{ task: SAID_TEXT }]);
+        expect(fixture.sink.ofType("run.started")).toMatchObject([{ task: SAID_TEXT }]);
       },
     );
 
@@ -138,7 +138,7 @@ proves(["M70"], "what an agent is told on its way is in its next request", async
     origin: "steering",
     content: [words("See"), CHART],
   });
-  expect(fixture.sink.of("message.delivered")).toMatchObject([{ characters: text.length }]);
+  expect(fixture.sink.ofType("message.delivered")).toMatchObject([{ characters: text.length }]);
 });
 
 describe("a delegation in code", () => {
@@ -160,8 +160,8 @@ describe("a delegation in code", () => {
     await fixture.outcome(fixture.start(lead.role));
     expect(helper.model.requests[0]?.messages.slice(1)).toEqual([task(toldText, told)]);
     expect(shownTo(helper.model)?.at(-1)).toEqual(task(CHART_LINE, [CHART]));
-    expect(fixture.sink.of("subagent.spawned")).toMatchObject([{ task: toldText }]);
-    expect(fixture.sink.of("subagent.continued")).toMatchObject([{ task: CHART_LINE }]);
+    expect(fixture.sink.ofType("subagent.spawned")).toMatchObject([{ task: toldText }]);
+    expect(fixture.sink.ofType("subagent.continued")).toMatchObject([{ task: CHART_LINE }]);
   });
 
   proves(
@@ -299,8 +299,8 @@ proves(
       const { role } = soloist(script, { tools: [spyTool("look")], hooks }, seeing);
       const fixture = newFixture();
       await fixture.outcome(fixture.start(role, [CHART]));
-      const [, second] = fixture.sink.of("model.requested");
-      expect(second?.prefix?.isHeld).toBe(isHeld);
+      const [, second] = fixture.sink.ofType("model.requested");
+      expect(second?.prefix?.isUnchanged).toBe(isHeld);
     }
   },
 );

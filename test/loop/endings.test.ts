@@ -96,7 +96,7 @@ proves(
   "five endings in one tree: one terminal event each, with the true status, after all others of its execution",
   async () => {
     const { s, result } = await fiveEndings();
-    const ended = s.sink.of("agent.ended");
+    const ended = s.sink.ofType("agent.ended");
     expect(
       ended
         .map(({ executionId, status, reason }) => [executionId, status, reason])

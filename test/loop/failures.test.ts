@@ -9,7 +9,7 @@ import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -36,8 +36,8 @@ for (const [what, role] of Object.entries(BROKEN_ROLES)) {
       1,
     ]);
     expect(agent?.errors[0]?.message).toContain("broken");
-    expect(fixture.sink.of("agent.ended").map((event) => event.error)).toEqual(agent?.errors);
-    expect(fixture.sink.of("signal.raised").map((event) => event.signal.reason.code)).toContain(
+    expect(fixture.sink.ofType("agent.ended").map((event) => event.error)).toEqual(agent?.errors);
+    expect(fixture.sink.ofType("signal.raised").map((event) => event.signal.reason.code)).toContain(
       "error",
     );
   });
@@ -58,7 +58,7 @@ proves(
     for (const [ending, role] of Object.entries(endings)) {
       const fixture = newFixture();
       const result = await fixture.run(role());
-      const completed = fixture.sink.of("step.completed").map((event) => event.number);
+      const completed = fixture.sink.ofType("step.completed").map((event) => event.number);
       expect([ending, completed]).toEqual([ending, result.steps.map((step) => step.number)]);
     }
   },
@@ -81,9 +81,9 @@ test("what a model gets wrong comes back as an instruction, beside the calls tha
     [
       {
         calls: [
-          { name: "wrok", arguments: {} },
-          { name: "work", arguments: "{oops" },
-          { name: "work", arguments: {} },
+          { toolName: "wrok", arguments: {} },
+          { toolName: "work", arguments: "{oops" },
+          { toolName: "work", arguments: {} },
         ],
       },
       says("done"),
@@ -140,8 +140,8 @@ test("a reply that was cut off or filtered is no answer, and its text is kept", 
 
 test("two calls of one id are distinguished", async () => {
   const calls = [
-    { name: "work", arguments: {}, callId: "same" },
-    { name: "work", arguments: {}, callId: "same" },
+    { toolName: "work", arguments: {}, callId: "same" },
+    { toolName: "work", arguments: {}, callId: "same" },
   ];
   const result = await newFixture().run(
     soloist([{ calls }, says("done")], { tools: [spyTool("work")] }).role,
@@ -165,9 +165,9 @@ test("a failed attempt is tried again after its pause, and counts as the same st
   });
   const fixture = newFixture();
   const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model }));
-  await settled();
+  await flushEventLoop();
   expect(
-    fixture.sink.of("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs]),
+    fixture.sink.ofType("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs]),
   ).toEqual([[1, 2_200]]);
   fixture.clock.advance(2_200);
   const result = await fixture.outcome(run);
@@ -187,16 +187,16 @@ proves(
     const run = fixture.start(
       soloist([says("late", { after: held.opened, ignoresSignal: true })]).role,
     );
-    await settled();
+    await flushEventLoop();
     const cancelled = run.cancel("Enough.");
-    await settled();
-    expect(fixture.sink.of("agent.ended")).toEqual([]);
+    await flushEventLoop();
+    expect(fixture.sink.ofType("agent.ended")).toEqual([]);
     fixture.clock.advance(300);
     await cancelled;
     const result = await fixture.outcome(run);
     const count = fixture.sink.events.length;
     held.open();
-    await settled();
+    await flushEventLoop();
     expect([result.status, result.reason.message, fixture.sink.events.length]).toEqual([
       "cancelled",
       "Enough.",

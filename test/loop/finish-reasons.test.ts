@@ -265,7 +265,7 @@ proves(
       2,
     ]);
     expect(
-      fixture.sink.of("continuation.evaluated").map(({ decision, work }) => [decision, work]),
+      fixture.sink.ofType("continuation.evaluated").map(({ decision, work }) => [decision, work]),
     ).toEqual([
       ["retry", ["missing_reply"]],
       ["stop", []],

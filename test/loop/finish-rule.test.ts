@@ -9,9 +9,9 @@ import { says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 
 const output = z.object({ n: z.int() });
-const finish = (n: unknown) => ({ name: "Finish", arguments: JSON.stringify({ n }) });
+const finish = (n: unknown) => ({ toolName: "Finish", arguments: JSON.stringify({ n }) });
 
-function lead(calls: readonly { readonly name: string; readonly arguments: string }[]) {
+function lead(calls: readonly { readonly toolName: string; readonly arguments: string }[]) {
   const done: string[] = [];
   const save = (name: string, needsApproval: boolean) =>
     defineTool({
@@ -31,7 +31,7 @@ function lead(calls: readonly { readonly name: string; readonly arguments: strin
   return { role, done };
 }
 
-const call = (name: string) => ({ name, arguments: "{}" });
+const call = (name: string) => ({ toolName: name, arguments: "{}" });
 
 proves(
   ["D584"],

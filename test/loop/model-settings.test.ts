@@ -47,7 +47,7 @@ proves(["M40"], "settings stand in every request, step record and event of the r
   ).toEqual([said, said]);
   const parameters = { ...said, maxOutputTokens: 8_192 };
   expect(result.steps.map(({ context }) => context.parameters)).toEqual([parameters, parameters]);
-  expect(fixture.sink.of("model.requested")).toMatchObject([parameters, parameters]);
+  expect(fixture.sink.ofType("model.requested")).toMatchObject([parameters, parameters]);
 });
 
 for (const [toolChoice, first, then] of [
@@ -250,7 +250,7 @@ proves(["M41"], "a side call, whose request begins otherwise, has no key", async
     instructions: "Work.",
     model,
     tools: [long],
-    toolDefaults: { maxResultCharacters: 1_000, longResults: "summarize" },
+    toolDefaults: { maxResultCharacters: 1_000, longResultPolicy: "summarize" },
   });
   await newFixture().run(role);
   expect(model.keys.map((key) => typeof key)).toEqual(["object", "undefined", "object"]);
@@ -267,7 +267,7 @@ proves(["M42"], "a warning is an event once a run, whichever call repeats it", a
   );
   const fixture = newFixture();
   await fixture.run(role);
-  expect(fixture.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
+  expect(fixture.sink.ofType("model.warned").map(({ warning }) => warning)).toEqual([
     ...warnings,
     `${"x".repeat(500)}…`,
   ]);

@@ -182,11 +182,12 @@ proves(
     const run = fixture.start(root.role);
     await until(
       () =>
-        fixture.sink.of("agent.paused").length +
-          fixture.sink.of("tool.started").filter(({ toolName }) => toolName === "listen").length ===
+        fixture.sink.ofType("agent.paused").length +
+          fixture.sink.ofType("tool.started").filter(({ toolName }) => toolName === "listen")
+            .length ===
         2,
     );
-    const leadId = fixture.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no lead");
+    const leadId = fixture.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no lead");
     run.cancelAgent(leadId);
     const result = await fixture.outcome(run);
     expect(readByLead(lead)).toEqual([
@@ -212,7 +213,7 @@ proves(
     const { lead } = interruptedQueue([calls(use("listen"))]);
     const fixture = newFixture();
     const run = fixture.start(lead.role);
-    await until(() => fixture.sink.of("agent.paused").length === 1);
+    await until(() => fixture.sink.ofType("agent.paused").length === 1);
     run.requestStop("Enough.");
     await fixture.outcome(run);
     const forked = await fixture.outcome(fixture.fork(lead.role, run.snapshot()));

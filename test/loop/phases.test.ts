@@ -11,7 +11,7 @@ import type { Model } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Latch } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Latch } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, use } from "../tree/scripted-agents.ts";
@@ -161,7 +161,7 @@ for (const leave of ["break", "return", "throw"] as const) {
     await consume().catch((error: unknown) => expect(error).toEqual(new Error("consumer")));
     const result = await fixture.outcome(run);
     expect([result.status, result.reason.code]).toEqual(["cancelled", "cancelled"]);
-    expect(fixture.sink.of("agent.ended").map((event) => event.status)).toEqual(["cancelled"]);
+    expect(fixture.sink.ofType("agent.ended").map((event) => event.status)).toEqual(["cancelled"]);
   });
 }
 
@@ -178,7 +178,7 @@ proves(["R4"], "leaving the iteration while a tool runs aborts the tool's signal
   await aborted.opened;
   await pending;
   const result = await fixture.outcome(run);
-  expect([result.status, fixture.sink.of("agent.ended").length]).toEqual(["cancelled", 1]);
+  expect([result.status, fixture.sink.ofType("agent.ended").length]).toEqual(["cancelled", 1]);
 });
 
 proves(
@@ -260,7 +260,7 @@ proves(
     });
     const fixture = newFixture();
     const run = fixture.start(role);
-    await settled();
+    await flushEventLoop();
     await run.cancel("Changed my mind.");
     const result = await fixture.outcome(run);
     expect([result.status, result.reason.message]).toEqual(["cancelled", "Changed my mind."]);

@@ -69,7 +69,7 @@ const hooked = defineAgent({
   sections: [
     {
       name: "note",
-      lifeCycle: "step",
+      lifetime: "step",
       text: ({ messages, steps, usage }) => {
         look("section", Object.freeze({ messages, steps, usage }));
         return undefined;

@@ -115,8 +115,8 @@ function many(): readonly AgentState[] {
   const { recordExecutions, awaitSubagents, addSignal, failWith } = all;
   const { running, incorporated, replied, ...rest } = states();
   const subtasks = [{ role: "helper", task: "Look." }];
-  const startedIds = [REPORTED];
-  const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks, startedIds }));
+  const startedAgentIds = [REPORTED];
+  const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks, startedAgentIds }));
   const failed = recordExecutions.executions.map((one) => ({ ...one, ...FAILED }));
   const answered = after(replied, { ...recordExecutions, executions: failed });
   const fruitless = after(running, openStep, discardReply, recordStep);
@@ -153,7 +153,7 @@ function changedBy(
 ): Readonly<Record<string, readonly string[]>> {
   const found = new Map<string, Set<string>>();
   const { addMessages, ...others } = changes();
-  const reporting = { ...addMessages, reportedIds: [REPORTED] };
+  const reporting = { ...addMessages, reportedAgentIds: [REPORTED] };
   const list: readonly Change[] = [...Object.values(others), addMessages, reporting];
   for (const state of many()) {
     for (const change of list) {
@@ -211,7 +211,7 @@ proves(
         "compact",
         "markStarted",
       ].toSorted(),
-      leftOut: ["compact"],
+      dropped: ["compact"],
     });
     const { running } = states();
     const { addMessages } = changes();
@@ -420,7 +420,7 @@ proves(
     const fixture = newFixture({ hooks, approver: (question) => approve(question) });
     await fixture.run(watched([], []).lead.role);
     for (const [index, wanted] of types.entries()) {
-      const times = fixture.sink.of(wanted).length;
+      const times = fixture.sink.ofType(wanted).length;
       expect(times).toBeGreaterThan(0);
       expect(seen.filter(([type]) => type === wanted)).toEqual(
         Array.from({ length: times }, () => [

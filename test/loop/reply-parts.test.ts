@@ -5,7 +5,7 @@ import { describe, expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
-import { replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { getReplyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { rebuildRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { AgentIdSchema, CallIdSchema } from "../../src/protocol/ids.ts";
@@ -74,11 +74,9 @@ describe("to the model that wrote it", () => {
       [...OWN_STEP, thought(OWN, "c2", "c3"), result("c2"), result("c3")],
       [thoughtPieces("c1"), thoughtPieces("c2", "c3")],
     );
-    expect(fixture.sink.of("model.requested").map(({ prefix }) => prefix?.isHeld)).toEqual([
-      undefined,
-      true,
-      true,
-    ]);
+    expect(fixture.sink.ofType("model.requested").map(({ prefix }) => prefix?.isUnchanged)).toEqual(
+      [undefined, true, true],
+    );
     expect(ended.text).toBe("Done.");
   });
 
@@ -181,7 +179,7 @@ describe("after the loop has changed the reply", () => {
     const { role, model } = thinker("one", [{ pieces }, says("Done.")]);
     expect((await newFixture().run(role)).text).toBe("Done.");
     const reply = model.requests[1]?.messages[2];
-    return reply?.role === "assistant" ? replyPieces(reply) : [];
+    return reply?.role === "assistant" ? getReplyPieces(reply) : [];
   }
 
   proves(

@@ -174,7 +174,7 @@ proves(
     const fixture = newFixture();
     const result = await fixture.run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
     expect(
-      fixture.sink.of("agent.ended").map(({ status, reason }) => ({ status, reason })),
+      fixture.sink.ofType("agent.ended").map(({ status, reason }) => ({ status, reason })),
     ).toEqual([{ status: result.status, reason: result.reason }]);
   },
 );

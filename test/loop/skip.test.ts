@@ -108,7 +108,7 @@ test("a call that would have needed an approval is left out without a question",
   await at(run, "evaluate", () => run.skipToolCalls("No money."));
   const result = await fixture.outcome(run);
   expect([result.status, result.questions, pay.calls.length]).toEqual(["completed", [], 0]);
-  expect(fixture.sink.of("question.asked")).toEqual([]);
+  expect(fixture.sink.ofType("question.asked")).toEqual([]);
 });
 
 test("a delegation is left out like any call, and counts for no limit", async () => {
@@ -250,7 +250,7 @@ proves(
   async () => {
     const child = part("child", [says("never")]);
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
-    const finish = { name: "Finish", arguments: { count: 1 } };
+    const finish = { toolName: "Finish", arguments: { count: 1 } };
     const root = part("root", [calls(spawn("child"), use("pay"), finish)], {
       subagents: [child.role],
       tools: [pay],
@@ -270,7 +270,7 @@ proves(
         text,
       ]),
     );
-    expect(fixture.sink.of("question.asked")).toEqual([]);
+    expect(fixture.sink.ofType("question.asked")).toEqual([]);
   },
 );
 

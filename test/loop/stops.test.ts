@@ -8,7 +8,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -34,13 +34,13 @@ proves(["R35"], "every way of ending has its own pair of status and reason", asy
   const timed = fixture.start(soloist([says("late", { after: held.opened })]).role, "Do it.", {
     budget: { wallTimeMs: 10 },
   });
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(10);
   const time = await fixture.outcome(timed);
 
   const cancelling = newFixture();
   const run = cancelling.start(soloist([says("late", { after: held.opened })]).role);
-  await settled();
+  await flushEventLoop();
   await run.cancel();
   const cancelled = await cancelling.outcome(run);
 
@@ -193,12 +193,12 @@ proves(
     ]) {
       const fixture = newFixture();
       const result = await fixture.run(soloist([says("done")], { stopWhen }).role);
-      const [evaluated] = fixture.sink.of("continuation.evaluated");
+      const [evaluated] = fixture.sink.ofType("continuation.evaluated");
       const raised = stopWhen.map((condition) => (condition === LATE ? "found_enough" : "error"));
       expect([
         result.reason.code,
         evaluated?.winner?.code,
-        fixture.sink.of("agent.ended")[0]?.reason.code,
+        fixture.sink.ofType("agent.ended")[0]?.reason.code,
       ]).toEqual(["error", "error", "error"]);
       expect(evaluated?.signals.map(({ reason, source }) => [reason.code, source])).toEqual(
         raised.map((code) => [code, code === "error" ? "loop" : "stop_condition"]),
@@ -228,7 +228,7 @@ proves(["R22"], "a higher signal outranks one that came with an earlier phase", 
   );
   const result = await fixture.outcome(run);
   expect(result.reason.code).toBe("stop_requested");
-  const raised = fixture.sink.of("signal.raised").map((event) => event.signal.reason.code);
+  const raised = fixture.sink.ofType("signal.raised").map((event) => event.signal.reason.code);
   expect(raised).toEqual(["token_limit", "found_enough", "stop_requested"]);
 });
 
@@ -278,9 +278,9 @@ proves(
     });
     const { role, model } = soloist([asks("work", {}), says("never")], { tools: [work] });
     const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-    await settled();
+    await flushEventLoop();
     fixture.clock.advance(999);
-    await settled();
+    await flushEventLoop();
     expect(reason).toBeUndefined();
     fixture.clock.advance(1);
     const result = await fixture.outcome(run);

@@ -20,7 +20,7 @@ import {
   use,
 } from "../tree/scripted-agents.ts";
 
-const finish = (count: number) => ({ name: "Finish", arguments: { count } });
+const finish = (count: number) => ({ toolName: "Finish", arguments: { count } });
 
 proves(
   ["R13"],
@@ -42,7 +42,7 @@ proves(
       { role: "tool", callId: "call_1", toolName: "plan", text: "planned" },
       { role: "user", origin: "subtask", text: report("Look.", "helper#1", "Found.") },
     ]);
-    expect(fixture.sink.of("agent.started").map(({ spawnCallId }) => spawnCallId)).toEqual([
+    expect(fixture.sink.ofType("agent.started").map(({ spawnCallId }) => spawnCallId)).toEqual([
       null,
       null,
     ]);
@@ -73,7 +73,7 @@ proves(
       subagents: [helper.role],
     });
     const run = fixture.start(lead.role);
-    await until(() => fixture.sink.of("subagent.ended").length === 2);
+    await until(() => fixture.sink.ofType("subagent.ended").length === 2);
     expect(callers(fixture)).toEqual(["lead", "lead/helper#1", "lead/helper#2", "lead/helper#3"]);
     first.open();
     await fixture.outcome(run);

@@ -52,7 +52,7 @@ async function writesToSecondStep(
 /** All that is said of a message to the root. */
 async function traced(fixture: Fixture, run: Run, delivery?: SteerReceipt) {
   const { status, messages } = await fixture.outcome(run);
-  const events = fixture.sink.of("message.delivered").length;
+  const events = fixture.sink.ofType("message.delivered").length;
   return { status, delivery, events, history: originsIn(messages) };
 }
 
@@ -150,7 +150,7 @@ describe("the report of a subagent in the background whose request is not sent",
   /** A team whose lead is to read a report in its second step. */
   function team(more: Partial<Omit<AgentDefinition, "model">> = {}) {
     const fixture = newFixture();
-    const isOver = (): boolean => fixture.sink.of("subagent.ended").length > 0;
+    const isOver = (): boolean => fixture.sink.ofType("subagent.ended").length > 0;
     const wait = tool("wait", async () => (await until(isOver), "waited"));
     const helper = part("helper", [says("Helped.")]);
     const lead = part(
@@ -210,8 +210,8 @@ describe("the report of a subagent in the background whose request is not sent",
     expect(heard(lead.model.requests[1], "report")).toEqual([
       expect.stringContaining("helper#1, which worked in the background, has ended."),
     ]);
-    const { executionId } = fixture.sink.of("agent.started").at(-1) ?? {};
-    const delivered = fixture.sink.of("message.delivered");
+    const { executionId } = fixture.sink.ofType("agent.started").at(-1) ?? {};
+    const delivered = fixture.sink.ofType("message.delivered");
     expect(delivered.map((event) => [event.origin, event.executionId])).toEqual([
       ["report", executionId],
     ]);

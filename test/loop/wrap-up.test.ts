@@ -62,7 +62,7 @@ proves(
         data: { axis: "steps", accountPath: "solo", maximum: 3, current: 3 },
       },
     ]);
-    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "step_limit",
     ]);
   },
@@ -88,7 +88,7 @@ test("one cause is one signal, also when the agent asks for a tool in its last s
   const fixture = newFixture();
   const { role } = worker([work]);
   await fixture.run(role, { budget: { steps: 1 } });
-  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+  expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
     "step_limit",
   ]);
 });
@@ -184,7 +184,7 @@ test("a typed result that does not fit in the last step is none, and nothing is 
 
 test("a typed result beside another call in the last step is not taken: nothing of that reply runs", async () => {
   const tool = spyTool("work");
-  const { role } = worker([calls(use("work"), { name: "Finish", arguments: { count: 2 } })], {
+  const { role } = worker([calls(use("work"), { toolName: "Finish", arguments: { count: 2 } })], {
     tools: [tool],
     output: z.object({ count: z.int() }),
   });

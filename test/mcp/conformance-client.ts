@@ -102,7 +102,10 @@ async function isRefused(auth: OAuthClientProvider): Promise<boolean> {
       prefix: "",
       elicitation: true,
     });
-    const calls = server.tools.map(({ name }) => ({ name, arguments: ARGUMENTS[name] ?? {} }));
+    const calls = server.tools.map(({ name }) => ({
+      toolName: name,
+      arguments: ARGUMENTS[name] ?? {},
+    }));
     const model = new ScriptedModel([{ calls }, says("Done.")]);
     const role = defineAgent({ name: "caller", instructions: "Call.", model, tools: server.tools });
     const result = await new Orchestrator({ approver }).start(role, "Call each tool.").result;

@@ -12,7 +12,7 @@ import { caller, made, textsOf } from "./agents.ts";
 import { deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { handMadeOverHttp } from "./http-server.ts";
@@ -34,7 +34,7 @@ async function connected(more: Partial<McpOptions> = {}): Promise<McpServer> {
 }
 
 test("names get the server's prefix, and characters that models take", async () => {
-  const { name, tools, skipped, instructions } = await connected();
+  const { name, tools, skippedTools: skipped, instructions } = await connected();
   expect({ name, skipped, instructions }).toEqual({
     name: "odd",
     skipped: [],
@@ -128,7 +128,7 @@ async function loosely(options: object): Promise<unknown> {
 }
 
 test("a tool that only its server can mend is skipped with a warning, and the others are there", async () => {
-  const { tools, skipped } = await connected({
+  const { tools, skippedTools: skipped } = await connected({
     filter: ({ name }) => ["meta", "broken", "chore"].includes(name),
   });
   expect(tools.map(({ name }) => name)).toEqual(["odd_meta"]);
@@ -137,7 +137,7 @@ test("a tool that only its server can mend is skipped with a warning, and the ot
   expect(skipped[1]?.reason).toBe(
     "It can only be called as a task (execution.taskSupport is required), which is not supported.",
   );
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([
     expect.stringMatching(/^EspalierWarning: Tool "broken" of MCP server "odd" is skipped: /),
     expect.stringMatching(/^EspalierWarning: Tool "chore" of MCP server "odd" is skipped: /),
@@ -146,11 +146,11 @@ test("a tool that only its server can mend is skipped with a warning, and the ot
 
 test("what is no tool at all costs no other", async () => {
   const { transport } = handMadeOverStdio("odd");
-  const { tools, skipped } = await connected({ transport, filter: isMeta });
+  const { tools, skippedTools: skipped } = await connected({ transport, filter: isMeta });
   expect(tools.map(({ name }) => name)).toEqual(["odd_meta"]);
   expect(skipped.map(({ name }) => name)).toEqual(["shapeless", "#16", "#17"]);
   expect(skipped[0]?.reason).toMatch(/^It does not fit the protocol: inputSchema\.type: /);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toHaveLength(3);
 });
 
@@ -203,7 +203,7 @@ for (const [fails, listener] of Object.entries(FAILURES)) {
     const server = await connected({ onToolsChanged: listener });
     const calls = [["odd_grow"], ["odd_grow"]] as const;
     expect(textsOf(await made(server.tools, calls))).toEqual(["grown", "grown"]);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: onToolsChanged of an MCP server threw: Not now.",
     ]);
@@ -218,7 +218,7 @@ for (const [fails, listener] of Object.entries(FAILURES)) {
     });
     afterwards(() => server.close());
     expect(server.tools).toHaveLength(12);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual(["EspalierWarning: onStderr of an MCP server threw: Not now."]);
   });
 }

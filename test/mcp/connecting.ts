@@ -7,7 +7,7 @@ import { McpFault } from "../../src/mcp/mcp-fault.ts";
 import { mcpSettings, type McpOptions, type McpTransport } from "../../src/mcp/mcp-options.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { CallFixture } from "../support/tool-calls.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { afterwards } from "../harness/afterwards.ts";
 
 /** A connection, its clock, and short ways to call. */
@@ -79,5 +79,5 @@ function faultText(thrown: unknown): string {
 
 /** Waits until it holds; the test's own time limit is the bound. */
 export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await settled();
+  while (!holds()) await flushEventLoop();
 }

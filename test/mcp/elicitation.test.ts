@@ -80,7 +80,7 @@ for (const [name, open] of Object.entries(TRANSPORTS))
           arguments: PLACE,
         },
       ]);
-      const [said] = fixture.sink.of("question.answered");
+      const [said] = fixture.sink.ofType("question.answered");
       expect([said?.answer, said?.by, JSON.stringify(said).includes("Bonn")]).toEqual([
         "result",
         "approver",

@@ -9,7 +9,7 @@ import { provideResult } from "../../src/protocol/question.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { made, textsOf } from "./agents.ts";
 import { ASKING } from "./hand-made-server.ts";
 import { handMadeOverHttp } from "./http-server.ts";
@@ -42,14 +42,14 @@ proves(
       1_000 - OWN_TOOLS,
       "odd_t985",
     ]);
-    expect(server.skipped).toEqual([
+    expect(server.skippedTools).toEqual([
       {
         name: "#1001",
         reason:
           "The list has more than 1,000 tools (maxTools). This tool and all that follow are left out.",
       },
     ]);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual([
       'EspalierWarning: Tool "#1001" of MCP server "odd" is skipped: The list has more than 1,000 tools (maxTools). This tool and all that follow are left out. Leave it out with filter to hear no more of it.',
     ]);
@@ -64,7 +64,7 @@ proves(
     const inputSchema = { type: "object", properties: { [`${hostile}\u001b[1A`]: { type: "no" } } };
     const filter: McpOptions["filter"] = ({ name }) => name === hostile;
     await offering([{ name: hostile, inputSchema }], { filter });
-    await settled();
+    await flushEventLoop();
     const [warning = "", ...others] = takeWarnings();
     expect(others).toEqual([]);
     expect(warning).toMatch(/^EspalierWarning: Tool " 2J " of MCP server "odd" is skipped: /);
@@ -75,7 +75,7 @@ proves(
 proves(["D401"], "takes all tools of a list that is as long as the limit", async () => {
   const filter: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
   const server = await offering(numbered(6), { filter, maxTools: OWN_TOOLS + 6 });
-  expect([server.tools.length, server.skipped]).toEqual([6, []]);
+  expect([server.tools.length, server.skippedTools]).toEqual([6, []]);
 });
 
 /** Tools with so many patterns each. */
@@ -103,7 +103,7 @@ const isNumbered: McpOptions["filter"] = ({ name }) => /^t\d/.test(name);
 proves(["D489"], "takes 200 tools with 10 patterns each", async () => {
   const tools = patterned(200, 10, (tool, at) => `^[a-z]{1,20}-\\d+x${at}y${tool}$`);
   const server = await offering(tools, { filter: isNumbered });
-  expect([server.tools.length, server.skipped]).toEqual([200, []]);
+  expect([server.tools.length, server.skippedTools]).toEqual([200, []]);
   const good = { p0: "ab-1x0y199" };
   const texts = textsOf(
     await made(server.tools, [
@@ -127,12 +127,12 @@ proves(
     const server = await offering(tools, { filter });
     const reason =
       "With it, the schemas of the list have more than 50,000 parts. Take fewer tools with filter.";
-    expect([server.tools.length, server.tools.at(-1)?.name, server.skipped]).toEqual([
+    expect([server.tools.length, server.tools.at(-1)?.name, server.skippedTools]).toEqual([
       50,
       "odd_t",
       [49, 50, 51].map((index) => ({ name: `t${index}`, reason })),
     ]);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings().length).toBe(3);
   },
 );
@@ -220,9 +220,9 @@ for (const [what, [tool, reason]] of Object.entries(UNUSABLE))
     const server = await offering([tool, { name: "after", inputSchema: OBJECT }], {
       filter: ({ name }) => !["broken", "chore"].includes(name),
     });
-    expect(server.skipped.map((one) => one.reason)).toEqual([expect.stringMatching(reason)]);
+    expect(server.skippedTools.map((one) => one.reason)).toEqual([expect.stringMatching(reason)]);
     expect(textsOf(await made(server.tools, [["odd_meta"], ["odd_after"]]))).toEqual(["{}", ""]);
-    await settled();
+    await flushEventLoop();
     const warnings = takeWarnings();
     expect(warnings).toEqual([expect.stringMatching(/^EspalierWarning: Tool ".*" of MCP server/)]);
     expect(warnings.join().length).toBeLessThan(1_500);
@@ -231,9 +231,9 @@ for (const [what, [tool, reason]] of Object.entries(UNUSABLE))
 proves(["D402"], "warns of 20 skipped tools, and of the number of the others", async () => {
   const tools = Array.from({ length: 500 }, () => ({ name: "bad" }));
   const server = await offering(tools, { filter: ({ name }) => name === "meta" });
-  await settled();
+  await flushEventLoop();
   const warnings = takeWarnings();
-  expect([server.skipped.length, warnings.length, warnings.at(-1)]).toEqual([
+  expect([server.skippedTools.length, warnings.length, warnings.at(-1)]).toEqual([
     500,
     21,
     'EspalierWarning: 480 more tools of MCP server "odd" are skipped. Read skipped of the server for the reasons.',
@@ -263,7 +263,7 @@ for (const [limit, more] of [
         ...answers(3, { action: "decline" }),
       ]);
       expect(again).toBe(text);
-      await settled();
+      await flushEventLoop();
       expect(takeWarnings()).toEqual(
         [0, 1].map(
           () =>

@@ -259,7 +259,7 @@ describe.each([
       ]);
       expect(
         fixture.sink
-          .of("tool.progressed")
+          .ofType("tool.progressed")
           .map(({ toolName, done, total }) => [toolName, done, total]),
       ).toEqual([
         ["everything_trigger-long-running-operation", 1, 2],

@@ -10,7 +10,7 @@ import { JsonMeter, MAX_LEVELS, MAX_PARTS, type JsonEnd } from "../../src/mcp/js
 import type { McpTransport } from "../../src/mcp/mcp-options.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { line, until } from "./connecting.ts";
 import { startEndlessServer } from "./endless-server.ts";
@@ -242,7 +242,7 @@ test("waits before it reopens a stream, whatever the server asks for", async () 
   const { clock } = await line({ type: "http", url: server.url });
   await until(() => clock.pendingTimers > 0);
   clock.advance(199);
-  await settled();
+  await flushEventLoop();
   expect(server.streams).toBe(1);
   clock.advance(1);
   await until(() => server.streams === 2);

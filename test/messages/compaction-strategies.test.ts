@@ -8,7 +8,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { sumUsage } from "../../src/protocol/event.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { characters, isSummaryRequest, LONG, WINDOW, worker } from "./compaction-agents.ts";
@@ -65,7 +65,7 @@ proves(
         data: { inputTokens: 1061, maxInputTokens: 1000 },
       },
     ]);
-    expect(fixture.sink.of("budget.reserved")).toHaveLength(3);
+    expect(fixture.sink.ofType("budget.reserved")).toHaveLength(3);
   },
 );
 
@@ -108,7 +108,7 @@ proves(
       says("Short.", { usage }),
     );
     const result = await fixture.run(solo.role, { budget: { costUsd: 1, steps: 9 } });
-    expect(fixture.sink.of("conversation.compacted")).toMatchObject([
+    expect(fixture.sink.ofType("conversation.compacted")).toMatchObject([
       {
         messagesBefore: 8,
         messagesAfter: 5,
@@ -118,7 +118,7 @@ proves(
         usage: { modelCalls: 1, steps: 0, inputTokens: 500, outputTokens: 20, costMicroUsd: 700 },
       },
     ]);
-    const [, , , lease] = fixture.sink.of("budget.reserved");
+    const [, , , lease] = fixture.sink.ofType("budget.reserved");
     const request = solo.model.requests[3];
     expect([lease?.stepId, lease?.inputTokens, lease?.maxOutputTokens]).toEqual([
       null,
@@ -127,7 +127,7 @@ proves(
     ]);
     expect([request?.tools, request?.maxOutputTokens]).toEqual([[], 250]);
     const own = fixture.sink
-      .of("step.completed")
+      .ofType("step.completed")
       .reduce((sum, step) => sum + (step.usage.costMicroUsd ?? 0), 0);
     expect([
       (result.usage.total.costMicroUsd ?? 0) - own,
@@ -166,7 +166,7 @@ for (const [what, reply] of Object.entries(USELESS))
       [],
       "instructions task notice assistant tool",
     ]);
-    const [compacted] = fixture.sink.of("conversation.compacted");
+    const [compacted] = fixture.sink.ofType("conversation.compacted");
     expect([compacted?.summaryCharacters, compacted?.usage?.modelCalls]).toEqual([undefined, 1]);
   });
 
@@ -184,10 +184,10 @@ proves(
       "completed",
       [...GROWING, "instructions task notice assistant tool"],
     ]);
-    expect(fixture.sink.of("budget.denied").map(({ axis, stepId }) => [axis, stepId])).toEqual([
+    expect(fixture.sink.ofType("budget.denied").map(({ axis, stepId }) => [axis, stepId])).toEqual([
       ["inputTokens", null],
     ]);
-    expect(fixture.sink.of("conversation.compacted")[0]?.usage).toBeUndefined();
+    expect(fixture.sink.ofType("conversation.compacted")[0]?.usage).toBeUndefined();
   },
 );
 
@@ -286,14 +286,14 @@ test("a cancel while a summary is written ends the agent; what it took is charge
     { text: "Late.", after: never.opened },
   );
   const run = fixture.start(solo.role);
-  await settled();
-  await settled();
+  await flushEventLoop();
+  await flushEventLoop();
   void run.cancel("Enough.");
   const result = await fixture.outcome(run);
   never.open();
   expect([
     result.status,
-    fixture.sink.of("conversation.compacted").length,
+    fixture.sink.ofType("conversation.compacted").length,
     shapes(solo).length,
   ]).toEqual(["cancelled", 1, 4]);
   expect(result.usage.total.modelCalls).toBe(4);
@@ -312,7 +312,7 @@ test("a hook sees what goes and says how much is kept, whatever the strategy", a
 
 test("sections count for the window", async () => {
   const compaction = { maxInputTokens: WINDOW, keepMessages: 2 };
-  const section = { name: "memory", lifeCycle: "execution", text: "m".repeat(300) } as const;
+  const section = { name: "memory", lifetime: "execution", text: "m".repeat(300) } as const;
   const solo = worker(compaction, says("never"), { sections: [section] });
   await newFixture().run(solo.role);
   expect(shapes(solo)).toEqual([
@@ -345,12 +345,12 @@ proves(
       const solo = worker(compaction, { ...says("Read."), after: held.opened });
       const s = newFixture();
       const run = s.start(solo.role);
-      await settled();
+      await flushEventLoop();
       const isAsked = solo.model.requests.some(isSummaryRequest);
       if (isStopped) void run.cancel("Enough.");
       held.open();
       const result = await s.outcome(run);
-      const compacted = s.sink.of("conversation.compacted");
+      const compacted = s.sink.ofType("conversation.compacted");
       expect([isAsked, result.status, compacted.length, compacted[0]?.usage?.modelCalls]).toEqual([
         true,
         isStopped ? "cancelled" : "completed",
@@ -358,7 +358,7 @@ proves(
         1,
       ]);
       const steps = s.sink
-        .of("step.completed")
+        .ofType("step.completed")
         .reduce((sum, { usage }) => sum + usage.modelCalls, 0);
       expect(result.usage.total.modelCalls - steps, "the summary is in no step").toBe(1);
       expect(sumUsage(s.sink.events)).toEqual(result.usage.total);

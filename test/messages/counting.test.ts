@@ -35,7 +35,7 @@ async function counted(
   const fixture = newFixture();
   await fixture.run(soloist(SCRIPT, { tools, ...more }, options).role);
   return fixture.sink
-    .of("model.requested")
+    .ofType("model.requested")
     .map(({ estimatedInputTokens, isEstimated }) => [estimatedInputTokens, isEstimated]);
 }
 
@@ -102,17 +102,17 @@ proves(
   ["R101"],
   "what sections add does not pile up in what the provider has counted",
   async () => {
-    const sections = [{ name: "state", lifeCycle: "step", text: "s".repeat(894) }] as const; // 304 tokens by our estimate
+    const sections = [{ name: "state", lifetime: "step", text: "s".repeat(894) }] as const; // 304 tokens by our estimate
     const [, second] = await counted({ countTokens: null }, { sections });
     expect(second).toEqual([1_000 + 5 + 6 + 3, true]);
-    const before = [{ name: "memory", lifeCycle: "execution", text: "s".repeat(894) }] as const;
+    const before = [{ name: "memory", lifetime: "execution", text: "s".repeat(894) }] as const;
     const [, other] = await counted({ countTokens: null }, { sections: before });
     expect(other).toEqual([1_000 + 5 + 6 + 3, true]);
   },
 );
 
 test("a provider that counts less than our estimate of the sections does not make the history negative", async () => {
-  const sections = [{ name: "state", lifeCycle: "step", text: "s".repeat(30_000) }] as const;
+  const sections = [{ name: "state", lifetime: "step", text: "s".repeat(30_000) }] as const;
   const [, second] = await counted({ countTokens: null }, { sections });
   expect(second?.[0]).toBe(10_006 + 5 + 6 + 3);
 });
@@ -142,7 +142,7 @@ proves(
       const fixture = newFixture();
       const script = [{ pieces, usage: usage ?? null }, says("Done.")];
       await fixture.run(soloist(script, { tools }, { countTokens: null }).role);
-      return fixture.sink.of("model.requested")[1]?.estimatedInputTokens ?? 0;
+      return fixture.sink.ofType("model.requested")[1]?.estimatedInputTokens ?? 0;
     };
     const usage = { inputTokens: 1_000, outputTokens: 50, reasoningTokens: 40 };
     const [bare, estimated] = [await secondOf(calls, usage), await secondOf(calls, null)];

@@ -4,11 +4,11 @@
 import { expect, test } from "vitest";
 
 import type { ModelRequest } from "../../src/model/model.ts";
-import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
+import { loadGptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -25,7 +25,7 @@ function request(...messages: readonly Message[]): ModelRequest {
 
 /** Tokens of a text alone, without what a chat adds. */
 async function tokensOf(text: string, modelId = "gpt-5-mini"): Promise<number> {
-  const count = await gptTokenCounter(modelId);
+  const count = await loadGptTokenCounter(modelId);
   return count(request(user(text))) - count(request(user("")));
 }
 
@@ -38,13 +38,15 @@ proves(["R101"], "texts are counted with the vocabulary of the model", async () 
 });
 
 proves(["R101"], "a run over it leases what it counts, and marks it as no estimate", async () => {
-  const countTokens = await gptTokenCounter("gpt-5");
+  const countTokens = await loadGptTokenCounter("gpt-5");
   const { role, model } = soloist([says("Done.")], {}, { countTokens });
   const fixture = newFixture();
   await fixture.run(role);
   const [first] = model.requests;
   expect(
-    fixture.sink.of("model.requested").map((one) => [one.estimatedInputTokens, one.isEstimated]),
+    fixture.sink
+      .ofType("model.requested")
+      .map((one) => [one.estimatedInputTokens, one.isEstimated]),
   ).toEqual([[first === undefined ? 0 : countTokens(first), false]]);
 });
 
@@ -52,9 +54,9 @@ proves(
   ["R101"],
   "reasoning counts as text does, and what is sealed by its length, as in an estimate",
   async () => {
-    const count = await gptTokenCounter("gpt-5");
+    const count = await loadGptTokenCounter("gpt-5");
     const reply = (...pieces: readonly ReplyPiece[]): number =>
-      count(request({ ...replyMessage([...pieces, { type: "text", text: "Done." }]) }));
+      count(request({ ...buildReplyMessage([...pieces, { type: "text", text: "Done." }]) }));
     const data = { openai: { encrypted_content: "x".repeat(3_000) } };
     const bytes = JSON.stringify(data).length;
     const thought = "Hello world, how are you?";
@@ -69,7 +71,7 @@ proves(
 );
 
 test("replies count with their calls, requests with their tools", async () => {
-  const count = await gptTokenCounter("o3-mini");
+  const count = await loadGptTokenCounter("o3-mini");
   const call = {
     callId: CallIdSchema().parse("call_1"),
     toolName: "read",
@@ -101,16 +103,16 @@ test("texts that look like control tokens, broken surrogates and nothing at all 
 const ENDLESS = 2_000_000;
 
 test("a run without a break is counted in parts, in time", async () => {
-  const count = await gptTokenCounter("gpt-5");
+  const count = await loadGptTokenCounter("gpt-5");
   expect(count(request(user("a".repeat(ENDLESS))))).toBeGreaterThan(ENDLESS / 9);
   expect(count(request(user(" ".repeat(ENDLESS))))).toBeGreaterThan(1_000);
 });
 
 test("models of no known vocabulary are refused, with what to do", async () => {
   for (const modelId of ["llama-3", "claude-5", "gpt-40", "o", "constructor"])
-    expect(await rejectionOf(gptTokenCounter(modelId))).toMatchObject({
+    expect(await rejectionOf(loadGptTokenCounter(modelId))).toMatchObject({
       code: "invalid_option",
-      message: `Expected gptTokenCounter.modelId to be a model of OpenAI whose vocabulary is known (gpt-5, gpt-4o, o3 and the like), got ${JSON.stringify(modelId)}. For other models leave countTokens out: tokens are estimated then.`,
+      message: `Expected loadGptTokenCounter.modelId to be a model of OpenAI whose vocabulary is known (gpt-5, gpt-4o, o3 and the like), got ${JSON.stringify(modelId)}. For other models leave countTokens out: tokens are estimated then.`,
     });
   for (const modelId of [
     "gpt-5.4-mini",
@@ -121,15 +123,15 @@ test("models of no known vocabulary are refused, with what to do", async () => {
     "ft:gpt-4o:me",
     "gpt-3.5-turbo",
   ])
-    expect(typeof (await gptTokenCounter(modelId))).toBe("function");
-  expect((await rejectionOf(gptTokenCounter(""))).code).toBe("invalid_definition");
+    expect(typeof (await loadGptTokenCounter(modelId))).toBe("function");
+  expect((await rejectionOf(loadGptTokenCounter(""))).code).toBe("invalid_definition");
 });
 
 test("without the package the entry is imported, and making a counter says what to install", () => {
   const output = outputWithout(
     "gpt-tokenizer",
-    `import { gptTokenCounter } from "./src/tokens/gpt-token-counter.ts";
-     await gptTokenCounter("gpt-5").catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
+    `import { loadGptTokenCounter } from "./src/tokens/gpt-token-counter.ts";
+     await loadGptTokenCounter("gpt-5").catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
   );
   expect(JSON.parse(output)).toEqual({
     code: "invalid_option",

@@ -91,11 +91,13 @@ test("what is counted and leased is the same with a session as with the same mes
   const { role } = soloist([says("One."), says("Two.")], {}, estimating);
   await s.outcome(s.start(role, "First?", { session }));
   await s.outcome(s.start(role, "Second?", { session }));
-  const [first, second] = s.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens);
+  const [first, second] = s.sink.ofType("budget.reserved").map(({ inputTokens }) => inputTokens);
   const alone = newFixture();
   const lone = soloist([says("One.")], {}, estimating);
   await alone.outcome(alone.start(lone.role, "First?"));
-  expect(alone.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens)).toEqual([first]);
+  expect(alone.sink.ofType("budget.reserved").map(({ inputTokens }) => inputTokens)).toEqual([
+    first,
+  ]);
   expect((second ?? 0) - (first ?? 0)).toBeLessThan(30);
 });
 

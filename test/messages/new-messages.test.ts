@@ -31,7 +31,7 @@ proves(
     const script = [calls(use("search")), calls(use("search")), says("Two.")];
     const { role } = soloist(script, { tools: [search], ...COMPACTING }, estimating);
     const result = await s.outcome(s.start(role, "Second?", { session }));
-    expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+    expect(s.sink.ofType("conversation.compacted").length).toBeGreaterThan(0);
     expect(said(result.newMessages)).toEqual([
       "user Second?",
       "assistant ",
@@ -77,7 +77,7 @@ proves(
 
 test("over a pause, in a fresh process, all that the run has added counts, once", async () => {
   const s = newFixture();
-  const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
+  const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("Paid.")], {
     tools: [payTool()],
   });
   const paused = await s.run(role);

@@ -52,7 +52,7 @@ async function sent(more: Partial<Omit<AgentDefinition, "model">>): Promise<Sent
   const result = await fixture.run(role, { budget: { steps: STEPS } });
   expect(result.steps).toHaveLength(STEPS);
   const requests = [...server.requests];
-  return { requests, prefixes: fixture.sink.of("model.requested").map(({ prefix }) => prefix) };
+  return { requests, prefixes: fixture.sink.ofType("model.requested").map(({ prefix }) => prefix) };
 }
 
 const BodySchema = z.object({ messages: z.array(z.unknown()) });
@@ -94,7 +94,7 @@ const KEPT: Readonly<Record<string, Case>> = {
   "a section that changes with each step, at its place by default": {
     more: {
       sections: [
-        { name: "state", lifeCycle: "step", text: ({ stepNumber }) => `State ${stepNumber}.` },
+        { name: "state", lifetime: "step", text: ({ stepNumber }) => `State ${stepNumber}.` },
       ],
     },
     ephemeral: 1,
@@ -105,13 +105,13 @@ const KEPT: Readonly<Record<string, Case>> = {
       sections: [
         {
           name: "rules",
-          lifeCycle: "execution",
+          lifetime: "execution",
           after: "instructions",
-          role: "system",
+          messageRole: "system",
           text: "Rules.",
         },
-        { name: "memory", lifeCycle: "execution", text: () => "Memory." },
-        { name: "day", lifeCycle: "persistent", text: () => "Monday." },
+        { name: "memory", lifetime: "execution", text: () => "Memory." },
+        { name: "day", lifetime: "persistent", text: () => "Monday." },
       ],
     },
     ephemeral: 0,
@@ -136,7 +136,7 @@ const BROKEN: Readonly<Record<string, Case>> = {
       sections: [
         {
           name: "state",
-          lifeCycle: "step",
+          lifetime: "step",
           before: "history",
           text: ({ stepNumber }) => `State ${stepNumber}.`,
         },
@@ -183,7 +183,7 @@ for (const [what, { more, ephemeral, expected }] of Object.entries(KEPT))
       const { requests, prefixes } = await sent(more);
       expect(held(requests, ephemeral)).toEqual(expected);
       expect(prefixes[0]).toBeUndefined();
-      expect(prefixes.slice(1).map((prefix) => prefix?.isHeld)).toEqual(expected);
+      expect(prefixes.slice(1).map((prefix) => prefix?.isUnchanged)).toEqual(expected);
     },
   );
 
@@ -195,7 +195,7 @@ for (const [what, { more, ephemeral, expected }] of Object.entries(BROKEN))
       const { requests, prefixes } = await sent(more);
       expect(held(requests, ephemeral)).toEqual(expected.map((one) => one === true));
       expect(
-        prefixes.slice(1).map((prefix) => (prefix?.isHeld === true ? true : prefix?.changed)),
+        prefixes.slice(1).map((prefix) => (prefix?.isUnchanged === true ? true : prefix?.changed)),
       ).toEqual(expected);
     },
   );

@@ -58,7 +58,7 @@ proves(
     expect(history.map(({ text }) => text)).toEqual(["Work.", "Do it.", "", "work done", "done"]);
     expect([frozen.length > 10, frozen.every(Boolean)]).toEqual([true, true]);
     expect(
-      fixture.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
+      fixture.sink.ofType("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
     ).toEqual([
       ["shout", "sign"],
       ["shout", "sign"],
@@ -94,7 +94,7 @@ async function second(
         : message.role,
   );
   const repaired = fixture.sink
-    .of("request.repaired")
+    .ofType("request.repaired")
     .map(({ repairs, types }) => [repairs, types]);
   return { shown, repaired };
 }

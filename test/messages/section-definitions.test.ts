@@ -27,7 +27,7 @@ function refusal(sections: unknown): readonly string[] {
   }
 }
 
-const step = { lifeCycle: "step", text: "Text." };
+const step = { lifetime: "step", text: "Text." };
 
 proves(["R94"], "a name that is taken, twice or by what is built in, is refused", () => {
   expect(
@@ -77,15 +77,13 @@ const MISPLACED: Readonly<Record<string, readonly object[]>> = {
     { ...step, name: "a", role: "system", after: "b" },
   ],
   "a persistent one before the history": [
-    { name: "a", lifeCycle: "persistent", text: "A", before: "history" },
+    { name: "a", lifetime: "persistent", text: "A", before: "history" },
   ],
   "a persistent one behind one that goes": [
     { ...step, name: "b" },
-    { name: "a", lifeCycle: "persistent", text: "A", after: "b" },
+    { name: "a", lifetime: "persistent", text: "A", after: "b" },
   ],
-  "a persistent system message": [
-    { name: "a", lifeCycle: "persistent", text: "A", role: "system" },
-  ],
+  "a persistent system message": [{ name: "a", lifetime: "persistent", text: "A", role: "system" }],
 };
 
 for (const [what, sections] of Object.entries(MISPLACED))
@@ -105,9 +103,9 @@ const SLIPS: Readonly<Record<string, unknown>> = {
   "a name of nothing": [{ ...step, name: "" }],
   "a name of a prototype": [{ ...step, name: "__proto__" }],
   "no life cycle": [{ name: "a", text: "A" }],
-  "another life cycle": [{ name: "a", lifeCycle: "forever", text: "A" }],
-  "no text": [{ name: "a", lifeCycle: "step" }],
-  "an empty text": [{ name: "a", lifeCycle: "step", text: " " }],
+  "another life cycle": [{ name: "a", lifetime: "forever", text: "A" }],
+  "no text": [{ name: "a", lifetime: "step" }],
+  "an empty text": [{ name: "a", lifetime: "step", text: " " }],
   "two places": [{ ...step, name: "a", after: "history", before: "history" }],
   "another role": [{ ...step, name: "a", role: "assistant" }],
   "an unknown field": [{ ...step, name: "a", order: 3 }],
@@ -136,7 +134,7 @@ test("several behind one keep the order of the list, each with what hangs on it;
       { ...step, name: "c" },
       { ...step, name: "b", after: "a" },
       { ...step, name: "z", before: "a" },
-      { name: "p", lifeCycle: "persistent", text: "P" },
+      { name: "p", lifetime: "persistent", text: "P" },
     ]),
   ).toEqual(["instructions", "history", "p", "z", "a", "b", "c", "wrapUp", "budget"]);
 });

@@ -7,14 +7,14 @@ import type { RequestSection } from "../../src/agent/request-sections.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
 const tools = [spyTool("work")];
 
 function failing(text: () => unknown, more: Partial<RequestSection> = {}): Soloist {
-  const section = { name: "state", lifeCycle: "step", ...more } as const;
+  const section = { name: "state", lifetime: "step", ...more } as const;
   const given: unknown = text;
   if (!isText(given)) throw new Error("Expected a function.");
   return soloist([says("never")], { tools, sections: [{ ...section, text: given }] });
@@ -50,15 +50,15 @@ const BREAKS: Readonly<Record<string, () => unknown>> = {
 };
 
 for (const [what, text] of Object.entries(BREAKS))
-  for (const lifeCycle of ["step", "execution", "persistent"] as const)
-    test(`a ${lifeCycle} section that ${what} fails the agent before anything is asked of the model`, async () => {
-      const solo = failing(text, { lifeCycle });
+  for (const lifetime of ["step", "execution", "persistent"] as const)
+    test(`a ${lifetime} section that ${what} fails the agent before anything is asked of the model`, async () => {
+      const solo = failing(text, { lifetime: lifetime });
       const fixture = newFixture();
       const result = await fixture.run(solo.role);
       expect([ending(result), solo.model.requests.length, result.usage.total.costMicroUsd]).toEqual(
         [FAILED, 0, 0],
       );
-      expect(fixture.sink.of("section.cleared")).toEqual([]);
+      expect(fixture.sink.ofType("section.cleared")).toEqual([]);
     });
 
 proves(["R94"], "the error says whose section it is, and what was wrong with it", async () => {
@@ -76,7 +76,7 @@ test("one that never settles has hookTimeoutMs and no more; what it gives later 
     sections: [
       {
         name: "state",
-        lifeCycle: "step",
+        lifetime: "step",
         text: async ({ signal }) => {
           signals.push(signal);
           await late.opened;
@@ -86,11 +86,11 @@ test("one that never settles has hookTimeoutMs and no more; what it gives later 
     ],
   });
   const run = fixture.start(solo.role);
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(100);
   const result = await fixture.outcome(run);
   late.open();
-  await settled();
+  await flushEventLoop();
   expect([ending(result), signals.map(({ aborted }) => aborted)]).toEqual([FAILED, [true]]);
 });
 
@@ -100,7 +100,7 @@ test("a cancel while a section is made ends the agent as cancelled, and not as f
     sections: [
       {
         name: "state",
-        lifeCycle: "step",
+        lifetime: "step",
         text: ({ signal }) =>
           new Promise((_resolve, reject) => {
             signal.addEventListener("abort", () => reject(new Error("told to end")));
@@ -109,7 +109,7 @@ test("a cancel while a section is made ends the agent as cancelled, and not as f
     ],
   });
   const run = fixture.start(solo.role);
-  await settled();
+  await flushEventLoop();
   void run.cancel("Enough.");
   const result = await fixture.outcome(run);
   expect([result.status, result.agents[0]?.errors, solo.model.requests.length]).toEqual([
@@ -124,7 +124,7 @@ test("of several that break at once the first in order says why; the others run 
   const both = latch();
   const broken = (name: string, isFirst: boolean): RequestSection => ({
     name,
-    lifeCycle: "step",
+    lifetime: "step",
     text: async () => {
       order.push(name);
       if (isFirst) await both.opened;
@@ -146,7 +146,7 @@ test("one that breaks in the second step keeps what the first has done", async (
     sections: [
       {
         name: "state",
-        lifeCycle: "step",
+        lifetime: "step",
         text: ({ stepNumber }) => {
           if (stepNumber > 1) throw new Error("broken");
           return "State.";
@@ -163,7 +163,7 @@ test("what a section is shown it cannot change", async () => {
     sections: [
       {
         name: "state",
-        lifeCycle: "step",
+        lifetime: "step",
         text: ({ messages }) => {
           Reflect.apply(Array.prototype.push, messages, ["More."]);
           return "State.";
@@ -178,7 +178,7 @@ test("a section is not made for an agent that a condition has stopped", async ()
   let made = 0;
   const solo = soloist([], {
     stopWhen: [() => ({ code: "enough", message: "Enough.", data: {} })],
-    sections: [{ name: "state", lifeCycle: "step", text: () => `${(made += 1)}` }],
+    sections: [{ name: "state", lifetime: "step", text: () => `${(made += 1)}` }],
   });
   expect([(await newFixture().run(solo.role)).status, made]).toEqual(["stopped", 0]);
 });
@@ -186,7 +186,7 @@ test("a section is not made for an agent that a condition has stopped", async ()
 test("a request that a section makes too long for the budget is never sent", async () => {
   const solo = soloist(
     [],
-    { sections: [{ name: "state", lifeCycle: "step", text: "word ".repeat(3_000) }] },
+    { sections: [{ name: "state", lifetime: "step", text: "word ".repeat(3_000) }] },
     { countTokens: null },
   );
   const result = await newFixture().run(solo.role, { budget: { inputTokens: 1_000 } });

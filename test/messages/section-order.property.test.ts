@@ -15,17 +15,17 @@ const place = fc.oneof(
   fc.record({ after: fc.constantFrom(...ANCHORS) }),
   fc.record({ before: fc.constantFrom(...ANCHORS) }),
 );
-const lifeCycle = fc.constantFrom("step", "execution", "persistent");
+const lifetime = fc.constantFrom("step", "execution", "persistent");
 const role = fc.constantFrom<("system" | "user")[]>("user", "user", "system");
 
 const lists: fc.Arbitrary<readonly RequestSection[]> = fc.subarray([...NAMES]).chain((names) =>
   fc.tuple(
     ...names.map((name) =>
-      fc.tuple(place, lifeCycle, role).map(([where, life, who]): RequestSection => ({
+      fc.tuple(place, lifetime, role).map(([where, life, who]): RequestSection => ({
         name,
         text: `Section ${name}.`,
-        lifeCycle: life,
-        role: who,
+        lifetime: life,
+        messageRole: who,
         ...where,
       })),
     ),

@@ -21,9 +21,9 @@ test("over a pause an execution section stays as it was made, in another process
   const solo = soloist([asks("guarded", {}), says("Done.")], {
     tools: [guarded],
     sections: [
-      { name: "memory", lifeCycle: "execution", text: () => `Memory ${(made += 1)}.` },
-      { name: "none", lifeCycle: "execution", text: () => undefined },
-      { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
+      { name: "memory", lifetime: "execution", text: () => `Memory ${(made += 1)}.` },
+      { name: "none", lifetime: "execution", text: () => undefined },
+      { name: "day", lifetime: "persistent", text: () => `Day ${(made += 1)}.` },
     ],
   });
   const fixture = newFixture();
@@ -36,7 +36,7 @@ test("over a pause an execution section stays as it was made, in another process
     ["Work.", "Memory 1.", "Do it.", "Day 2."],
     ["Work.", "Memory 1.", "Do it.", "Day 2.", "", "let in"],
   ]);
-  expect(fixture.sink.of("section.cleared").map(({ name, count }) => [name, count])).toEqual([
+  expect(fixture.sink.ofType("section.cleared").map(({ name, count }) => [name, count])).toEqual([
     ["memory", 1],
     ["none", 0],
   ]);
@@ -48,8 +48,8 @@ test("a fork is an execution of its own: its sections are made anew, and behind 
   const solo = soloist([asks("work", {}), asks("guarded", {}), says("Forked.")], {
     tools: [...tools, guarded],
     sections: [
-      { name: "memory", lifeCycle: "execution", text: () => `Memory ${(made += 1)}.` },
-      { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
+      { name: "memory", lifetime: "execution", text: () => `Memory ${(made += 1)}.` },
+      { name: "day", lifetime: "persistent", text: () => `Day ${(made += 1)}.` },
     ],
   });
   const fixture = newFixture();

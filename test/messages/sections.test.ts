@@ -45,23 +45,25 @@ proves(
   async () => {
     const solo = withSections(
       [
-        { name: "state", lifeCycle: "step", text: "State." },
-        { name: "memory", lifeCycle: "execution", text: "Memory." },
+        { name: "state", lifetime: "step", text: "State." },
+        { name: "memory", lifetime: "execution", text: "Memory." },
         {
           name: "rules",
-          lifeCycle: "execution",
-          role: "system",
+          lifetime: "execution",
+          messageRole: "system",
           after: "instructions",
           text: "Rules.",
         },
-        { name: "last", lifeCycle: "step", before: "wrapUp", text: "Last." },
-        { name: "reminder", lifeCycle: "step", after: "state", text: "Reminder." },
-        { name: "index", lifeCycle: "execution", before: "memory", text: "Index." },
+        { name: "last", lifetime: "step", before: "wrapUp", text: "Last." },
+        { name: "reminder", lifetime: "step", after: "state", text: "Reminder." },
+        { name: "index", lifetime: "execution", before: "memory", text: "Index." },
       ],
       { wrapUp: "Wrap up.", showBudget: true, budget: { steps: 1 } },
       [says("Done.")],
     );
-    expect(solo.role.sections.map(({ name, lifeCycle, role }) => [name, lifeCycle, role])).toEqual([
+    expect(
+      solo.role.sections.map(({ name, lifetime, messageRole: role }) => [name, lifetime, role]),
+    ).toEqual([
       ["instructions", "persistent", "system"],
       ["rules", "execution", "system"],
       ["index", "execution", "user"],
@@ -97,7 +99,7 @@ proves(
     const solo = withSections([
       {
         name: "state",
-        lifeCycle: "step",
+        lifetime: "step",
         text: (context) => {
           seen.push(context);
           return `State ${context.stepNumber}.`;
@@ -135,7 +137,7 @@ proves(
   async () => {
     let made = 0;
     const solo = withSections([
-      { name: "memory", lifeCycle: "execution", text: async () => `Memory ${(made += 1)}.` },
+      { name: "memory", lifetime: "execution", text: async () => `Memory ${(made += 1)}.` },
     ]);
     const history = await historyOf(solo.role);
     expect(textsOf(solo)).toEqual([
@@ -153,8 +155,8 @@ proves(
   async () => {
     let made = 0;
     const solo = withSections([
-      { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
-      { name: "place", lifeCycle: "persistent", text: "Paris." },
+      { name: "day", lifetime: "persistent", text: () => `Day ${(made += 1)}.` },
+      { name: "place", lifetime: "persistent", text: "Paris." },
     ]);
     const history = await historyOf(solo.role);
     expect(textsOf(solo)[0]).toEqual(["Work.", "Do it.", "Day 1.", "Paris."]);
@@ -175,7 +177,7 @@ function twoExecutions(sections: readonly RequestSection[]): {
 } {
   const child = part("child", [says("One."), says("Two.")], { sections });
   const goOn = {
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "child", task: "Again.", continue: "child#1" },
   };
   const root = part("root", [calls(spawn("child")), calls(goOn), says("Root.")], {
@@ -191,9 +193,9 @@ proves(
     let made = 0;
     const next = (name: string) => () => `${name} ${(made += 1)}.`;
     const { child, root } = twoExecutions([
-      { name: "day", lifeCycle: "persistent", text: next("Day") },
-      { name: "memory", lifeCycle: "execution", text: next("Memory") },
-      { name: "state", lifeCycle: "step", text: next("State") },
+      { name: "day", lifetime: "persistent", text: next("Day") },
+      { name: "memory", lifetime: "execution", text: next("Memory") },
+      { name: "state", lifetime: "step", text: next("State") },
     ]);
     const fixture = newFixture();
     expect((await fixture.run(root.role)).status).toBe("completed");
@@ -203,7 +205,7 @@ proves(
     ]);
     expect(
       fixture.sink
-        .of("section.cleared")
+        .ofType("section.cleared")
         .map(({ agentPath, executionId, name, count }) => [agentPath, executionId, name, count]),
     ).toEqual([
       ["root/child#1", "execution_2", "memory", 1],
@@ -218,14 +220,16 @@ proves(
   async () => {
     const fixture = newFixture();
     const solo = withSections([
-      { name: "memory", lifeCycle: "execution", text: "Memory." },
-      { name: "nothing", lifeCycle: "execution", text: () => undefined },
-      { name: "state", lifeCycle: "step", text: "State." },
-      { name: "day", lifeCycle: "persistent", text: "Monday." },
+      { name: "memory", lifetime: "execution", text: "Memory." },
+      { name: "nothing", lifetime: "execution", text: () => undefined },
+      { name: "state", lifetime: "step", text: "State." },
+      { name: "day", lifetime: "persistent", text: "Monday." },
     ]);
     await fixture.run(solo.role);
     expect(
-      fixture.sink.of("section.cleared").map(({ name, count, stepId }) => [name, count, stepId]),
+      fixture.sink
+        .ofType("section.cleared")
+        .map(({ name, count, stepId }) => [name, count, stepId]),
     ).toEqual([
       ["memory", 1, null],
       ["nothing", 0, null],
@@ -242,15 +246,15 @@ proves(
 
 test("an execution that fails clears its sections, too; one that is refused has none to clear", async () => {
   const sections: readonly RequestSection[] = [
-    { name: "memory", lifeCycle: "execution", text: "Memory." },
+    { name: "memory", lifetime: "execution", text: "Memory." },
   ];
   const failed = newFixture();
   await failed.run(withSections(sections, {}, [{ error: new Error("broken") }]).role);
-  expect(failed.sink.of("section.cleared").map(({ name }) => name)).toEqual(["memory"]);
+  expect(failed.sink.ofType("section.cleared").map(({ name }) => name)).toEqual(["memory"]);
   const refused = newFixture();
   const refuse = transform("userInput", () => ({ refuse: "No." }));
   await refused.run(withSections(sections, { hooks: [refuse] }, []).role);
-  expect(refused.sink.of("section.cleared")).toEqual([]);
+  expect(refused.sink.ofType("section.cleared")).toEqual([]);
 });
 
 proves(
@@ -266,10 +270,10 @@ proves(
       const solo = soloist([says("Done.")], { sections, hooks: [watch] }, { countTokens: null });
       const fixture = newFixture();
       await fixture.run(solo.role);
-      return fixture.sink.of("budget.reserved")[0]?.inputTokens ?? 0;
+      return fixture.sink.ofType("budget.reserved")[0]?.inputTokens ?? 0;
     };
     const without = await lease([]);
-    const more = await lease([{ name: "memory", lifeCycle: "execution", text }]);
+    const more = await lease([{ name: "memory", lifetime: "execution", text }]);
     expect(more - without).toBe(506); // 1,500 bytes, three a token, and the frame of a message
     expect(shown).toEqual([["Do it."], [text, "Do it."]]);
   },
@@ -286,12 +290,12 @@ test("a hook that changes the messages changes sections, too, and does not lose 
     [
       {
         name: "rules",
-        lifeCycle: "execution",
-        role: "system",
+        lifetime: "execution",
+        messageRole: "system",
         after: "instructions",
         text: "Rules.",
       },
-      { name: "state", lifeCycle: "step", text: "In Paris." },
+      { name: "state", lifetime: "step", text: "In Paris." },
     ],
     { hooks: [redact] },
     [says("Done.")],
@@ -308,7 +312,7 @@ test("a hook that changes the messages changes sections, too, and does not lose 
 test("what has nothing to say is left out: undefined, an empty text, one of blanks", async () => {
   const texts = [undefined, "", " \n", "Here."];
   const solo = withSections(
-    texts.map((text, index) => ({ name: `s${index}`, lifeCycle: "step", text: () => text })),
+    texts.map((text, index) => ({ name: `s${index}`, lifetime: "step", text: () => text })),
     {},
     [says("Done.")],
   );
@@ -322,9 +326,9 @@ test("sections are of their role alone: a subagent inherits the history without 
     subagents: [child.role],
     contextPolicy: { inheritMessages: true },
     sections: [
-      { name: "memory", lifeCycle: "execution", text: "Memory." },
-      { name: "state", lifeCycle: "step", text: "State." },
-      { name: "day", lifeCycle: "persistent", text: "Monday." },
+      { name: "memory", lifetime: "execution", text: "Memory." },
+      { name: "state", lifetime: "step", text: "State." },
+      { name: "day", lifetime: "persistent", text: "Monday." },
     ],
   });
   await newFixture().run(root.role, { budget: { steps: 9 } });
@@ -343,7 +347,7 @@ test("what a section knows of its agent is whole and frozen", async () => {
     [
       {
         name: "state",
-        lifeCycle: "step",
+        lifetime: "step",
         text: (context) => {
           seen.push(context);
           return undefined;

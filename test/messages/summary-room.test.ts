@@ -67,7 +67,7 @@ proves(
       const result = await s.run(solo.role, { budget: { totalTokens: 20_000 } });
       const [asked] = solo.model.requests.filter(isSummaryRequest);
       if (asked === undefined) throw new Error("Expected a summary.");
-      const [compacted] = s.sink.of("conversation.compacted");
+      const [compacted] = s.sink.ofType("conversation.compacted");
       expect(compacted).toMatchObject({
         usage: {
           inputTokens: characters(asked),

@@ -65,7 +65,7 @@ const DELAYS: Readonly<
   ],
 };
 
-async function answeredBy<T>(answer: ServerReply, api: Api, call: CallOf<T>): Promise<T> {
+async function repliedBy<T>(answer: ServerReply, api: Api, call: CallOf<T>): Promise<T> {
   await using server = await OpenAiServer.start(() => answer);
   return await call(modelAt(server, { api }));
 }
@@ -76,7 +76,7 @@ for (const [name, [answer, delayMs]] of Object.entries(DELAYS)) {
   proves(["D474"], `reads the delay from a body over both wire formats: ${name}`, async () => {
     for (const api of APIS)
       for (const mode of MODES) {
-        const facts = await answeredBy(answer, api, (model) => failure(model, mode));
+        const facts = await repliedBy(answer, api, (model) => failure(model, mode));
         expect([api, mode, facts.retryAfterMs]).toEqual([api, mode, delayMs]);
       }
   });
@@ -93,7 +93,7 @@ proves(["D474"], "reads the delay of an error inside an answer alike", async () 
   const error = '{"code":"rate_limit_exceeded","message":"Please try again in 20ms."}';
   for (const mode of MODES) {
     const facts = await Promise.all(
-      APIS.map((api) => answeredBy(reported(error, api, mode), api, (m) => failure(m, mode))),
+      APIS.map((api) => repliedBy(reported(error, api, mode), api, (m) => failure(m, mode))),
     );
     expect(facts[0]).toEqual(facts[1]);
     expect(facts[0]).toMatchObject({ code: "model_rate_limited", retryAfterMs: 20 });
@@ -143,7 +143,7 @@ describe("an answer that is nested deeper than a call stack", () => {
     ] as const) {
       const answer: ServerReply = { type: "status", status, body: `{"error":${DEEP}}` };
       for (const api of APIS)
-        expect(await answeredBy(answer, api, (m) => failure(m, mode))).toMatchObject({ code });
+        expect(await repliedBy(answer, api, (m) => failure(m, mode))).toMatchObject({ code });
     }
   });
 
@@ -151,7 +151,7 @@ describe("an answer that is nested deeper than a call stack", () => {
     for (const shape of [callWith, dataWith])
       for (const mode of MODES)
         for (const api of APIS) {
-          const facts = await answeredBy(shape(DEEP, api, mode), api, (m) => failure(m, mode));
+          const facts = await repliedBy(shape(DEEP, api, mode), api, (m) => failure(m, mode));
           expect([shape.name, api, mode, facts.code, facts.message]).toEqual([
             shape.name,
             api,
@@ -166,7 +166,7 @@ describe("an answer that is nested deeper than a call stack", () => {
   proves(["D476"], "is reported alike inside an answer", async () => {
     for (const mode of MODES) {
       const facts = await Promise.all(
-        APIS.map((api) => answeredBy(reported(DEEP, api, mode), api, (m) => failure(m, mode))),
+        APIS.map((api) => repliedBy(reported(DEEP, api, mode), api, (m) => failure(m, mode))),
       );
       expect(facts[0]).toEqual(facts[1]);
       expect(facts[0]).toMatchObject({ code: "model_unavailable" });
@@ -225,7 +225,7 @@ proves(["D475"], "counts cached tokens above the input beside it, over both form
     for (const api of APIS)
       for (const mode of MODES) {
         const answer = saysWith(figures, api, mode);
-        const { reply: came } = await answeredBy(answer, api, (model) => reply(model, mode));
+        const { reply: came } = await repliedBy(answer, api, (model) => reply(model, mode));
         expect([api, mode, came.usage]).toEqual([api, mode, usage]);
       }
 });

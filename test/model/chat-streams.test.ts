@@ -10,7 +10,7 @@ import { describe, expect, test } from "vitest";
 import { checkReply } from "../../src/model/check-reply.ts";
 import type { ModelReply } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { CHAT_FIXTURES, textOfChat, type ChatFixture } from "../fixtures/streams/chat.ts";
 import { proves } from "../harness/proves.ts";
 import { modelAt, never, QUESTION, reply } from "../support/openai-calls.ts";
@@ -39,7 +39,7 @@ async function exchange(
 
 function expected({ pieces, finishReason, rawFinishReason, usage, sent }: ChatFixture): object {
   const said = {
-    message: replyMessage(pieces),
+    message: buildReplyMessage(pieces),
     finishReason,
     ...(rawFinishReason === undefined ? {} : { rawFinishReason }),
     usage,

@@ -150,7 +150,7 @@ describe("the charge of a broken attempt", () => {
     if (chat === undefined) throw new Error("Expected an interface.");
     const model = chat.model(server.url);
     const role = defineAgent({ name: "solo", instructions: "Work.", model });
-    const { usage: charged } = await newFixture({ retry: { maxAttempts: 2 } }).run(role);
+    const { usage: charged } = await newFixture({ retryPolicy: { maxAttempts: 2 } }).run(role);
     expect(charged.total.inputTokens).toBe(1_000);
   });
 
@@ -159,7 +159,7 @@ describe("the charge of a broken attempt", () => {
     const lost = { retryAfterMs: 0, lostOutputTokens: 7, lostInput };
     const error = new ModelError({ code: "model_unavailable", message: "Cut.", ...lost });
     const { role } = soloist([{ error }, { error }, says("Done.")]);
-    const { usage } = await newFixture({ retry: { maxAttempts: 3 } }).run(role);
+    const { usage } = await newFixture({ retryPolicy: { maxAttempts: 3 } }).run(role);
     const { inputTokens, cachedInputTokens, outputTokens } = usage.total;
     return [inputTokens, cachedInputTokens, outputTokens];
   };

@@ -8,7 +8,7 @@ import { describe, expect } from "vitest";
 import type { AttachmentKind } from "../../src/protocol/attachment.ts";
 import type { Model } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
-import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import {
   userMessage,
@@ -32,7 +32,7 @@ import { OpenAiServer, says, type ServerReply } from "../support/openai-server.t
 
 const ids = ["call_1", "call_2"].map((id) => CallIdSchema().parse(id));
 const [first, second] = ids;
-const ASKED: AssistantMessage = replyMessage(
+const ASKED: AssistantMessage = buildReplyMessage(
   ids.map((callId) => ({ type: "call", callId, toolName: "draw", argumentsText: "{}" })),
 );
 
@@ -92,7 +92,7 @@ describe("over Chat Completions", () => {
     tool_calls: ids.map((id) => ({
       id,
       type: "function",
-      function: { name: "draw", arguments: "{}" },
+      function: { toolName: "draw", arguments: "{}" },
     })),
   };
   const drawn = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "Drawn." }));
@@ -147,7 +147,7 @@ describe("over Chat Completions", () => {
 
 describe("over Responses", () => {
   const answered = (output: readonly unknown[]) => [
-    ...ids.map((id) => ({ type: "function_call", call_id: id, name: "draw", arguments: "{}" })),
+    ...ids.map((id) => ({ type: "function_call", call_id: id, toolName: "draw", arguments: "{}" })),
     ...ids.map((id, at) => ({ type: "function_call_output", call_id: id, output: output[at] })),
   ];
 

@@ -90,7 +90,7 @@ const said = (text: string): object => ({
 const go = (args: string, id = "c"): object => ({
   type: "function_call",
   call_id: id,
-  name: "go",
+  toolName: "go",
   arguments: args,
 });
 
@@ -100,11 +100,11 @@ const MESSAGES: Readonly<Record<string, object>> = {
   "characters of many bytes": { content: "語".repeat(2_000) },
   reasoning: { reasoning_content: ENDLESS, content: "So." },
   "a refusal": { refusal: ENDLESS },
-  arguments: { tool_calls: [{ id: "a", function: { name: "go", arguments: ENDLESS } }] },
+  arguments: { tool_calls: [{ id: "a", function: { toolName: "go", arguments: ENDLESS } }] },
   "many calls": {
     tool_calls: Array.from({ length: 40 }, (_call, index) => ({
       id: `${index}`,
-      function: { name: "t", arguments: '{"to":"the tree"}' },
+      function: { toolName: "t", arguments: '{"to":"the tree"}' },
     })),
   },
 };
@@ -125,7 +125,7 @@ const OUTPUTS: Readonly<Record<string, readonly object[]>> = {
   "many calls": Array.from({ length: 40 }, (_call, index) => ({
     type: "function_call",
     call_id: `${index}`,
-    name: "t",
+    toolName: "t",
     arguments: '{"to":"the tree"}',
   })),
 };
@@ -237,7 +237,12 @@ proves(["D504"], "what stands between summaries counts like the summaries", asyn
 
 proves(["D504"], "a name that does not fit leaves its call out, and no half of it", async () => {
   const call = { id: "a", function: { name: "t".repeat(CUT_BYTES + 1), arguments: "{}" } };
-  const item = { type: "function_call", call_id: "a", name: call.function.name, arguments: "{}" };
+  const item = {
+    type: "function_call",
+    call_id: "a",
+    toolName: call.function.name,
+    arguments: "{}",
+  };
   const added = sent("output_item.added", { output_index: 0, item });
   const none = { ...CUT, bytes: 0 };
   expect([

@@ -134,7 +134,7 @@ proves(["M17"], "settings are fields of a request, in the words of its interface
     ...ALWAYS,
     include: [...ALWAYS.include],
   } satisfies Responses);
-  expect(await fieldsOf({ ...SETTINGS, seed: 7, stop: ["END"] }, {})).toEqual({
+  expect(await fieldsOf({ ...SETTINGS, seed: 7, stopSequences: ["END"] }, {})).toEqual({
     top_p: 0.5,
     seed: 7,
     stop: ["END"],
@@ -279,7 +279,7 @@ test.each<readonly [OpenAiOptions, string]>([
     'Expected openai.seed to be left out, got 1. Responses has no such field: leave it out, or say api: "chat".',
   ],
   [
-    { api: "responses", stop: ["END"] },
+    { api: "responses", stopSequences: ["END"] },
     'Expected openai.stop to be left out, got an array. Responses has no such field: leave it out, or say api: "chat".',
   ],
   [
@@ -299,7 +299,7 @@ test.each<readonly [OpenAiOptions, string]>([
     "Expected openai.topP to be a number over 0, up to 1, got 0. Leave it out for the provider's default.",
   ],
   [
-    { stop: [] },
+    { stopSequences: [] },
     "Expected openai.stop to be a list of 1 to 4 texts that are not empty, got an array. Leave it out for the provider's default.",
   ],
   [

@@ -7,7 +7,7 @@ import { modelLimits } from "../../src/model/model-limits.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { failing, limited, roleOf } from "../support/limited-models.ts";
 
 /** Two orchestrators on one clock. */
@@ -33,13 +33,13 @@ proves(
       modelLimits({ concurrent: 1 }),
     );
     const [one, two_] = [first.start(roleOf(model)), second.start(roleOf(model))];
-    await settled();
-    expect([model.requests.length, second.sink.of("model.requested").length]).toEqual([1, 0]);
+    await flushEventLoop();
+    expect([model.requests.length, second.sink.ofType("model.requested").length]).toEqual([1, 0]);
     clock.advance(40);
     held.open();
     const results = [await first.outcome(one), await second.outcome(two_)];
     expect(results.map(({ text }) => text)).toEqual(["One.", "Two."]);
-    const waited = [first, second].map(({ sink }) => sink.of("model.replied")[0]?.queuedMs);
+    const waited = [first, second].map(({ sink }) => sink.ofType("model.replied")[0]?.queuedMs);
     expect(waited).toEqual([0, 40]);
     const timings = results.map(({ steps }) => steps[0]?.telemetry.timing.inferenceMs);
     expect(timings, "waiting is no inference").toEqual([40, 0]);
@@ -61,7 +61,7 @@ proves(
       first.start(roleOf(model)),
       second.start(roleOf(model)),
     ];
-    await settled();
+    await flushEventLoop();
     void runs[1]?.cancel("Enough.");
     expect((await runs[1]?.settled)?.status).toBe("cancelled");
     held.open();
@@ -88,9 +88,9 @@ proves(
     );
     const one = first.start(roleOf(model));
     const other = second.start(roleOf(model));
-    await settled();
+    await flushEventLoop();
     void one.cancel("Enough.");
-    await settled();
+    await flushEventLoop();
     expect(model.requests.length, "within its grace it holds the place").toBe(1);
     clock.advance(5_000);
     expect((await other.settled).text).toBe("Two.");
@@ -123,11 +123,11 @@ proves(["M66"], "requests come back one by one, spread over the minute", async (
     modelLimits({ requestsPerMinute: 2 }),
   );
   const runs = [first, second, first, second].map((at) => at.start(roleOf(model)));
-  await settled();
+  await flushEventLoop();
   const seen: number[] = [model.requests.length];
   for (const ms of [29_999, 1, 29_999, 1]) {
     clock.advance(ms);
-    await settled();
+    await flushEventLoop();
     seen.push(model.requests.length);
   }
   expect(seen).toEqual([2, 2, 3, 3, 4]);
@@ -149,14 +149,14 @@ proves(
     const model = limited(counting(script), modelLimits({ inputTokensPerMinute: 150 }));
     const role = roleOf(model, { maxOutputTokens: 90 });
     const runs = [first, second, first].map((at) => at.start(role));
-    await settled();
+    await flushEventLoop();
     expect(model.requests.length, "100 of 150 are taken").toBe(1);
     held.open();
     await runs[1]?.settled;
     expect([model.requests.length, clock.nowMs()], "30 of 150 were used").toEqual([2, 0]);
     // 130 are used: 80 more are there after 32 seconds.
     clock.advance(31_999);
-    await settled();
+    await flushEventLoop();
     expect(model.requests.length).toBe(2);
     clock.advance(1);
     expect((await runs[2]?.settled)?.text).toBe("Three.");
@@ -180,23 +180,23 @@ proves(
     const one = first.start(tight ?? roleOf(model));
     const two_ = second.start(wide ?? roleOf(model));
     const three = first.start(tight ?? roleOf(model));
-    await settled();
+    await flushEventLoop();
     expect(model.requests.length).toBe(1);
     small.open();
     await one.settled;
     clock.advance(6_000); // All of the minute's tokens are there.
-    await settled();
+    await flushEventLoop();
     expect(model.requests.length).toBe(2);
     clock.advance(600_000);
-    await settled();
+    await flushEventLoop();
     expect(model.requests.length, "it is alone").toBe(2);
     large.open();
     await two_.settled;
     expect((await three.settled).text).toBe("Last.");
-    expect(second.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
+    expect(second.sink.ofType("model.warned").map(({ warning }) => warning)).toEqual([
       "A request counts 500 tokens with its cap, and limits.inputTokensPerMinute is 100: it goes alone. Lower maxOutputTokens, or raise the limit.",
     ]);
-    expect(first.sink.of("model.warned")).toEqual([]);
+    expect(first.sink.ofType("model.warned")).toEqual([]);
   },
 );
 
@@ -213,18 +213,18 @@ proves(
     const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
     const other = limited(new ScriptedModel(() => says("Other.")), modelLimits({ concurrent: 8 }));
     const one = first.start(roleOf(refusing));
-    await settled();
+    await flushEventLoop();
     const waiting = [second.start(roleOf(sharing)), first.start(roleOf(sharing))];
     expect((await second.start(roleOf(other)).settled).text).toBe("Other.");
     clock.advance(4_999);
-    await settled();
+    await flushEventLoop();
     expect(sharing.requests.length).toBe(0);
     clock.advance(1);
     expect(await Promise.all(waiting.map(async (run) => (await run.settled).text))).toEqual([
       "Shared.",
       "Shared.",
     ]);
-    expect(second.sink.of("model.replied").map(({ queuedMs }) => queuedMs)).toEqual([0, 5_000]);
+    expect(second.sink.ofType("model.replied").map(({ queuedMs }) => queuedMs)).toEqual([0, 5_000]);
     clock.advance(500);
     expect((await one.settled).text).toBe("Again.");
     expect(clock.pendingTimers).toBe(0);
@@ -244,7 +244,7 @@ proves(
         says("Again."),
       ]);
       const run = first.start(roleOf(limited(refusing, limits)));
-      await settled();
+      await flushEventLoop();
       clock.advance(500);
       expect((await run.settled).text).toBe("Again.");
     };
@@ -252,9 +252,9 @@ proves(
     expect((await second.start(roleOf(sharing)).settled).text).toBe("Shared.");
     const refusing = new ScriptedModel([failing("model_rate_limited", { retryAfterMs: 5_000 })]);
     const held = first.start(roleOf(limited(refusing, limits)));
-    await settled();
+    await flushEventLoop();
     const waiting = second.start(roleOf(sharing));
-    await settled();
+    await flushEventLoop();
     expect(sharing.requests.length).toBe(1);
     for (const run of [held, waiting]) await run.cancel();
     expect(clock.pendingTimers).toBe(0);
@@ -272,7 +272,7 @@ proves(
     const refusing = limited(new ScriptedModel([{ ...error, after: held.opened }]), limits);
     const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
     const runs = [first.start(roleOf(refusing)), second.start(roleOf(sharing))];
-    await settled();
+    await flushEventLoop();
     held.open();
     const ended = await Promise.all(runs.map(async (run) => await run.settled));
     ended.push(await second.start(roleOf(sharing)).settled);
@@ -299,11 +299,11 @@ proves(
     );
     const of = (maxOutputTokens: number) => roleOf(model, { maxOutputTokens });
     const one = first.start(of(50));
-    await settled();
+    await flushEventLoop();
     const large = second.start(of(50));
-    await settled();
+    await flushEventLoop();
     const small = first.start(of(10));
-    await settled();
+    await flushEventLoop();
     expect(model.requests.length).toBe(1);
     void large.cancel("Enough.");
     expect((await small.settled).text).toBe("Small.");

@@ -80,11 +80,11 @@ proves(
   async () => {
     const options = {
       api: "responses",
-      native: true,
+      supportsStructuredOutputs: true,
       verbosity: "low",
       promptCacheKey: false,
     } as const;
-    const { bodies, output: given } = await run(respond, options, { canForce: true });
+    const { bodies, output: given } = await run(respond, options, { supportsToolChoice: true });
     expect(given).toEqual({ name: "oak" });
     const body = {
       model: "test-model",
@@ -116,7 +116,7 @@ proves(
         tool_choice: "none",
         input: [
           ...begin,
-          { type: "function_call", call_id: "call_1", name: "look", arguments: "{}" },
+          { type: "function_call", call_id: "call_1", toolName: "look", arguments: "{}" },
           { type: "function_call_output", call_id: "call_1", output: "An oak." },
           { role: "user", content: LAST },
         ],
@@ -126,7 +126,11 @@ proves(
 );
 
 proves(["M55", "M57"], "Chat Completions: the same in its own words", async () => {
-  const { bodies, output: given } = await run(chat, { native: true }, { canForce: true });
+  const { bodies, output: given } = await run(
+    chat,
+    { supportsStructuredOutputs: true },
+    { supportsToolChoice: true },
+  );
   expect(given).toEqual({ name: "oak" });
   const body = {
     model: "test-model",
@@ -146,7 +150,7 @@ proves(["M55", "M57"], "Chat Completions: the same in its own words", async () =
     { role: "system", content: "Work." },
     { role: "user", content: "Do it." },
   ];
-  const call = { id: "call_1", type: "function", function: { name: "look", arguments: "{}" } };
+  const call = { id: "call_1", type: "function", function: { toolName: "look", arguments: "{}" } };
   expect(bodies).toEqual([
     { ...body, messages: begin },
     {
@@ -186,7 +190,7 @@ proves(
 
 proves(["M57"], "Finish is forced by name, with all tools listed", async () => {
   const options = { api: "responses" } as const;
-  const { bodies, output: given } = await run(finishAtOnce, options, { canForce: true });
+  const { bodies, output: given } = await run(finishAtOnce, options, { supportsToolChoice: true });
   expect(given).toEqual({ name: "oak" });
   const tools = [{ name: "look" }, { name: "Finish" }];
   expect(bodies).toMatchObject([
@@ -199,7 +203,7 @@ proves(["M57"], "Finish is forced by name, with all tools listed", async () => {
 proves(["M55"], "what has no strict form is sent as it is, and not as strict", async () => {
   const sent = async (options: OpenAiOptions, handler: Handler): Promise<unknown> => {
     await using server = await OpenAiServer.start(handler);
-    const model = modelAt(server, { native: true, ...options });
+    const model = modelAt(server, { supportsStructuredOutputs: true, ...options });
     await newFixture().run(
       defineAgent({ name: "solo", instructions: "Work.", model, output: LOOSE }),
     );
@@ -225,8 +229,12 @@ proves(
     const azure = "https://mine.openai.azure.com/openai/v1";
     const local = "http://127.0.0.1:11434/v1";
     const abilities = (options: OpenAiOptions): unknown => {
-      const { native, canForce, apiType } = openai("m", { apiKey: API_KEY, ...options });
-      return [native, canForce, apiType];
+      const {
+        supportsStructuredOutputs: native,
+        supportsToolChoice,
+        apiType,
+      } = openai("m", { apiKey: API_KEY, ...options });
+      return [native, supportsToolChoice, apiType];
     };
     expect({
       openai: abilities({}),
@@ -236,8 +244,8 @@ proves(
       azureTold: abilities({ baseUrl: azure, api: "responses" }),
       local: abilities({ baseUrl: local }),
       localTold: abilities({ baseUrl: local, api: "responses" }),
-      localNative: abilities({ baseUrl: local, native: true }),
-      openaiNot: abilities({ native: false }),
+      localNative: abilities({ baseUrl: local, supportsStructuredOutputs: true }),
+      openaiNot: abilities({ supportsStructuredOutputs: false }),
     }).toEqual({
       openai: [true, true, "responses"],
       region: [true, true, "responses"],
@@ -255,7 +263,7 @@ proves(
 test("the environment decides until the model is used", () => {
   vi.stubEnv("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1");
   const model = openai("m");
-  expect(model.native).toBe(false);
+  expect(model.supportsStructuredOutputs).toBe(false);
   vi.stubEnv("OPENAI_BASE_URL", undefined);
-  expect(model.native).toBe(true);
+  expect(model.supportsStructuredOutputs).toBe(true);
 });

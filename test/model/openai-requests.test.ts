@@ -58,7 +58,11 @@ test("a request has the messages in wire format, the tools, the cap and the temp
         role: "assistant",
         content: null,
         tool_calls: [
-          { id: "call_7", type: "function", function: { name: "add", arguments: '{"a":1,"b":2}' } },
+          {
+            id: "call_7",
+            type: "function",
+            function: { toolName: "add", arguments: '{"a":1,"b":2}' },
+          },
         ],
       },
       { role: "tool", tool_call_id: "call_7", content: "3" },
@@ -87,7 +91,7 @@ const call = (argumentsText: string) => ({ callId, toolName: "go", argumentsText
 const wired = (args: string) => ({
   id: "call_7",
   type: "function",
-  function: { name: "go", arguments: args },
+  function: { toolName: "go", arguments: args },
 });
 
 proves(

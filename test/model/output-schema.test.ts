@@ -10,7 +10,7 @@ import type { Model, ModelRequest, OutputSchema } from "../../src/model/model.ts
 import { prefixOf } from "../../src/model/request-prefix.ts";
 import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
+import { loadGptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { playThrough, type Play } from "../journal/crash-play.ts";
@@ -35,7 +35,7 @@ proves(["M58"], "an estimate counts it once, as it does the tools", async () => 
   expect(tokens(HELD) - tokens(QUESTION)).toBe(size);
   const known = { messageCount: 1, tokens: 50 };
   expect([tokens(HELD, known), tokens(QUESTION, known)]).toEqual([50, 50]);
-  const count = await gptTokenCounter("gpt-5");
+  const count = await loadGptTokenCounter("gpt-5");
   expect(count(HELD)).toBeGreaterThan(count(QUESTION) + 5);
 });
 
@@ -60,7 +60,7 @@ proves(["M58"], "it is part of the cache key of its role", async () => {
     const model: Model = {
       provider: "own",
       id: "m",
-      native,
+      supportsStructuredOutputs: native,
       generate: (request, options) => {
         keys.push(options.cacheKey?.role);
         return scripted.generate(request, options);
@@ -92,7 +92,7 @@ function watched(asked: ModelRequest[]): Build {
             asked.push(sight.request);
             return sight.results.length === 0 ? look(sight) : { text: '{"a":"x"}' };
           },
-          { native: true },
+          { supportsStructuredOutputs: true },
         ),
         tools: [fakes.tool("look")],
         output,

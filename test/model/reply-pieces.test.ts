@@ -4,10 +4,10 @@
 import { describe, expect, test } from "vitest";
 
 import {
-  replyMessage,
+  buildReplyMessage,
   partsFitted,
   partsRenamed,
-  replyPieces,
+  getReplyPieces,
   type ReplyPiece,
 } from "../../src/protocol/reply-message.ts";
 import { forModel, replayKeyOf, textOnly, withoutData } from "../../src/model/written-by.ts";
@@ -61,10 +61,12 @@ const reader = (replayKey: string) => ({ provider: "", id: "", replayKey });
 
 describe("a message of pieces", () => {
   proves(["M1"], "keeps all of them in their order, and gives them back as they were", () => {
-    const message = replyMessage(PIECES);
+    const message = buildReplyMessage(PIECES);
     expect(message).toEqual(WHOLE);
-    expect(replyPieces(message)).toEqual(PIECES);
-    expect(JSON.stringify(replyMessage(replyPieces(message)))).toBe(JSON.stringify(message));
+    expect(getReplyPieces(message)).toEqual(PIECES);
+    expect(JSON.stringify(buildReplyMessage(getReplyPieces(message)))).toBe(
+      JSON.stringify(message),
+    );
     expect(unfrozenParts(message).filter((path) => !path.includes(".data"))).toEqual([]);
     expect(MessageSchema().parse(JSON.parse(JSON.stringify(STAMPED)))).toEqual(STAMPED);
   });
@@ -77,16 +79,16 @@ describe("a message of pieces", () => {
       { type: "text", text: "ing." },
       { type: "call", ...call("c1") },
     ] as const;
-    expect(replyMessage(asText)).toEqual(plain);
-    expect(replyPieces(plain)).toEqual([{ type: "text", text: "Looking." }, ONE_BARE]);
-    expect(replyPieces({ ...plain, text: "" })).toEqual([ONE_BARE]);
-    expect(replyMessage([])).toEqual({ role: "assistant", text: "", toolCalls: [] });
-    expect(replyPieces(replyMessage([]))).toEqual([]);
-    expect(Object.keys(replyMessage(asText))).toEqual(["role", "text", "toolCalls"]);
+    expect(buildReplyMessage(asText)).toEqual(plain);
+    expect(getReplyPieces(plain)).toEqual([{ type: "text", text: "Looking." }, ONE_BARE]);
+    expect(getReplyPieces({ ...plain, text: "" })).toEqual([ONE_BARE]);
+    expect(buildReplyMessage([])).toEqual({ role: "assistant", text: "", toolCalls: [] });
+    expect(getReplyPieces(buildReplyMessage([]))).toEqual([]);
+    expect(Object.keys(buildReplyMessage(asText))).toEqual(["role", "text", "toolCalls"]);
   });
 
   test("has parts if a text stands behind a call, though neither has data", () => {
-    const message = replyMessage([ONE_BARE, MORE]);
+    const message = buildReplyMessage([ONE_BARE, MORE]);
     expect(message).toEqual({
       role: "assistant",
       text: "Here.",
@@ -96,14 +98,20 @@ describe("a message of pieces", () => {
         { type: "text", length: 5 },
       ],
     });
-    expect(replyPieces(message)).toEqual([ONE_BARE, MORE]);
+    expect(getReplyPieces(message)).toEqual([ONE_BARE, MORE]);
   });
 
   test("joins what has no data and stands side by side; an empty text with data is kept, for a signature", () => {
     const thoughts = ["Well, ", "", "yes."].map((text) => ({ type: "reasoning", text }) as const);
     const seal = { type: "text", text: "", data: sealed("g") } as const;
-    const message = replyMessage([...thoughts, THOUGHT, MORE, { type: "text", text: "" }, seal]);
-    expect(replyPieces(message)).toEqual([
+    const message = buildReplyMessage([
+      ...thoughts,
+      THOUGHT,
+      MORE,
+      { type: "text", text: "" },
+      seal,
+    ]);
+    expect(getReplyPieces(message)).toEqual([
       { type: "reasoning", text: "Well, yes." },
       THOUGHT,
       MORE,
@@ -117,8 +125,8 @@ describe("a message of pieces", () => {
       { type: "reasoning", text: "hm" },
       { type: "text", text: "你\u2028", data: sealed("b") },
     ] as const;
-    const kept: unknown = JSON.parse(JSON.stringify(replyMessage(pieces)));
-    expect(replyPieces(assistant(MessageSchema().parse(kept)))).toEqual(pieces);
+    const kept: unknown = JSON.parse(JSON.stringify(buildReplyMessage(pieces)));
+    expect(getReplyPieces(assistant(MessageSchema().parse(kept)))).toEqual(pieces);
   });
 });
 
@@ -132,9 +140,9 @@ function assistant(message: Message): AssistantMessage {
 /** What a message that was made from the whole one says, as it is kept and as it goes out. */
 function madeOf(change: Partial<AssistantMessage>): readonly ReplyPiece[] {
   const made = { ...STAMPED, ...change };
-  const pieces = replyPieces(partsFitted(made, STAMPED));
+  const pieces = getReplyPieces(partsFitted(made, STAMPED));
   // Changing a message without fitting its parts has the same result.
-  expect(replyPieces(made)).toEqual(pieces);
+  expect(getReplyPieces(made)).toEqual(pieces);
   return pieces;
 }
 
@@ -161,7 +169,7 @@ describe("the rule for pairs", () => {
   proves(["M3"], "another text of the same length has no data of the first one either", () => {
     const other = "LOOKING. HERE.";
     const fitted = partsFitted({ ...STAMPED, text: other }, STAMPED);
-    expect(replyPieces(fitted)).toEqual([
+    expect(getReplyPieces(fitted)).toEqual([
       THOUGHT,
       { type: "text", text: other },
       SEARCHED,
@@ -174,15 +182,15 @@ describe("the rule for pairs", () => {
   proves(["M3"], "reasoning before a text that is gone stays apart from that behind it", () => {
     const [one, two] = ["Oak?", "Elm."].map((text) => ({ type: "reasoning", text }) as const);
     const pieces = [one, MORE, two, TWO].flatMap((piece) => piece ?? []);
-    const message = replyMessage(pieces);
+    const message = buildReplyMessage(pieces);
     const silent = partsFitted({ ...message, text: "" }, message);
-    expect(replyPieces(silent)).toEqual([one, two, TWO]);
+    expect(getReplyPieces(silent)).toEqual([one, two, TWO]);
   });
 
   proves(["M3"], "a text that there was none of stands at the end", () => {
-    const silent = { ...replyMessage([THOUGHT, ONE]), writtenBy: "acme/one" };
+    const silent = { ...buildReplyMessage([THOUGHT, ONE]), writtenBy: "acme/one" };
     const made = partsFitted({ ...silent, text: "Now." }, silent);
-    expect(replyPieces(made)).toEqual([THOUGHT, ONE, { type: "text", text: "Now." }]);
+    expect(getReplyPieces(made)).toEqual([THOUGHT, ONE, { type: "text", text: "Now." }]);
   });
 
   proves(["M3"], "a text that is gone leaves reasoning and calls as they are", () => {
@@ -210,10 +218,10 @@ describe("the rule for pairs", () => {
     ["M3"],
     "parts are renamed with their calls, by their place, also if two had one id",
     () => {
-      const twins = replyMessage([THOUGHT, ONE, AGAIN, { ...TWO, ...call("c1") }]);
+      const twins = buildReplyMessage([THOUGHT, ONE, AGAIN, { ...TWO, ...call("c1") }]);
       const toolCalls = [call("c1"), call("step.2")];
       const parts = partsRenamed(twins.parts ?? [], toolCalls);
-      expect(replyPieces({ ...twins, toolCalls, parts })).toEqual([
+      expect(getReplyPieces({ ...twins, toolCalls, parts })).toEqual([
         THOUGHT,
         ONE,
         AGAIN,
@@ -223,23 +231,23 @@ describe("the rule for pairs", () => {
   );
 
   proves(["M3"], "reasoning with nothing behind it does not go out", () => {
-    expect(replyPieces(replyMessage([THOUGHT, MORE, AGAIN]))).toEqual([THOUGHT, MORE]);
-    expect(replyPieces(replyMessage([THOUGHT, AGAIN]))).toEqual([]);
-    const lone = replyMessage([THOUGHT, MORE]);
-    expect(replyPieces(partsFitted({ ...lone, text: "" }, lone))).toEqual([]);
-    expect(replyPieces(replyMessage([THOUGHT, SEARCHED]))).toEqual([THOUGHT, SEARCHED]);
+    expect(getReplyPieces(buildReplyMessage([THOUGHT, MORE, AGAIN]))).toEqual([THOUGHT, MORE]);
+    expect(getReplyPieces(buildReplyMessage([THOUGHT, AGAIN]))).toEqual([]);
+    const lone = buildReplyMessage([THOUGHT, MORE]);
+    expect(getReplyPieces(partsFitted({ ...lone, text: "" }, lone))).toEqual([]);
+    expect(getReplyPieces(buildReplyMessage([THOUGHT, SEARCHED]))).toEqual([THOUGHT, SEARCHED]);
   });
 
   test("a part of a later release stays in the message, and goes to no provider", () => {
     const later: unknown = JSON.parse('{"type":"dream","text":"~","data":{"acme":{"seal":"d"}}}');
     const stored = MessageSchema().parse({ ...STAMPED, parts: [later, ...(STAMPED.parts ?? [])] });
     expect(assistant(stored).parts?.[0]).toEqual(later);
-    expect(replyPieces(assistant(stored))).toEqual(PIECES);
+    expect(getReplyPieces(assistant(stored))).toEqual(PIECES);
     const last = MessageSchema().parse({
-      ...replyMessage([THOUGHT]),
+      ...buildReplyMessage([THOUGHT]),
       parts: [WHOLE.parts?.[0], later],
     });
-    expect(replyPieces(assistant(last))).toEqual([]);
+    expect(getReplyPieces(assistant(last))).toEqual([]);
     expect(JSON.stringify(withoutData(assistant(stored)))).not.toMatch(/seal|dream/u);
   });
 });

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelReply } from "../../src/model/model.ts";
-import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { replyOf, RESPONSES_FIXTURES, type StreamFixture } from "../fixtures/streams/responses.ts";
 import { proves } from "../harness/proves.ts";
@@ -58,10 +58,10 @@ describe("a whole body", () => {
 
   test("of a server that leaves out or bends what OpenAI sends is read as far as it goes", async () => {
     const message = { type: "message", content: [{ type: "output_text", text: "Hello." }] };
-    const bent = { type: "function_call", id: "fc_1", name: "go", arguments: { a: 1 } };
+    const bent = { type: "function_call", id: "fc_1", toolName: "go", arguments: { a: 1 } };
     const ended = { status: "superseded", output: [message, null, bent, { type: 7 }] };
     expect(await whole(ended)).toEqual({
-      message: replyMessage([
+      message: buildReplyMessage([
         { type: "text", text: "Hello." },
         {
           type: "call",

@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
-import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { replayKeyOf } from "../../src/model/written-by.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
@@ -34,7 +34,7 @@ const PIECES: readonly ReplyPiece[] = [
 ];
 
 function writtenBy(model: Model, pieces: readonly ReplyPiece[]): AssistantMessage {
-  return Object.freeze({ ...replyMessage(pieces), writtenBy: replayKeyOf(model) });
+  return Object.freeze({ ...buildReplyMessage(pieces), writtenBy: replayKeyOf(model) });
 }
 
 function historyOf(written: AssistantMessage): readonly Message[] {
@@ -160,7 +160,7 @@ test("a whole reply is asked for without a stream; without tools nothing is said
 test("arguments that are no JSON object go in one, as over Chat Completions", async () => {
   const call: ReplyPiece = { type: "call", callId, toolName: "go", argumentsText: "{broken" };
   const messages: readonly Message[] = [
-    replyMessage([call]),
+    buildReplyMessage([call]),
     { role: "tool", callId, toolName: "go", text: "No." },
   ];
   const body = await sent(() => ({ ...QUESTION, messages }));

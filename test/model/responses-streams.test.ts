@@ -20,7 +20,7 @@ import { proves } from "../harness/proves.ts";
 import { modelAt, rejection, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
 import { inPieces, WAYS } from "../support/recorded-replies.ts";
-import { replyPieces } from "../../src/protocol/reply-message.ts";
+import { getReplyPieces } from "../../src/protocol/reply-message.ts";
 
 const FOLDER = "test/fixtures/streams";
 const isUpdate = process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "";
@@ -82,13 +82,13 @@ const text = (words: string): object => ({
 const call = (id: string): object => ({
   type: "function_call",
   call_id: id,
-  name: "go",
+  toolName: "go",
   arguments: "{}",
 });
 
 async function piecesOf(...data: unknown[]): Promise<readonly unknown[]> {
   const { reply: result } = await streamed(events(...data));
-  return replyPieces(result.message);
+  return getReplyPieces(result.message);
 }
 
 const words = (said: string): object => ({ type: "text", text: said });

@@ -9,7 +9,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { checkRetryPolicy } from "../../src/model/retry-policy.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import {
   REPLY,
   modelOf,
@@ -112,7 +112,7 @@ test("a loss that cannot be true counts as the text that had come, and is said",
     lostOutputTokens: Math.ceil("Perhaps".length / 3),
     brokenAttempts: 1,
   });
-  await settled(); // Warnings come with the next tick.
+  await flushEventLoop(); // Warnings come with the next tick.
   expect(takeWarnings()).toEqual([
     expect.stringContaining("reported a loss that cannot be true (lostOutputTokens 1000000000)"),
   ]);

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import type { JsonObject } from "../../src/kernel/json.ts";
-import { strictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
+import { toStrictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
 import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -14,7 +14,7 @@ function schemaOf(input: z.ZodType): JsonObject {
 }
 
 function propertyOf(input: z.ZodType): unknown {
-  const strict = strictSchema(schemaOf(z.object({ k: input })));
+  const strict = toStrictSchema(schemaOf(z.object({ k: input })));
   if (!strict.isStrict) return strict.reason;
   const { properties, ...rest } = strict.schema;
   expect(rest).toEqual({ type: "object", required: ["k"], additionalProperties: false });
@@ -100,7 +100,7 @@ describe("in strict form", () => {
         return Node.optional();
       },
     });
-    expect(strictSchema(schemaOf(z.object({ first: Node })))).toEqual({
+    expect(toStrictSchema(schemaOf(z.object({ first: Node })))).toEqual({
       isStrict: true,
       schema: {
         type: "object",
@@ -173,13 +173,13 @@ describe("not strict, and said where", () => {
     ["too many values", values(1001), ".k: more than 1000 enum values"],
     ["just as many as there may be", values(1000), undefined],
   ])("%s", (_what, input, reason) => {
-    const strict = strictSchema(input instanceof z.ZodType ? schemaOf(input) : input);
+    const strict = toStrictSchema(input instanceof z.ZodType ? schemaOf(input) : input);
     expect(strict.isStrict ? undefined : strict.reason).toBe(reason);
   });
 
   test("an intersection of one is that one", () => {
     const schema = within({ allOf: [{ type: "string" }], description: "A word." });
-    expect(strictSchema({ ...schema, required: ["k"] })).toMatchObject({
+    expect(toStrictSchema({ ...schema, required: ["k"] })).toMatchObject({
       schema: { properties: { k: { type: "string", description: "A word." } } },
     });
   });

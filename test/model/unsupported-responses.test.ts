@@ -73,7 +73,7 @@ const APPROVAL = eventsOf(
       type: "mcp_approval_request",
       id: "q",
       server_label: "s",
-      name: "look",
+      toolName: "look",
       arguments: "{}",
     },
   },

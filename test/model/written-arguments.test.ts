@@ -69,7 +69,7 @@ proves(
     const store = memoryStore();
     const first = new Orchestrator({ store });
     const { pausedRun, questions } = await first.start(role, "Go.", {
-      session: await first.session("talk"),
+      session: await first.openSession("talk"),
     }).result;
     const stored = JSON.stringify(pausedRun);
 
@@ -86,7 +86,7 @@ proves(
     ]);
     expect(writtenIn(result.messages)).toEqual(WRITTEN);
     const again = await later
-      .start(role, "And now?", { session: await later.session("talk") })
+      .start(role, "And now?", { session: await later.openSession("talk") })
       .orThrow();
     const forked = await later.fork(resumed.snapshot(), { role, message: "And now?" }).orThrow();
     expect([again.text, forked.text]).toEqual(["Still done.", "Still done."]);

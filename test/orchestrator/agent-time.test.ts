@@ -30,7 +30,7 @@ class ClockFixture {
     const above = path.slice(0, Math.max(0, path.lastIndexOf("/")));
     const parent = above === "" ? undefined : this.ledger.getAccount(AgentIdSchema().parse(above));
     const agentId = AgentIdSchema().parse(path);
-    this.ledger.open({ agentId, path, limits: {}, ...times }, parent);
+    this.ledger.open({ agentId, agentPath: path, limits: {}, ...times }, parent);
     const time = this.#clocks.get(above);
     const agent = new AgentTime({
       run: { clock: this.clock },
@@ -228,7 +228,7 @@ test("work without a question touches no timer", () => {
     },
   };
   const agentId = AgentIdSchema().parse("lead");
-  fixture.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 });
+  fixture.ledger.open({ agentId, agentPath: "lead", limits: {}, wallTimeMs: 10 });
   const account = fixture.ledger.getAccount(agentId);
   const agent = new AgentTime({
     run: { clock },
@@ -334,7 +334,7 @@ function node(
   const first = pendingState({ messages: [], prefix: NO_PREFIX });
   const agentId = AgentIdSchema().parse(path);
   const above = parent && fixture.ledger.getAccount(parent.identity.agentId);
-  fixture.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, above);
+  fixture.ledger.open({ agentId, agentPath: path, limits: {}, wallTimeMs: 10 }, above);
   return new AgentRuntime(
     bareRun(ROLE, fixture.clock),
     parent,

@@ -421,7 +421,7 @@ test("a ledger restored from JSON continues where the other stopped: usage, limi
   expect(await resumed.getAccount(lead).requestLease(FORTY, signal)).toEqual(granted(2, 30, 10));
   expect(resumed.getAccount(lead).remaining()).toEqual({ totalTokens: 10 });
   resumed.open(
-    { agentId: AgentIdSchema().parse("lead/d"), path: "lead/d", limits: {} },
+    { agentId: AgentIdSchema().parse("lead/d"), agentPath: "lead/d", limits: {} },
     resumed.getAccount(lead),
   );
   expect(resumed.leaseCount).toBe(2);

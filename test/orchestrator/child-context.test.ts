@@ -37,7 +37,7 @@ function factsWith(
     toolRules: [{ source: "lead", denied: ["b"] }],
     siblings: [],
     constraints: { remaining: {}, subagentsLeft: 0, deniedTools: [] },
-    failedAttempts: [],
+    includeFailedAttempts: [],
     role: "leaf",
     toolNames: ["a", "b", "c", "Finish"],
     toolNamesBelow: new Set(),
@@ -129,7 +129,7 @@ test("a child without any tools is said to have none", () => {
 
 test("an error that is not about the context comes through as it is", () => {
   const facts = factsWith(
-    { parentConstraints: true },
+    { includeParentConstraints: true },
     {
       get constraints(): never {
         throw new RangeError("The ledger broke.");
@@ -177,8 +177,8 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
   };
   const steps = [stepFailing("search")];
   const given = gatherChildFacts(run, parent, child, { messages: [], steps });
-  const { siblings, constraints, failedAttempts, toolNamesBelow } = given;
-  return { siblings, constraints, failedAttempts, toolNamesBelow };
+  const { siblings, constraints, includeFailedAttempts, toolNamesBelow } = given;
+  return { siblings, constraints, includeFailedAttempts, toolNamesBelow };
 }
 
 function stepFailing(toolName: string): StepRecord {
@@ -193,7 +193,7 @@ function stepFailing(toolName: string): StepRecord {
 const UNREAD = {
   siblings: [],
   constraints: { remaining: {}, subagentsLeft: 0, deniedTools: [] },
-  failedAttempts: [],
+  includeFailedAttempts: [],
   toolNamesBelow: new Set(),
 };
 const SIBLINGS = [{ childName: "leaf#1", role: "leaf", result: undefined }];
@@ -204,18 +204,18 @@ proves(["R127"], "of its parent nothing is gathered for a policy that shows none
 });
 
 test("each fact is gathered for the policy, or the request, that shows it", () => {
-  expect(gathered({ siblingResults: true })).toEqual({ ...UNREAD, siblings: SIBLINGS });
+  expect(gathered({ includeSiblingResults: true })).toEqual({ ...UNREAD, siblings: SIBLINGS });
   expect(gathered({}, { includeResultsFrom: ["leaf#1"] })).toEqual({
     ...UNREAD,
     siblings: SIBLINGS,
   });
-  expect(gathered({ parentConstraints: true })).toEqual({
+  expect(gathered({ includeParentConstraints: true })).toEqual({
     ...UNREAD,
     constraints: { remaining: { steps: 3 }, subagentsLeft: 3, deniedTools: [] },
   });
-  expect(gathered({ failedAttempts: true })).toEqual({
+  expect(gathered({ includeFailedAttempts: true })).toEqual({
     ...UNREAD,
-    failedAttempts: [
+    includeFailedAttempts: [
       {
         callId: "call_1_0",
         toolName: "search",

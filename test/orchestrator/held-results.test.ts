@@ -52,7 +52,7 @@ proves(["D630"], "a held result keeps neither the run nor its context alive", as
   }
   expect(held.deref()).toBe(undefined);
   expect([
-    result.accounts.map(({ path, own }) => [path, own.steps, own.toolCalls]),
+    result.accounts.map(({ agentPath: path, own }) => [path, own.steps, own.toolCalls]),
     result.prices.map(({ model }) => model),
     Object.values(result.definitions).includes("Look."),
     [result.subagentsByDepth, result.refusalsByCode],
@@ -75,7 +75,7 @@ test("the result of a run that nothing observed continues the trace of its calle
 /** Plays a run whose lead ends while its detached subagent is paused. Ending that one takes a second. */
 async function leavePaused(readsAtOnce: boolean) {
   const held = latch();
-  const pay = { name: "pay", arguments: { amount: 1 } };
+  const pay = { toolName: "pay", arguments: { amount: 1 } };
   const slow = part("slow", [calls(pay), says("Never.")], { tools: [payTool()] });
   const lead = part("lead", [calls(beside("slow")), says("Done.", { after: held.opened })], {
     delegation: { background: true, parentEndPolicy: "detach" },
@@ -102,6 +102,6 @@ proves(
       await leavePaused(false),
     ];
     expect(late).toEqual(early);
-    expect(accounts.map(({ stoodMs }) => stoodMs)).toEqual([0, 1_000]);
+    expect(accounts.map(({ pausedMs: stoodMs }) => stoodMs)).toEqual([0, 1_000]);
   },
 );

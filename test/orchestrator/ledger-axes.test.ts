@@ -206,7 +206,7 @@ function timed(...times: readonly Times[]): LedgerFixture {
     const parent =
       above === undefined ? undefined : fixture.ledger.getAccount(AgentIdSchema().parse(above));
     fixture.ledger.open(
-      { agentId: AgentIdSchema().parse(path), path, limits: {}, ...time },
+      { agentId: AgentIdSchema().parse(path), agentPath: path, limits: {}, ...time },
       parent,
     );
   }
@@ -340,7 +340,7 @@ proves(
   async () => {
     const fixture = timed({}, { wallTimeMs: 10 });
     fixture.ledger.open(
-      { agentId: AgentIdSchema().parse("lead/a/b"), path: LEAF, limits: { steps: 2 } },
+      { agentId: AgentIdSchema().parse("lead/a/b"), agentPath: LEAF, limits: { steps: 2 } },
       fixture.ledger.getAccount(AgentIdSchema().parse("lead/a")),
     );
     await fixture.ask(LEAF, ask(1, 1));
@@ -365,9 +365,9 @@ proves(
 test("the time between pause and resume counts only against fixed deadlines", () => {
   const fixture = new LedgerFixture();
   const [lead, child] = [AgentIdSchema().parse("lead"), AgentIdSchema().parse("lead/a")];
-  fixture.ledger.open({ agentId: lead, path: "lead", limits: {}, wallTimeMs: 10 });
+  fixture.ledger.open({ agentId: lead, agentPath: "lead", limits: {}, wallTimeMs: 10 });
   fixture.ledger.open(
-    { agentId: child, path: "lead/a", limits: {}, deadlineAtMs: 1_500 },
+    { agentId: child, agentPath: "lead/a", limits: {}, deadlineAtMs: 1_500 },
     fixture.ledger.getAccount(lead),
   );
   fixture.clock.advance(4);

@@ -25,7 +25,7 @@ function pathOf(...limitsFromLeaf: readonly SpendLimits[]): Path {
     const path = ["lead", "a", "b"].slice(0, index + 1).join("/");
     const fields = {
       agentId: AgentIdSchema().parse(path),
-      path,
+      agentPath: path,
       limits,
       deadlineAtMs: undefined,
       nowMs: 0,
@@ -171,7 +171,7 @@ proves(
 test("what a sibling spent makes the common ancestor the tightest", () => {
   const [leaf, root] = pathOf({ totalTokens: 60 }, { totalTokens: 100 });
   if (leaf === undefined || root === undefined) throw new Error("two accounts");
-  const [, usedRoot] = spent([{ ...leaf, path: "lead/other" }, root], 30, 30);
+  const [, usedRoot] = spent([{ ...leaf, agentPath: "lead/other" }, root], 30, 30);
   if (usedRoot === undefined) throw new Error("the root");
   expect(core.reserve([leaf, usedRoot], ask(40, 5), 0)).toEqual({
     type: "refused",

@@ -14,7 +14,7 @@ import { callUsage } from "../support/ledger-fixture.ts";
 
 const SIZE = 10_000;
 
-type Opened = Omit<NewAccount, "agentId" | "path" | "nowMs">;
+type Opened = Omit<NewAccount, "agentId" | "agentPath" | "nowMs">;
 
 interface CrowdOptions {
   readonly lead: Opened;
@@ -52,7 +52,7 @@ class Crowd {
   #open(path: string, account: Opened, parentId: AgentId | null): AgentId {
     const agentId = AgentIdSchema().parse(path);
     const parent = parentId === null ? undefined : this.ledger.getAccount(parentId);
-    this.ledger.open({ ...account, agentId, path }, parent);
+    this.ledger.open({ ...account, agentId, agentPath: path }, parent);
     return agentId;
   }
 
@@ -206,7 +206,7 @@ test("calls that settle elsewhere cost the same, however many wait in another pl
     });
     const other = AgentIdSchema().parse("other");
     one.ledger.open(
-      { agentId: other, path: "lead/other", limits: {} },
+      { agentId: other, agentPath: "lead/other", limits: {} },
       one.ledger.getAccount(AgentIdSchema().parse("lead")),
     );
     const before = one.looks;

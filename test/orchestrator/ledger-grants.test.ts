@@ -179,7 +179,7 @@ describe("a grant", () => {
       const fixture = new LedgerFixture();
       fixture.ledger.open({
         agentId: LEAD,
-        path: "lead",
+        agentPath: "lead",
         limits: { steps: 1, costMicroUsd: 5 },
         wallTimeMs: 100,
       });
@@ -273,8 +273,8 @@ describe("a grant", () => {
   test("who was granted more of the time watches the new end", () => {
     const clock = new ManualClock();
     const ledger = new BudgetLedger(clock);
-    const lead = ledger.open({ agentId: LEAD, path: "lead", limits: {}, wallTimeMs: 100 });
-    ledger.open({ agentId: CHILD, path: "lead/a", limits: {}, wallTimeMs: 400 }, lead);
+    const lead = ledger.open({ agentId: LEAD, agentPath: "lead", limits: {}, wallTimeMs: 100 });
+    ledger.open({ agentId: CHILD, agentPath: "lead/a", limits: {}, wallTimeMs: 400 }, lead);
     ledger.grant(LEAD, { budget: { wallTimeMs: 50 }, by: BY });
     expect([
       ledger.getAccount(LEAD).deadlineAtMs(),

@@ -7,7 +7,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { Throttle } from "../../src/kernel/throttle.ts";
 import { DEFAULT_CONCURRENCY, RunLimiter } from "../../src/run-services/limiter.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, settled } from "../harness/run-scripted.ts";
+import { latch, flushEventLoop } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
 type Kind = "model" | "tool";
@@ -55,12 +55,12 @@ class Job {
 
   async end(): Promise<void> {
     this.#latch.open();
-    await settled();
+    await flushEventLoop();
   }
 
   async abort(): Promise<void> {
     this.#controller.abort();
-    await settled();
+    await flushEventLoop();
   }
 }
 
@@ -71,7 +71,7 @@ function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: n
   const add = async (kind: Kind, name: string): Promise<Job> => {
     const job = new Job(slots, kind, begun, name);
     jobs.push(job);
-    await settled();
+    await flushEventLoop();
     return job;
   };
   const states = (): readonly string[] => jobs.map((job) => job.state);

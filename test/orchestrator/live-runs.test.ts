@@ -14,7 +14,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, settled } from "../harness/run-scripted.ts";
+import { latch, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
@@ -105,7 +105,7 @@ proves(["S7.37"], "closing waits for the runs under way and lets none begin", as
   expect(thrownBy(() => orchestrator.fork("{}"))).toEqual(refused);
   expect(await rejectionOf(orchestrator.recover(run.runId))).toEqual(refused);
   expect(await rejectionOf(orchestrator.recoverAll())).toEqual(refused);
-  await settled();
+  await flushEventLoop();
   expect([isClosed, orchestrator.activeRuns()]).toEqual([false, [run]]);
   open();
   await closing;

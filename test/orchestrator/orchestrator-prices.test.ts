@@ -16,8 +16,8 @@ import {
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { pricesOf } from "../../src/model/genai-prices/prices-of.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadPrices } from "../../src/model/genai-prices/prices-of.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -36,14 +36,14 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** Knows what `priceFor` gives, and keeps what it was asked. */
-function listOf(priceFor: Prices["priceFor"]): Prices & { readonly asked: PricedModel[] } {
+/** Knows what `getPrice` gives, and keeps what it was asked. */
+function listOf(getPrice: Prices["getPrice"]): Prices & { readonly asked: PricedModel[] } {
   const asked: PricedModel[] = [];
   return {
     asked,
-    priceFor: (model) => {
+    getPrice: (model) => {
       asked.push(model);
-      return priceFor(model);
+      return getPrice(model);
     },
   };
 }
@@ -84,7 +84,7 @@ proves(["M63"], "the list is asked for the address, or for the provider that is 
 });
 
 test("the prices of the package are those of the server that is asked", async () => {
-  const priceOf = priceLookup(await pricesOf({ asOf: "2026-09-23" }));
+  const priceOf = priceLookup(await loadPrices({ asOf: "2026-09-23" }));
   const outputs = [
     openai("deepseek-v3.2", { baseUrl: "https://api.deepseek.com" }),
     openai("deepseek-v3.2", { baseUrl: "http://localhost:8080/v1", provider: "deepseek" }),
@@ -130,7 +130,7 @@ proves(["M64"], "a tier that is asked for makes the price unknown, unless it is 
 
 test("what the list gives is checked, and is not changed afterwards", async () => {
   const start = (price: ModelPrice): unknown => {
-    const prices = { priceFor: () => price };
+    const prices = { getPrice: () => price };
     const role = solo(new ScriptedModel([]), { budget: { costUsd: 1 } });
     return thrownBy(() => new Orchestrator({ prices }).start(role, "Do it.")).message;
   };
@@ -138,19 +138,19 @@ test("what the list gives is checked, and is not changed afterwards", async () =
     start({ inputUsdPerMillion: -1, outputUsdPerMillion: 1 }),
     start(Object.assign(Promise.resolve(LISTED), LISTED)),
   ]).toEqual([
-    "Expected prices.priceFor(scripted).inputUsdPerMillion to be a number from 0 to 1000000, got -1. Give US dollars per million tokens; a price that you do not know is left out.",
-    expect.stringContaining("Expected prices.priceFor(scripted) to be a plain object"),
+    "Expected prices.getPrice(scripted).inputUsdPerMillion to be a number from 0 to 1000000, got -1. Give US dollars per million tokens; a price that you do not know is left out.",
+    expect.stringContaining("Expected prices.getPrice(scripted) to be a plain object"),
   ]);
   const price = { ...LISTED, outputUsdPerMillion: 3 };
   const model = new ScriptedModel(() => says("Done."));
-  const fixture = newFixture({ prices: { priceFor: () => price } });
+  const fixture = newFixture({ prices: { getPrice: () => price } });
   await fixture.run(solo(model));
   price.outputUsdPerMillion = 0;
   const { usage } = await fixture.run(solo(model));
   expect(usage.total.costMicroUsd).toBe(25);
 });
 
-test.each([[{}], [{ priceFor: LISTED }], [pricesOf], [Promise.resolve({})]])(
+test.each([[{}], [{ getPrice: LISTED }], [loadPrices], [Promise.resolve({})]])(
   "%j is no list of prices",
   (prices) => {
     const { code, data } = thrownBy(() => Reflect.construct(Orchestrator, [{ prices }]));
@@ -164,7 +164,7 @@ proves(["M63"], "a recording is replayed at the prices that it is given", async 
   const fixture = newFixture({ store, prices });
   const role = solo(new ScriptedModel(() => says("Done.")), { budget: { costUsd: 1 } });
   const result = await fixture.run(role);
-  const recording = await recordingOf(store, result.runId);
+  const recording = await loadRecording(store, result.runId);
   const replayed = await replay(recording, { role, prices });
   expect([replayed.usage, replayed.prices]).toEqual([result.usage, result.prices]);
 });

@@ -66,7 +66,7 @@ test("a run that really paused is one that can be read, as it is and as its text
     needsApproval: true,
     execute: () => "written",
   });
-  const call = { name: "write", arguments: {} };
+  const call = { toolName: "write", arguments: {} };
   const { role } = soloist([{ calls: [call] }], { tools: [write] });
   const { pausedRun, status } = await newFixture().start(role).result;
   expect(status).toBe("paused");

@@ -19,7 +19,7 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { withRateLimit } from "../../src/tools/wrappers/rate-limit.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
-import { checkRun, newFixture, settled } from "../harness/run-scripted.ts";
+import { checkRun, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { approveAll, ending, payTool } from "../support/pause-stories.ts";
@@ -38,7 +38,7 @@ import {
 
 const HOUR_MS = 60 * 60 * 1_000;
 const START_MS = 1_800_000_000_000;
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 /** A process that has been up for `upMs`, by whose wall clock it is now `wallMs`. */
 function clockOf(upMs: number, wallMs: number): ManualClock {
@@ -78,13 +78,13 @@ async function played(story: Story, jumpMs: number): Promise<Told> {
     await until(() => move.when(fixture.sink.events));
     clock.advance(move.afterMs - 1);
     await quiet();
-    expect(fixture.sink.of("run.ended"), "not a millisecond too early").toEqual([]);
+    expect(fixture.sink.ofType("run.ended"), "not a millisecond too early").toEqual([]);
     clock.advance(1);
     await quiet();
     clock.advance(0);
   }
   const result = await run.settled;
-  await settled();
+  await flushEventLoop();
   checkRun(result, fixture.sink.events);
   expect(clock.pendingTimers, "timers left behind").toBe(0);
   return { result, events: fixture.sink.events };
@@ -110,7 +110,7 @@ const STORIES: Readonly<Record<string, readonly [Story, ending: readonly [string
         const search = withRateLimit(tool("search", advance(70, "found")), {
           maxCalls: 2,
           perMs: 100,
-          whenExceeded: "refuse",
+          exceededPolicy: "refuse",
         });
         const slow = withTimeout(tool("slow", advance(30, "done")), { timeoutMs: 1_000 });
         const helper = part(
@@ -219,7 +219,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
         await until(() => hasStarted("hold")(again.sink.events));
         next.advance(5_999);
         await quiet();
-        expect(again.sink.of("signal.raised")).toEqual([]);
+        expect(again.sink.ofType("signal.raised")).toEqual([]);
         next.advance(1);
         const result = await run.settled;
         const pausedMs = Math.max(0, skewMs);
@@ -228,8 +228,8 @@ describe("a run that continues in a process whose clocks have nothing in common 
           10_000 + pausedMs,
           pausedMs,
         ]);
-        const [resumed] = again.sink.of("run.resumed");
-        const [answered] = again.sink.of("question.answered");
+        const [resumed] = again.sink.ofType("run.resumed");
+        const [answered] = again.sink.ofType("question.answered");
         expect([resumed?.pausedMs, answered?.waitedMs]).toEqual([pausedMs, pausedMs]);
         const stamps = [...fixture.sink.events, ...again.sink.events].map(({ atMs }) => atMs);
         expect(stamps).toEqual(stamps.toSorted((left, right) => left - right));
@@ -256,7 +256,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
       await until(() => hasStarted("hold")(sink.events));
       next.advance(5_999);
       await quiet();
-      expect(sink.of("signal.raised")).toEqual([]);
+      expect(sink.ofType("signal.raised")).toEqual([]);
       next.advance(1);
       const result = await run.settled;
       expect([ending(result), result.durationMs]).toEqual([
@@ -284,7 +284,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
       await until(() => hasStarted("hold")(again.sink.events));
       next.advance(2_999);
       await quiet();
-      expect(again.sink.of("signal.raised")).toEqual([]);
+      expect(again.sink.ofType("signal.raised")).toEqual([]);
       next.advance(1);
       expect(ending(await run.settled)).toEqual(["stopped", "time_limit"]);
     },
@@ -297,7 +297,7 @@ test("a new run takes the wall clock as it is then", async () => {
   await fixture.run(soloist([says("Done.")]).role);
   clock.setWallClock(START_MS + HOUR_MS);
   await fixture.run(soloist([says("Done.")]).role);
-  expect(fixture.sink.of("run.started").map(({ atMs }) => atMs)).toEqual([
+  expect(fixture.sink.ofType("run.started").map(({ atMs }) => atMs)).toEqual([
     START_MS,
     START_MS + HOUR_MS,
   ]);

@@ -11,7 +11,7 @@ import type { Answer } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { ViewerOptions } from "../../src/viewer/viewer-options.ts";
-import { viewer } from "../../src/viewer/viewer.ts";
+import { startViewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { thinker } from "../journal/thinkers.ts";
 import type { BuiltPage } from "./built-page.ts";
@@ -56,7 +56,7 @@ export async function askedRun(
       }),
     ],
   });
-  const view = await viewer({
+  const view = await startViewer({
     port: 0,
     store: memoryStore(),
     pageFolder: built.folder,

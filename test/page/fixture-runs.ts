@@ -220,7 +220,7 @@ export function parkedRun(): RunSnapshot {
     head: {
       startedAtMs: NOW_MS - 9 * hour,
       createdAtMs: NOW_MS - 9 * hour,
-      restMs: 8 * hour,
+      idleMs: 8 * hour,
       durationMs: 9 * hour,
     },
     agents: [

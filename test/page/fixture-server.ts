@@ -233,7 +233,7 @@ class Fixture implements FixtureServer {
             code: "invalid_answer",
             message: "Expected an open question, got one that was answered by viewer.",
           });
-        json(response, { isLed: true, open }, 202);
+        json(response, { hasOwner: true, open }, 202);
         return this.patch(run.run.runId, { run: run.run, agents: [], spans: [], questions: open });
       }
       default: {

@@ -110,16 +110,16 @@ export function detailOf(
           },
         }
       : {}),
-    executions: 1,
+    executionCount: 1,
     startedAtMs: row[5],
     ...(row[6] === -1 ? {} : { endedAtMs: row[6] }),
     budget: { costMicroUsd: 200_000, steps: 10 },
-    left: { costMicroUsd: 160_000, steps: 10 - row[10] },
+    remaining: { costMicroUsd: 160_000, steps: 10 - row[10] },
     used: {},
     own: { totalTokens: row[11], costMicroUsd: row[12], unpricedCalls: row[13] },
     subtree: { totalTokens: row[14], costMicroUsd: row[15], unpricedCalls: row[16] },
     steps,
-    ...(row[0] === -1 ? {} : { given: isHostileRow(row) ? HOSTILE_GIVEN : GIVEN }),
+    ...(row[0] === -1 ? {} : { inherited: isHostileRow(row) ? HOSTILE_GIVEN : GIVEN }),
     refusals: snapshot.refusals.filter(({ agent }) => agent === index),
     ...(status === "completed" && isShown
       ? { text: "The ledger adds up, but for entry 14: it was booked twice on 3 May." }
@@ -131,15 +131,15 @@ const GIVEN = {
   messages: { count: 4, hash: "9f3c" },
   injections: { count: 1, hash: "0a1b" },
   metadataKeys: ["tenant"],
-  siblingResults: [],
+  includeSiblingResults: [],
   results: ["reader#1"],
-  failedAttempts: 1,
-  parentConstraints: true,
+  includeFailedAttempts: 1,
+  includeParentConstraints: true,
   removedTools: [
     { toolName: "SpawnSubagent", rule: "no_depth_left" as const, source: "lead" },
     { toolName: "mail", rule: "denied" as const, source: "lead" },
   ],
-  tightened: [{ field: "steps", asked: 40, given: 10, source: "lead" }],
+  tightened: [{ field: "steps", requested: 40, granted: 10, source: "lead" }],
 };
 
 const HOSTILE_GIVEN = {
@@ -147,7 +147,7 @@ const HOSTILE_GIVEN = {
   metadataKeys: [HOSTILE],
   results: [HOSTILE],
   removedTools: [{ toolName: HOSTILE, rule: "denied" as const, source: HOSTILE }],
-  tightened: [{ field: HOSTILE, asked: 2, given: 1, source: HOSTILE }],
+  tightened: [{ field: HOSTILE, requested: 2, granted: 1, source: HOSTILE }],
 };
 
 export function stepDetailOf(
@@ -163,7 +163,7 @@ export function stepDetailOf(
   return {
     ...step,
     agentId: row[1],
-    of: row[10],
+    stepCount: row[10],
     context: {
       number,
       model: { provider: "openai", id: isHostile ? HOSTILE : "gpt-5-mini" },

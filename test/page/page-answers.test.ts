@@ -14,7 +14,7 @@ import { RunFold } from "../../src/view/run-fold.ts";
 import { idOf, type RunId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { thinker } from "../journal/thinkers.ts";
@@ -72,7 +72,11 @@ async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop
       }),
     ],
   });
-  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+  const view = await startViewer({
+    port: 0,
+    store: memoryStore(),
+    pageFolder: built?.folder ?? "",
+  });
   afterwards(() => view.close());
   const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink], roles: [buyer] });
   view.attach(orchestrator);
@@ -126,7 +130,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     async () => {
       const at = await shop(["pears"]);
       const { store } = at.view;
-      const view = await viewer({ port: 0, store, pageFolder: built?.folder ?? "" });
+      const view = await startViewer({ port: 0, store, pageFolder: built?.folder ?? "" });
       afterwards(() => view.close());
       const page = await open({ ...at, view }, `/r/${RUN}`);
       const advice = page.locator(".run-facts", { hasText: `npx espalier resume ${RUN}` });
@@ -236,7 +240,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
         await press(page, "Control+Enter");
         await page.locator("text=Approve this call").waitFor();
         await press(page, "Control+Enter");
-        await expect.poll(async () => (await at.view.store.posts(RUN)).length).toBe(nth);
+        await expect.poll(async () => (await at.view.store.readMail(RUN)).length).toBe(nth);
         await page.locator("text=Approve…").waitFor();
         expect(await again.innerText()).toMatch(/eur/);
       }
@@ -348,7 +352,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       });
       const fold = new RunFold(RUN);
       const record = new RunRecord(first, RUN);
-      const take = (event: EspalierEvent): void => fold.take(event);
+      const take = (event: EspalierEvent): void => fold.apply(event);
       await expect
         .poll(() =>
           first
@@ -358,7 +362,11 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
         )
         .toHaveLength(1);
       const lines = await linesOf(first, RUN);
-      const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+      const view = await startViewer({
+        port: 0,
+        store: memoryStore(),
+        pageFolder: built?.folder ?? "",
+      });
       afterwards(() => view.close());
       const written = await writtenRun(view.store, RUN);
       await written.append(lines);

@@ -10,7 +10,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../../src/testing/latch.ts";
@@ -85,7 +85,11 @@ function retrying(retryAfterMs = 1) {
 }
 
 async function world(): Promise<{ readonly view: Viewer; readonly orchestrator: Orchestrator }> {
-  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+  const view = await startViewer({
+    port: 0,
+    store: memoryStore(),
+    pageFolder: built?.folder ?? "",
+  });
   afterwards(() => view.close());
   return { view, orchestrator: new Orchestrator({ store: view.store }) };
 }
@@ -326,7 +330,11 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     const first = await open(view, `/r/${RUN}`);
     await first.locator(".run-facts", { hasText: "1 agent, 1 at work" }).waitFor();
     const lines = await linesOf(view.store, RUN);
-    const other = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+    const other = await startViewer({
+      port: 0,
+      store: memoryStore(),
+      pageFolder: built?.folder ?? "",
+    });
     afterwards(() => other.close());
     const written = await writtenRun(other.store, RUN);
     await written.append(lines);

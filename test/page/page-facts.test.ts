@@ -10,7 +10,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { engineWorld } from "../engine/engine-world.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
@@ -85,7 +85,11 @@ const clerk = defineAgent({
 
 /** A viewer over a store, which shows the runs of a process without an approver. */
 async function world(): Promise<{ readonly view: Viewer; readonly orchestrator: Orchestrator }> {
-  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+  const view = await startViewer({
+    port: 0,
+    store: memoryStore(),
+    pageFolder: built?.folder ?? "",
+  });
   afterwards(() => view.close());
   return { view, orchestrator: new Orchestrator({ store: view.store }) };
 }
@@ -244,7 +248,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
     "says how much of a limit in time is used, in the list and the run",
     async () => {
       const { clock, store, process } = engineWorld();
-      const view = await viewer({ port: 0, clock, store, pageFolder: built?.folder ?? "" });
+      const view = await startViewer({ port: 0, clock, store, pageFolder: built?.folder ?? "" });
       afterwards(() => view.close());
       const slow = defineAgent({
         name: "slow",
@@ -279,7 +283,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
     "measures a paused run until now, the same in the list and the run",
     async () => {
       const { clock, store, process } = engineWorld();
-      const view = await viewer({ port: 0, clock, store, pageFolder: built?.folder ?? "" });
+      const view = await startViewer({ port: 0, clock, store, pageFolder: built?.folder ?? "" });
       afterwards(() => view.close());
       const orchestrator = process({ roles: [clerk] });
       const { agents } = await orchestrator.start(clerk, "Tell the buyer.", { runId: RUN }).result;

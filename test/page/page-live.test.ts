@@ -178,7 +178,7 @@ describe.skipIf(browser === undefined)("a live run", () => {
     const server = await serve([RUN]);
     const page = await open(server);
     server.patch("live", {
-      run: { ...RUN.run, status: "completed", endedAtMs: RUN.run.lastAtMs, leader: null },
+      run: { ...RUN.run, status: "completed", endedAtMs: RUN.run.lastAtMs, owner: null },
       agents: [],
       spans: [],
     });

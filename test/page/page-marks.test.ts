@@ -13,7 +13,7 @@ import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
-import { viewer } from "../../src/viewer/viewer.ts";
+import { startViewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { thinker } from "../journal/thinkers.ts";
@@ -41,7 +41,11 @@ const TURNED = "disk \u202Eerif no\u202C \u200Bfire";
 /** The page on a run that has come to rest. */
 async function openRun(role: AgentRole, search = ""): Promise<Page> {
   if (browser === undefined) throw new Error("no browser");
-  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+  const view = await startViewer({
+    port: 0,
+    store: memoryStore(),
+    pageFolder: built?.folder ?? "",
+  });
   afterwards(() => view.close());
   const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink], roles: [role] });
   const { agents } = await orchestrator.start(role, "Go.", { runId: RUN }).result;

@@ -79,12 +79,12 @@ describe("text", () => {
     );
     const whole = jsonParts(value, Infinity);
     const length = whole.parts.reduce((sum, { text }) => sum + text.length, 0);
-    expect([whole.parts.length, whole.leftOut]).toEqual([1_001, 0]);
-    const { parts, leftOut } = jsonParts(value, 200);
+    expect([whole.parts.length, whole.dropped]).toEqual([1_001, 0]);
+    const { parts, dropped } = jsonParts(value, 200);
     expect(parts).toEqual(whole.parts.slice(0, 200));
-    expect(leftOut).toBe(length - parts.reduce((sum, { text }) => sum + text.length, 0));
-    expect(jsonParts({ a: "1\n2" }, 200).leftOut).toBe(0);
-    expect(jsonParts("1\n2", 1)).toEqual({ parts: [{ text: "1\n2", isText: true }], leftOut: 0 });
+    expect(dropped).toBe(length - parts.reduce((sum, { text }) => sum + text.length, 0));
+    expect(jsonParts({ a: "1\n2" }, 200).dropped).toBe(0);
+    expect(jsonParts("1\n2", 1)).toEqual({ parts: [{ text: "1\n2", isText: true }], dropped: 0 });
   });
 
   test("JSON has a line for each member, and what is short stands on one", () => {

@@ -8,7 +8,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { idOf } from "../../src/protocol/ids.ts";
 import { latch } from "../../src/testing/latch.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { viewer } from "../../src/viewer/viewer.ts";
+import { startViewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { thinker } from "../journal/thinkers.ts";
@@ -68,7 +68,11 @@ describe.skipIf(browser === undefined)("waits on the page", () => {
             : { text: "Done." },
         ),
       });
-      const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+      const view = await startViewer({
+        port: 0,
+        store: memoryStore(),
+        pageFolder: built?.folder ?? "",
+      });
       afterwards(() => view.close());
       const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink] });
       view.attach(orchestrator);

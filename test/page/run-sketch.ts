@@ -121,26 +121,30 @@ export function snapshotFor(sketch: RunSketch): RunSnapshot {
     status,
     createdAtMs: BEGUN_MS,
     updatedAtMs: isOver ? BEGUN_MS + lastMs : NOW_MS - 3_000,
-    leader:
+    owner:
       isOver || status === "paused" || status === "waiting"
         ? null
-        : { hostname: "harbour", processId: 4711, isHere: false },
-    agents: agents.length,
+        : { hostname: "harbour", processId: 4711, isThisProcess: false },
+    agentCount: agents.length,
     running: agents.filter(({ toMs }) => toMs === undefined).length,
     awaitingBudget: agents.filter(({ activity }) => activity === "awaiting_budget").length,
     failedAgents: agents.filter(({ activity }) => activity === "failed").length,
     durationMs: isOver ? lastMs : 600_000,
     spent: { totalTokens: tokens, costMicroUsd: tokens * 3, unpricedCalls: 0 },
     budget: { costMicroUsd: 1_000_000, steps: 120, wallTimeMs: 900_000 },
-    left: { costMicroUsd: Math.max(0, 1_000_000 - tokens * 3), steps: 80, wallTimeMs: 300_000 },
+    remaining: {
+      costMicroUsd: Math.max(0, 1_000_000 - tokens * 3),
+      steps: 80,
+      wallTimeMs: 300_000,
+    },
     traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
     startedAtMs: BEGUN_MS,
     lastAtMs: isOver ? BEGUN_MS + lastMs : NOW_MS - 3_000,
     ...(isOver ? { endedAtMs: BEGUN_MS + lastMs } : {}),
-    refusals: refusals.length,
-    toolErrors: agents.reduce((sum, { toolErrors = 0 }) => sum + toolErrors, 0),
-    restMs: 0,
-    isResting: status === "paused" || status === "waiting",
+    refusalCount: refusals.length,
+    toolErrorCount: agents.reduce((sum, { toolErrors = 0 }) => sum + toolErrors, 0),
+    idleMs: 0,
+    isIdle: status === "paused" || status === "waiting",
     ...sketch.head,
   };
   return {

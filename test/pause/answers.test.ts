@@ -26,7 +26,7 @@ import {
 } from "../support/pause-stories.ts";
 import { calls, use } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 /** A run that is paused over an approval and an external call. */
 async function pausedOverTwo() {
@@ -238,7 +238,8 @@ proves(
   async () => {
     const fixture = newFixture();
     const tool = payTool();
-    const pay = (amount: number) => calls({ name: "pay", arguments: { amount }, callId: "call_0" });
+    const pay = (amount: number) =>
+      calls({ toolName: "pay", arguments: { amount }, callId: "call_0" });
     const { role } = soloist([pay(1), pay(2), says("done")], { tools: [tool] });
     const first = await fixture.run(role);
     const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));

@@ -26,7 +26,7 @@ import {
 } from "../support/pause-stories.ts";
 import { calls, receivedTexts, use } from "../tree/scripted-agents.ts";
 
-const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
+const pay = (amount: number) => ({ toolName: "pay", arguments: { amount } });
 
 proves(
   ["R26", "R28"],
@@ -60,7 +60,7 @@ proves(
 );
 
 proves(["R27"], "two put-off calls of one reply are both in the collection, whole", async () => {
-  const { role } = soloist([calls(pay(3), { name: "mail", arguments: { to: "x" } })], {
+  const { role } = soloist([calls(pay(3), { toolName: "mail", arguments: { to: "x" } })], {
     tools: [payTool(), externalTool("mail")],
   });
   const fixture = newFixture({ answerTimeoutMs: 500 });
@@ -93,10 +93,10 @@ proves(["R27"], "two put-off calls of one reply are both in the collection, whol
     },
   ]);
   expect(paused.pausedRun?.questions).toEqual(paused.questions);
-  expect(fixture.sink.of("run.paused").map(({ questions }) => questions)).toEqual([
+  expect(fixture.sink.ofType("run.paused").map(({ questions }) => questions)).toEqual([
     paused.questions,
   ]);
-  const asking = fixture.sink.of("question.asked").map(({ question }) => question);
+  const asking = fixture.sink.ofType("question.asked").map(({ question }) => question);
   expect(asking.toSorted((left, right) => left.callId.localeCompare(right.callId))).toEqual(
     paused.questions,
   );
@@ -133,7 +133,7 @@ proves(
       ["succeeded", undefined],
       ["failed", "tool_error"],
     ]);
-    expect(fixture.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+    expect(fixture.sink.ofType("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
       ["approved", "caller"],
       ["result", "caller"],
       ["failure", "caller"],
@@ -154,7 +154,7 @@ proves(
     const fixture = newFixture();
     const paused = await fixture.run(role);
     expect(plain.map((one) => one.calls.length)).toEqual([1, 1]);
-    expect(fixture.sink.of("run.paused")[0]?.seq).toBe(fixture.sink.events.at(-1)?.seq);
+    expect(fixture.sink.ofType("run.paused")[0]?.seq).toBe(fixture.sink.events.at(-1)?.seq);
     const result = await fixture.outcome(
       fixture.resume(role, paused.pausedRun, approveAll(paused).toReversed()),
     );
@@ -265,7 +265,7 @@ test("a question is about the arguments as hooks left them, and hooks are not as
 
 test("arguments that do not fit are reported to the model; no approver is asked", async () => {
   const tool = payTool();
-  const { role } = soloist([calls({ name: "pay", arguments: { amount: "x" } }), says("done")], {
+  const { role } = soloist([calls({ toolName: "pay", arguments: { amount: "x" } }), says("done")], {
     tools: [tool],
   });
   const result = await newFixture().run(role);

@@ -21,7 +21,7 @@ import {
 } from "../support/pause-stories.ts";
 import { aborted, calls, part, quiet, spawn, until, use } from "../tree/scripted-agents.ts";
 
-const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
+const pay = (amount: number) => ({ toolName: "pay", arguments: { amount } });
 
 /** One call that asks, with this approver. */
 async function payingWith(
@@ -61,10 +61,12 @@ proves(
     ]);
     const types = fixture.sink.events.map(({ type }) => type);
     expect(types.filter((type) => type.endsWith(".paused"))).toEqual([]);
-    expect(fixture.sink.of("question.asked").map(({ question }) => question)).toEqual(questions);
+    expect(fixture.sink.ofType("question.asked").map(({ question }) => question)).toEqual(
+      questions,
+    );
     expect(
       fixture.sink
-        .of("question.answered")
+        .ofType("question.answered")
         .map(({ answer, by, waitedMs }) => [answer, by, waitedMs]),
     ).toEqual([["approved", "approver", 0]]);
 
@@ -197,18 +199,18 @@ describe("an approver", () => {
           [],
           [`Not executed: pay was denied. ${failure} Do without it, or answer with what you have.`],
         ]);
-        const [answered] = fixture.sink.of("question.answered");
+        const [answered] = fixture.sink.ofType("question.answered");
         expect([answered?.answer, answered?.by, answered?.reason]).toEqual([
           "denied",
           "approver",
           failure,
         ]);
-        expect(fixture.sink.of("tool.rejected")[0]?.reason).toBe(failure);
+        expect(fixture.sink.ofType("tool.rejected")[0]?.reason).toBe(failure);
         const { result: paused, fixture: other } = await payingWith(approver);
         takeWarnings();
         const reason = `pay needs an approval. ${failure}`;
         expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
-        const [rest] = other.sink.of("run.paused");
+        const [rest] = other.sink.ofType("run.paused");
         expect(rest?.questions.map((question) => question.reason)).toEqual([reason]);
       },
     );
@@ -284,7 +286,7 @@ describe("an approver", () => {
       },
     });
     const run = fixture.start(role);
-    await until(() => fixture.sink.of("question.asked").length === 1);
+    await until(() => fixture.sink.ofType("question.asked").length === 1);
     void run.cancel();
     const result = await fixture.outcome(run);
     expect([ending(result), tool.paid]).toEqual([["cancelled", "cancelled"], []]);
@@ -319,7 +321,7 @@ describe("no approver can be asked", () => {
       ["completed", "completed"],
       ["mail failed: There is nobody who could execute it."],
     ]);
-    expect(fixture.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+    expect(fixture.sink.ofType("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
       ["failure", "nobody"],
     ]);
   });
@@ -365,7 +367,7 @@ describe("whether a call needs an approval", () => {
         "refused",
         "approval_check_failed",
       ]);
-      expect(fixture.sink.of("question.asked")).toEqual([]);
+      expect(fixture.sink.ofType("question.asked")).toEqual([]);
     });
   }
 
@@ -377,7 +379,7 @@ describe("whether a call needs an approval", () => {
     await quiet();
     fixture.clock.advance(999);
     await quiet();
-    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    expect(fixture.sink.ofType("tool.ended")).toEqual([]);
     fixture.clock.advance(1);
     const result = await fixture.outcome(run);
     expect([ending(result), tool.paid, texts(result)]).toEqual([

@@ -10,7 +10,7 @@ import { spyTool } from "../harness/tools.ts";
 import { approveAll, ending, payTool } from "../support/pause-stories.ts";
 import { calls, ends, part, spawn, use } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 proves(
   ["R28"],
@@ -40,10 +40,10 @@ proves(
     expect(new Set(fixture.sink.events.map(({ executionId }) => executionId))).toEqual(
       new Set([null, "execution_1"]),
     );
-    expect(fixture.sink.of("step.started").map(({ stepId, number }) => [stepId, number])).toEqual(
-      [1, 2, 3, 4].map((number) => [`execution_1.${number}`, number]),
-    );
-    const leases = fixture.sink.of("budget.reserved").map(({ leaseId }) => leaseId);
+    expect(
+      fixture.sink.ofType("step.started").map(({ stepId, number }) => [stepId, number]),
+    ).toEqual([1, 2, 3, 4].map((number) => [`execution_1.${number}`, number]));
+    const leases = fixture.sink.ofType("budget.reserved").map(({ leaseId }) => leaseId);
     expect(new Set(leases).size).toBe(4);
     expect([model.requests.length, plain.calls.length, pay.paid]).toEqual([4, 3, [3]]);
     expect(model.requests[2]?.messages.map(({ role: who, text }) => [who, text])).toEqual([
@@ -80,7 +80,7 @@ test("a budget that is spent after the reply refuses the call at once: no approv
   const { role } = soloist([calls(PAY)], { tools: [pay] });
   const fixture = newFixture();
   const result = await fixture.run(role, { budget: { totalTokens: 15 } });
-  expect([ending(result), fixture.sink.of("question.asked")]).toEqual([
+  expect([ending(result), fixture.sink.ofType("question.asked")]).toEqual([
     ["stopped", "token_limit"],
     [],
   ]);
@@ -129,7 +129,9 @@ test("a child's spending before the pause is on its account and its parent's aft
     ["stopped", "completed"],
     [3],
   ]);
-  expect(result.accounts.map(({ path, total }) => [path, total.totalTokens, total.steps])).toEqual([
+  expect(
+    result.accounts.map(({ agentPath: path, total }) => [path, total.totalTokens, total.steps]),
+  ).toEqual([
     ["lead", 45, 3],
     ["lead/payer#1", 30, 2],
   ]);

@@ -7,7 +7,7 @@ import { asks, says } from "../../src/testing/scripted-model.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
 import { allOf, hasToolCall, type StopCondition } from "../../src/policies/stop-conditions.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
@@ -25,10 +25,10 @@ test("a paused subagent that is cancelled while its sibling works ends, and the 
     subagents: [quick.role, slow.role],
   });
   const run = fixture.start(lead.role);
-  await settled();
+  await flushEventLoop();
   run.requestPause();
-  run.cancelAgent(fixture.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
-  await settled();
+  run.cancelAgent(fixture.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
+  await flushEventLoop();
   held.open();
   const result = await fixture.outcome(run);
   expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
@@ -132,7 +132,7 @@ for (const [what, hook] of [
       hooks: [hook],
     });
     const run = fixture.start(role);
-    await settled();
+    await flushEventLoop();
     fixture.clock.advance(50);
     const result = await fixture.outcome(run);
     expect([

@@ -32,7 +32,7 @@ async function overspentPause(options: OrchestratorOptions = {}) {
   await until(() => lead.model.requests.length + spender.model.requests.length === 3);
   run.requestPause();
   replied.open();
-  await until(() => fixture.sink.of("model.replied").length === 2);
+  await until(() => fixture.sink.ofType("model.replied").length === 2);
   await quiet();
   spent.open();
   const paused = await fixture.outcome(run);

@@ -93,7 +93,7 @@ proves(["D286"], "taken by another run while this one is being claimed", async (
   const role = solo(done, { count: 1, tool: { needsApproval: true } });
   const { process, pushed } = engineWorld(store, clock);
   const one = process({ roles: [role] });
-  const session = await one.session("customer-42");
+  const session = await one.openSession("customer-42");
   const { questions } = await pushed(one.start(role, "Go.", { runId: ID, session }).result);
   const answers = questions.map((question) => approve(question));
   const before = await inner.find(ID);

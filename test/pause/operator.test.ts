@@ -55,7 +55,7 @@ function essence(result: RunResult) {
       }))
       .toSorted((left, right) => left.agentPath.localeCompare(right.agentPath)),
     accounts: result.accounts
-      .map(({ path, own, total }) => ({ path, own, total }))
+      .map(({ agentPath: path, own, total }) => ({ path, own, total }))
       .toSorted((left, right) => left.path.localeCompare(right.path)),
   };
 }
@@ -168,7 +168,10 @@ describe("a pause is asked for", () => {
     const held = latch();
     const pay = payTool();
     const work = spyTool("work", () => held.opened);
-    const script = [calls(use("work"), { name: "pay", arguments: { amount: 3 } }), says("done")];
+    const script = [
+      calls(use("work"), { toolName: "pay", arguments: { amount: 3 } }),
+      says("done"),
+    ];
     const { role } = soloist(script, { tools: [work, pay] });
     const fixture = newFixture();
     const run = fixture.start(role);
@@ -205,7 +208,7 @@ describe("a pause is asked for", () => {
       ["paused", "paused"],
       ["pause_requested", "pause_requested"],
     ]);
-    expect(fixture.sink.of("agent.paused").map(({ agentPath }) => agentPath)).toEqual([
+    expect(fixture.sink.ofType("agent.paused").map(({ agentPath }) => agentPath)).toEqual([
       "root/child#1",
       "root",
     ]);
@@ -228,7 +231,7 @@ describe("a pause is asked for", () => {
     let result = await fixture.outcome(first);
     const pauses: unknown[] = [];
     for (let round = 0; round < 4; round += 1) {
-      pauses.push(result.pausedRun?.pauses);
+      pauses.push(result.pausedRun?.pauseCount);
       const run = fixture.resume(role, result.pausedRun);
       run.requestPause();
       result = await fixture.outcome(run);
@@ -236,7 +239,7 @@ describe("a pause is asked for", () => {
     // Asked again before it begins, it never gets anywhere; left alone, it ends.
     expect([pauses, work.calls.length]).toEqual([[1, 2, 3, 4], 0]);
     const end = await fixture.outcome(fixture.resume(role, result.pausedRun));
-    expect([ending(end), work.calls.length, fixture.sink.of("run.resumed").length]).toEqual([
+    expect([ending(end), work.calls.length, fixture.sink.ofType("run.resumed").length]).toEqual([
       ["completed", "completed"],
       2,
       5,

@@ -21,10 +21,10 @@ import { calls, part, spawn, tool, use } from "../tree/scripted-agents.ts";
 
 const COUNT = z.object({ count: z.number() });
 const NAME = z.object({ count: z.object({ name: z.string() }) });
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 function finish(result: JsonObject): ScriptedCall {
-  return { name: "Finish", arguments: result };
+  return { toolName: "Finish", arguments: result };
 }
 
 /** A subagent that gives a typed result. `output`: undefined, its role has none. */
@@ -177,9 +177,9 @@ describe("a stored typed result that does not fit its role any more", () => {
     const orchestrator = new Orchestrator({ store });
     const role = (output: ToolInput, count: JsonValue) =>
       part("lead", [calls(finish({ count }))], { output }).role;
-    const session = await orchestrator.session("talk");
+    const session = await orchestrator.openSession("talk");
     await orchestrator.start(role(COUNT, 1), "Count.", { session }).result;
-    const again = await orchestrator.session("talk");
+    const again = await orchestrator.openSession("talk");
     const run = orchestrator.start(role(NAME, { name: "one" }), "Count again.", { session: again });
     expect((await run.result).output).toEqual({ count: { name: "one" } });
   });

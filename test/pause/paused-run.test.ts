@@ -20,7 +20,7 @@ import {
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 async function pausedTree() {
   const fixture = newFixture();
@@ -182,9 +182,12 @@ describe("roles that are no longer what they were are refused before anything ha
 
   test("a tool whose schema the arguments no longer fit does not run: the model reads it", async () => {
     const fixture = newFixture();
-    const { role } = soloist([calls(use("mail"), { name: "pay", arguments: {} }), says("done")], {
-      tools: [externalTool("mail"), spyTool("pay", () => "paid", { needsApproval: true })],
-    });
+    const { role } = soloist(
+      [calls(use("mail"), { toolName: "pay", arguments: {} }), says("done")],
+      {
+        tools: [externalTool("mail"), spyTool("pay", () => "paid", { needsApproval: true })],
+      },
+    );
     const paused = await fixture.run(role);
     const strict = payTool();
     const again = soloist([says("done")], { tools: [externalTool("mail"), strict] });

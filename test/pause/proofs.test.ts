@@ -16,7 +16,7 @@ import { calls, part, spawn, type Part } from "../tree/scripted-agents.ts";
 
 const PRICE = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 1_000 };
 const PRICED = { scripted: { price: PRICE } };
-const pays = calls({ name: "pay", arguments: { amount: 5 } });
+const pays = calls({ toolName: "pay", arguments: { amount: 5 } });
 
 /** A lead that starts a child, which pays. Each has a price or not. */
 function team(lead: boolean, child: boolean, first: readonly ScriptStep[] = []) {

@@ -8,13 +8,13 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { externalTool, payTool } from "../support/pause-stories.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 proves(["D523"], "names the calls of all agents in the reason of the run", async () => {
   const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [payTool()] });
   const lead = part(
     "lead",
-    [calls(spawn("payer"), { name: "mail", arguments: {} }), says("Done.")],
+    [calls(spawn("payer"), { toolName: "mail", arguments: {} }), says("Done.")],
     { subagents: [payer.role], tools: [externalTool("mail")] },
   );
   const fixture = newFixture();
@@ -24,7 +24,7 @@ proves(["D523"], "names the calls of all agents in the reason of the run", async
     message: "Waits for result of mail (lead), approval of pay (lead/payer#1).",
     data: { questions: 2, pausedSubagents: 1 },
   });
-  expect(fixture.sink.of("run.paused").map((event) => event.reason)).toEqual([reason]);
+  expect(fixture.sink.ofType("run.paused").map((event) => event.reason)).toEqual([reason]);
 });
 
 proves(["D523"], "names five calls and counts the others", async () => {

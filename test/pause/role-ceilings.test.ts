@@ -18,7 +18,7 @@ import { altered } from "../support/altered.ts";
 import { payTool } from "../support/pause-stories.ts";
 import { calls, part, spawn, tool, use } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 const LIMITS = { maxDepth: 2, maxBreadthPerParent: 3, maxTotalSubagents: 3 };
 
 interface Changes {

@@ -22,7 +22,7 @@ import { calls } from "../tree/scripted-agents.ts";
 
 const KEY = "a key of thirty-two bytes or more";
 const OTHER = new TextEncoder().encode("another key of thirty-two or more");
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 function clerk(pay = payTool()) {
   return soloist([calls(PAY), says("done")], { name: "clerk", tools: [pay] }).role;

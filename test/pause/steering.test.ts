@@ -13,7 +13,7 @@ import { spyTool } from "../harness/tools.ts";
 import { approveAll, ending, payTool } from "../support/pause-stories.ts";
 import { calls, listens, part, spawn, until, use } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 const steered = (text: string) => ({ role: "user", origin: "steering", text });
 
@@ -39,7 +39,7 @@ proves(
       "Hurry.",
     ]);
     expect(model.requests[1]?.messages.at(-1)).toEqual(steered("Hurry."));
-    const events = fixture.sink.of("message.delivered");
+    const events = fixture.sink.ofType("message.delivered");
     expect(events.map(({ origin, characters, stepId }) => [origin, characters, stepId])).toEqual([
       ["steering", 6, "execution_1.2"],
       ["steering", 6, "execution_1.3"],
@@ -78,7 +78,7 @@ describe("a message", () => {
       "second",
       ["completed", "completed"],
     ]);
-    expect(fixture.sink.of("continuation.evaluated").map(({ work }) => work)).toEqual([
+    expect(fixture.sink.ofType("continuation.evaluated").map(({ work }) => work)).toEqual([
       ["messages"],
       [],
     ]);
@@ -105,7 +105,7 @@ describe("a message", () => {
       const { role } = soloist([calls(use("work"))], { tools: [listens("work")] });
       const fixture = newFixture();
       const run = fixture.start(role, "Do it.", { deadlineAtMs: 10 });
-      await until(() => fixture.sink.of("tool.started").length === 1);
+      await until(() => fixture.sink.ofType("tool.started").length === 1);
       const delivery = run.steer("Hurry.");
       if (way === "cancel") void run.cancel();
       else run.requestStop();
@@ -162,7 +162,7 @@ describe("a message", () => {
     const fixture = newFixture();
     const run = fixture.start(root.role);
     await until(() => work.calls.length === 1);
-    const childId = fixture.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
+    const childId = fixture.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child");
     const delivery = run.steer("Hurry.", childId);
     held.open();
     await fixture.outcome(run);

@@ -19,7 +19,7 @@ import {
   use,
 } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 /** A lead with a payer, which asks, and a worker, which works until it is asked to end or let go. */
 function pair() {
@@ -45,13 +45,13 @@ function stopped(signal: AbortSignal): Promise<void> {
 async function halfPaused(fixture: Fixture): Promise<void> {
   await until(
     () =>
-      fixture.sink.of("agent.paused").length === 1 &&
-      fixture.sink.of("tool.started").some(({ toolName }) => toolName === "work"),
+      fixture.sink.ofType("agent.paused").length === 1 &&
+      fixture.sink.ofType("tool.started").some(({ toolName }) => toolName === "work"),
   );
 }
 
 function agentAt(fixture: Fixture, role: string): Parameters<Run["cancelAgent"]>[0] {
-  const spawned = fixture.sink.of("subagent.spawned").find((event) => event.role === role);
+  const spawned = fixture.sink.ofType("subagent.spawned").find((event) => event.role === role);
   return spawned?.childId ?? expect.fail(`no ${role}`);
 }
 
@@ -185,7 +185,7 @@ describe("a grandchild is paused, its uncle works", () => {
       subagents: [manager.role, worker.role],
     });
     const run = fixture.start(lead.role);
-    await until(() => fixture.sink.of("agent.paused").length === 2);
+    await until(() => fixture.sink.ofType("agent.paused").length === 2);
     void run.cancel();
     const result = await fixture.outcome(run);
     expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled", "cancelled"]);

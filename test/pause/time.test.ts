@@ -7,7 +7,7 @@ import { approve, provideResult, type Answer } from "../../src/protocol/question
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import {
   approveAll,
@@ -31,7 +31,7 @@ import {
   use,
 } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 const LIMIT = { budget: { wallTimeMs: 10_000 } };
 
 proves(
@@ -48,7 +48,7 @@ proves(
       },
     });
     const run = fixture.start(role, "Do it.", LIMIT);
-    await until(() => fixture.sink.of("question.asked").length === 1);
+    await until(() => fixture.sink.ofType("question.asked").length === 1);
     fixture.clock.advance(60_000);
     await quiet();
     answered.open();
@@ -60,7 +60,9 @@ proves(
       60_000,
       60_000,
     ]);
-    expect(fixture.sink.of("question.answered").map(({ waitedMs }) => waitedMs)).toEqual([60_000]);
+    expect(fixture.sink.ofType("question.answered").map(({ waitedMs }) => waitedMs)).toEqual([
+      60_000,
+    ]);
   },
 );
 
@@ -84,10 +86,12 @@ proves(
     const paused = await fixture.outcome(fixture.start(role, "Do it.", LIMIT));
     fixture.clock.advance(60_000);
     const run = fixture.resume(role, paused.pausedRun, approveAll(paused));
-    await until(() => fixture.sink.of("tool.started").some(({ toolName }) => toolName === "slow"));
+    await until(() =>
+      fixture.sink.ofType("tool.started").some(({ toolName }) => toolName === "slow"),
+    );
     fixture.clock.advance(5_999);
     await quiet();
-    expect(fixture.sink.of("signal.raised")).toEqual([]);
+    expect(fixture.sink.ofType("signal.raised")).toEqual([]);
     fixture.clock.advance(1);
     const result = await fixture.outcome(run);
     expect([ending(result), pay.paid, result.agents[0]?.pausedMs]).toEqual([
@@ -95,7 +99,7 @@ proves(
       [3],
       60_000,
     ]);
-    expect(fixture.sink.of("run.resumed").map(({ pausedMs }) => pausedMs)).toEqual([60_000]);
+    expect(fixture.sink.ofType("run.resumed").map(({ pausedMs }) => pausedMs)).toEqual([60_000]);
   },
 );
 
@@ -129,8 +133,10 @@ test("who works while another asks uses up its own time, not that of the one who
   });
   const fixture = newFixture();
   const run = fixture.start(lead.role, "Do it.", LIMIT);
-  await until(() => fixture.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
-  await until(() => fixture.sink.of("agent.paused").length === 1);
+  await until(() =>
+    fixture.sink.ofType("tool.started").some(({ toolName }) => toolName === "work"),
+  );
+  await until(() => fixture.sink.ofType("agent.paused").length === 1);
   fixture.clock.advance(9_000);
   await quiet();
   held.open();
@@ -180,7 +186,9 @@ test("a fixed deadline that has not passed yet holds after the pause", async () 
   const paused = await fixture.outcome(fixture.start(role, "Do it.", { deadlineAtMs: 100 }));
   fixture.clock.advance(99);
   const run = fixture.resume(role, paused.pausedRun, approveAll(paused));
-  await until(() => fixture.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
+  await until(() =>
+    fixture.sink.ofType("tool.started").some(({ toolName }) => toolName === "work"),
+  );
   fixture.clock.advance(1);
   const result = await fixture.outcome(run);
   expect([ending(result), pay.paid]).toEqual([["stopped", "time_limit"], [3]]);
@@ -207,7 +215,7 @@ describe("the deadline of an answer", () => {
       await until(() => signals.length === 1);
       fixture.clock.advance(999);
       await quiet();
-      expect(fixture.sink.of("question.answered")).toEqual([]);
+      expect(fixture.sink.ofType("question.answered")).toEqual([]);
       fixture.clock.advance(1);
       await quiet();
       fixture.clock.advance(0);
@@ -222,7 +230,7 @@ describe("the deadline of an answer", () => {
         ],
         true,
       ]);
-      const answers = fixture.sink.of("question.answered");
+      const answers = fixture.sink.ofType("question.answered");
       expect(answers.map(({ answer, by, waitedMs }) => [answer, by, waitedMs])).toEqual([
         ["denied", "deadline", 1_000],
       ]);
@@ -241,7 +249,7 @@ describe("the deadline of an answer", () => {
     });
     const result = await fixture.run(role);
     expect([ending(result), pay.paid]).toEqual([["completed", "completed"], []]);
-    expect(fixture.sink.of("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+    expect(fixture.sink.ofType("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
   });
 
   test("an answer one millisecond before it counts", async () => {
@@ -256,7 +264,7 @@ describe("the deadline of an answer", () => {
       },
     });
     const run = fixture.start(role);
-    await until(() => fixture.sink.of("question.asked").length === 1);
+    await until(() => fixture.sink.ofType("question.asked").length === 1);
     fixture.clock.advance(999);
     answered.open();
     const result = await fixture.outcome(run);
@@ -292,7 +300,7 @@ describe("the deadline of an answer", () => {
           "mail failed: Nobody answered in time.",
         ],
       ]);
-      expect(fixture.sink.of("question.answered").map(({ by }) => by)).toEqual([
+      expect(fixture.sink.ofType("question.answered").map(({ by }) => by)).toEqual([
         "deadline",
         "deadline",
       ]);
@@ -312,7 +320,7 @@ describe("the deadline of an answer", () => {
     });
     const fixture = newFixture({ answerTimeoutMs: 1_000 });
     const run = fixture.start(lead.role);
-    await until(() => fixture.sink.of("agent.paused").length === 1);
+    await until(() => fixture.sink.ofType("agent.paused").length === 1);
     fixture.clock.advance(600);
     held.open();
     const paused = await fixture.outcome(run);
@@ -380,7 +388,7 @@ proves(
     await asked.promise;
     fixture.clock.advance(10); // The body of work is under way.
     work.open();
-    await settled();
+    await flushEventLoop();
     fixture.clock.advance(20);
     decision.open();
     const { agents, durationMs } = await fixture.outcome(run);

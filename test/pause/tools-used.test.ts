@@ -36,7 +36,7 @@ async function usedAfter(
   ending: Ending | undefined,
   options: OrchestratorOptions = {},
 ) {
-  const call = { name: tool.name, arguments: { amount: 3 } };
+  const call = { toolName: tool.name, arguments: { amount: 3 } };
   const { role } = soloist([calls(call), says("done")], { tools: [tool] });
   const fixture = newFixture({ answerTimeoutMs: 100, ...options });
   let result = await fixture.run(role);

@@ -28,7 +28,7 @@ import {
   use,
 } from "../tree/scripted-agents.ts";
 
-const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
+const pay = (amount: number) => ({ toolName: "pay", arguments: { amount } });
 
 /** A root, a child and a payer below it that asks; `aunt` works beside the child, `cousin` beside the payer. */
 function family() {
@@ -112,9 +112,11 @@ test("each continues below its parent: resumed from above, ended from below, eac
     "settled root/child#1",
     "agent.ended root",
   ]);
-  expect(fixture.sink.of("subagent.spawned")).toHaveLength(4);
+  expect(fixture.sink.ofType("subagent.spawned")).toHaveLength(4);
   const first = paused.agents.map(({ agentId, executionId }) => [agentId, executionId]);
-  const again = fixture.sink.of("agent.resumed").map((event) => [event.agentId, event.executionId]);
+  const again = fixture.sink
+    .ofType("agent.resumed")
+    .map((event) => [event.agentId, event.executionId]);
   expect(first).toEqual(expect.arrayContaining(again));
 });
 
@@ -183,7 +185,7 @@ test("a child that asks again pauses the tree again, and only what is new is ask
     { amount: 2 },
     [1],
   ]);
-  expect(second.pausedRun?.pauses).toBe(2);
+  expect(second.pausedRun?.pauseCount).toBe(2);
   const old = first.questions.map((question) => approve(question));
   expect(refusalOf(() => fixture.resume(root.role, second.pausedRun, old))).toEqual([
     "invalid_answer",
@@ -270,7 +272,7 @@ test("siblings end before the run rests, however long they take", async () => {
   const run = fixture.start(lead.role);
   let isOver = false;
   void run.result.then(() => (isOver = true));
-  await until(() => fixture.sink.of("agent.paused").length === 1);
+  await until(() => fixture.sink.ofType("agent.paused").length === 1);
   expect(isOver).toBe(false);
   held.open();
   const paused = await fixture.outcome(run);

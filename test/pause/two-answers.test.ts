@@ -16,13 +16,13 @@ import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { approveAll, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { calls, part, use } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 3 } };
+const PAY = { toolName: "pay", arguments: { amount: 3 } };
 
 proves(
   ["S7.30"],
@@ -69,7 +69,7 @@ proves(
     const store = memoryStore();
     const fixture = newFixture({ store });
     const run = fixture.start(lead.role);
-    await settled();
+    await flushEventLoop();
     run.requestPause();
     asked.open();
     const { status, pausedRun } = await fixture.outcome(run);

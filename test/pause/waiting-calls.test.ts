@@ -47,7 +47,11 @@ async function pausedPayment(options: StoryOptions = {}, settings: OrchestratorO
   const tool = isExternal
     ? defineTool(basics)
     : defineTool({ ...basics, needsApproval: true, execute });
-  const script = [calls({ name: "pay", arguments: { amount: 1 } }), says("Done."), says("Done.")];
+  const script = [
+    calls({ toolName: "pay", arguments: { amount: 1 } }),
+    says("Done."),
+    says("Done."),
+  ];
   const { role, model } = soloist(script, { tools: [tool], hooks });
   const fixture = newFixture(settings);
   const paused = await fixture.run(role);

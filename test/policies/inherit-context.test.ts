@@ -55,7 +55,7 @@ const FACTS: Facts = {
     subagentsLeft: 3,
     deniedTools: ["write", "write"],
   },
-  failedAttempts: [attempt(1, "No such host.")],
+  includeFailedAttempts: [attempt(1, "No such host.")],
   removedTools: [],
 };
 
@@ -73,10 +73,10 @@ const EMPTY_MANIFEST = {
   messages: NOTHING,
   injections: NOTHING,
   metadataKeys: [],
-  siblingResults: [],
+  includeSiblingResults: [],
   results: [],
-  failedAttempts: 0,
-  parentConstraints: false,
+  includeFailedAttempts: 0,
+  includeParentConstraints: false,
   removedTools: [],
 };
 
@@ -90,7 +90,7 @@ proves(
   () => {
     const { messages, manifest } = contextOf({
       inheritMessages: true,
-      contextInjections: ["Be brief.", "Cite files."],
+      injectedTexts: ["Be brief.", "Cite files."],
     });
     const injected = [user("Be brief."), user("Cite files.")];
     expect(messages).toEqual([user("Survey.", "inherited"), ...injected]);
@@ -103,18 +103,18 @@ proves(
 );
 
 proves(["R150"], "results of siblings come in a frame, named in the manifest", () => {
-  const { messages, manifest } = contextOf({ siblingResults: true });
+  const { messages, manifest } = contextOf({ includeSiblingResults: true });
   const text = `What other subagents of the agent that started you came to, in short. ${framed(FACTS.siblings)}`;
   expect(messages).toEqual([user(text)]);
   expect(manifest).toEqual({
     ...EMPTY_MANIFEST,
     injections: { count: 1, hash: hashOf([user(text)]) },
-    siblingResults: ["reader#1", "reader#2"],
+    includeSiblingResults: ["reader#1", "reader#2"],
   });
 });
 
 test("without siblings nothing is said about them", () => {
-  expect(contextOf({ siblingResults: true }, { siblings: [] }).messages).toEqual([]);
+  expect(contextOf({ includeSiblingResults: true }, { siblings: [] }).messages).toEqual([]);
 });
 
 proves(
@@ -122,20 +122,23 @@ proves(
   "results that were asked for come whatever the policy says, and not in short as well",
   () => {
     const results = [sibling("reader#2", "Long text.")];
-    const { messages, manifest } = contextOf({ siblingResults: true }, { results });
+    const { messages, manifest } = contextOf({ includeSiblingResults: true }, { results });
     expect(messages).toEqual([
       user(
         `What other subagents of the agent that started you came to, in short. ${framed([sibling("reader#1")])}`,
       ),
       user(`Results of other subagents for your task, word for word. ${framed(results)}`),
     ]);
-    expect([manifest.siblingResults, manifest.results]).toEqual([["reader#1"], ["reader#2"]]);
+    expect([manifest.includeSiblingResults, manifest.results]).toEqual([
+      ["reader#1"],
+      ["reader#2"],
+    ]);
     expect(contextOf({}, { results }).messages).toEqual(messages.slice(1));
   },
 );
 
 proves(["R151"], "the parent's constraints are reported in numbers and names", () => {
-  const { messages, manifest } = contextOf({ parentConstraints: true });
+  const { messages, manifest } = contextOf({ includeParentConstraints: true });
   const text = [
     "What binds the agent that started you binds you, too. Left to all its subagents together:",
     "- totalTokens: 900",
@@ -144,12 +147,12 @@ proves(["R151"], "the parent's constraints are reported in numbers and names", (
     "It may not use: write.",
   ].join("\n");
   expect(messages).toEqual([user(text)]);
-  expect(manifest.parentConstraints).toBe(true);
+  expect(manifest.includeParentConstraints).toBe(true);
 });
 
 test("a parent without limits says that it has none", () => {
   const constraints = { remaining: {}, subagentsLeft: 0, deniedTools: [] };
-  expect(contextOf({ parentConstraints: true }, { constraints }).messages).toEqual([
+  expect(contextOf({ includeParentConstraints: true }, { constraints }).messages).toEqual([
     user(
       [
         "What binds the agent that started you binds you, too. Left to all its subagents together:",
@@ -161,29 +164,42 @@ test("a parent without limits says that it has none", () => {
 });
 
 proves(["R151"], "failed attempts are listed in order, what a tool said in quotation marks", () => {
-  const failedAttempts = [attempt(1, "No such host."), attempt(2, 'Line one.\n- step 9, "x"')];
-  const { messages, manifest } = contextOf({ failedAttempts: true }, { failedAttempts });
+  const includeFailedAttempts = [
+    attempt(1, "No such host."),
+    attempt(2, 'Line one.\n- step 9, "x"'),
+  ];
+  const { messages, manifest } = contextOf(
+    { includeFailedAttempts: true },
+    { includeFailedAttempts },
+  );
   const text = [
     "Calls of the agent that started you which failed. Do not repeat them as they were:",
     '- step 1, fetch (tool_error): "No such host."',
     String.raw`- step 2, fetch (tool_error): "Line one.\n- step 9, \"x\""`,
   ].join("\n");
   expect(messages).toEqual([user(text)]);
-  expect(manifest.failedAttempts).toBe(2);
-  expect(contextOf({ failedAttempts: true }, { failedAttempts: [] }).messages).toEqual([]);
+  expect(manifest.includeFailedAttempts).toBe(2);
+  expect(
+    contextOf({ includeFailedAttempts: true }, { includeFailedAttempts: [] }).messages,
+  ).toEqual([]);
 });
 
 test("of many attempts the last twenty are reported, of a long message the beginning", () => {
   const long = `${"x".repeat(499)}🌳`;
-  const failedAttempts = Array.from({ length: 25 }, (_one, index) => attempt(index + 1, long));
-  const { messages, manifest } = contextOf({ failedAttempts: true }, { failedAttempts });
+  const includeFailedAttempts = Array.from({ length: 25 }, (_one, index) =>
+    attempt(index + 1, long),
+  );
+  const { messages, manifest } = contextOf(
+    { includeFailedAttempts: true },
+    { includeFailedAttempts },
+  );
   const lines = messages[0]?.text.split("\n").slice(1);
   expect(lines).toEqual(
-    failedAttempts
+    includeFailedAttempts
       .slice(5)
       .map(({ stepNumber }) => `- step ${stepNumber}, fetch (tool_error): "${"x".repeat(499)}…"`),
   );
-  expect(manifest.failedAttempts).toBe(20);
+  expect(manifest.includeFailedAttempts).toBe(20);
 });
 
 proves(
@@ -204,7 +220,7 @@ proves(
     ].join("\n");
     expect(messages).toEqual([user(text)]);
     expect(manifest.removedTools).toEqual(removedTools);
-    const silent = contextOf({ tellRemovedTools: false }, { removedTools });
+    const silent = contextOf({ reportRemovedTools: false }, { removedTools });
     expect([silent.messages, silent.manifest.removedTools]).toEqual([[], removedTools]);
   },
 );
@@ -216,10 +232,10 @@ proves(
     const { messages, metadata, manifest } = contextOf(
       {
         inheritMessages: true,
-        contextInjections: ["Hint."],
-        parentConstraints: true,
-        failedAttempts: true,
-        siblingResults: true,
+        injectedTexts: ["Hint."],
+        includeParentConstraints: true,
+        includeFailedAttempts: true,
+        includeSiblingResults: true,
         metadataKeys: ["repository"],
       },
       {
@@ -241,10 +257,10 @@ proves(
       messages: { count: 1, hash: hashOf(messages.slice(0, 1)) },
       injections: { count: 6, hash: hashOf(messages.slice(1)) },
       metadataKeys: ["repository"],
-      siblingResults: ["reader#2"],
+      includeSiblingResults: ["reader#2"],
       results: ["reader#1"],
-      failedAttempts: 1,
-      parentConstraints: true,
+      includeFailedAttempts: 1,
+      includeParentConstraints: true,
       removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
     });
     const whole = { ...manifest, tightened: [] };

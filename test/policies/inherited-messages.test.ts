@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 
 import { inheritedMessages, type MessageSelection } from "../../src/policies/inherited-messages.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { proves } from "../harness/proves.ts";
 import { toolCall } from "../support/changes.ts";
 import { thrownBy, type Thrown } from "../support/thrown.ts";
@@ -358,7 +358,7 @@ proves(
     fc.assert(
       fc.property(histories, fc.nat({ max: 12 }), (messages, size) => {
         const kept = windowOf(size, messages);
-        expect(checkMessages([...kept, user("The task.")])).toEqual([]);
+        expect(findMessageProblems([...kept, user("The task.")])).toEqual([]);
         expect(kept.some((message) => message.role === "system")).toBe(false);
         if (size > 0) expect(kept.length).toBeLessThanOrEqual(size);
         expect(isContiguous(kept, messages)).toBe(true);
@@ -392,7 +392,7 @@ proves(
               }).code,
             ).toBe("invalid_context");
           }
-          expect(checkMessages([...kept, user("The task.")])).toEqual([]);
+          expect(findMessageProblems([...kept, user("The task.")])).toEqual([]);
         },
       ),
       { numRuns: 2_000 },

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { repairMessages, type MessageRepair } from "../../src/policies/message-repair.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { toolCall } from "../support/changes.ts";
 
 const SYSTEM: Message = { role: "system", text: "Work.", origin: "instructions" };
@@ -131,7 +131,7 @@ for (const { what, given, messages, repairs } of BROKEN) {
   test(what, () => {
     const before = JSON.stringify(given);
     expect(repairMessages(given)).toEqual({ messages, repairs });
-    expect(checkMessages(messages)).toEqual([]);
+    expect(findMessageProblems(messages)).toEqual([]);
     expect(JSON.stringify(given)).toBe(before);
   });
 }

@@ -10,7 +10,7 @@ import {
   not,
   hasToolCall,
   type StopCondition,
-  type StopFacts,
+  type StopContext,
 } from "../../src/policies/stop-conditions.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -127,7 +127,7 @@ proves(
 );
 
 test("called by itself it knows of no earlier check, and asks each part once", () => {
-  const seen: StopFacts[] = [];
+  const seen: StopContext[] = [];
   const spy: StopCondition = (facts) => void seen.push(facts);
   const steps = [stepCalling(1), stepCalling(2), stepCalling(3)];
   expect(allOf(spy, ALWAYS, firingAfter("one", 1))(factsOf(...steps))).toBeUndefined();

@@ -19,13 +19,13 @@ const DEFAULTS: SubagentContextPolicy = {
   selectMessages: undefined,
   inheritMetadata: false,
   metadataKeys: undefined,
-  contextInjections: [],
-  siblingResults: false,
-  parentConstraints: false,
-  failedAttempts: false,
+  injectedTexts: [],
+  includeSiblingResults: false,
+  includeParentConstraints: false,
+  includeFailedAttempts: false,
   allowedTools: undefined,
   deniedTools: [],
-  tellRemovedTools: true,
+  reportRemovedTools: true,
 };
 
 proves(["R127", "R131"], "without a word nothing is handed on, and nothing is taken away", () => {
@@ -37,7 +37,7 @@ test("a policy is a frozen copy of what was given", () => {
   const tools = ["read"];
   const policy = subagentContextPolicy("lead.context", {
     metadataKeys: keys,
-    contextInjections: ["Hint."],
+    injectedTexts: ["Hint."],
     allowedTools: tools,
     deniedTools: tools,
   });
@@ -47,7 +47,7 @@ test("a policy is a frozen copy of what was given", () => {
     ...DEFAULTS,
     inheritMetadata: true,
     metadataKeys: ["a"],
-    contextInjections: ["Hint."],
+    injectedTexts: ["Hint."],
     allowedTools: ["read"],
     deniedTools: ["read"],
   });
@@ -59,7 +59,7 @@ test("a policy that is given once more is the same", () => {
     {},
     { selectMessages: (messages) => messages },
     { inheritMessages: true, messageWindowSize: 2 },
-    { metadataKeys: [], allowedTools: [], deniedTools: ["read"], tellRemovedTools: false },
+    { metadataKeys: [], allowedTools: [], deniedTools: ["read"], reportRemovedTools: false },
   ];
   for (const given of policies) {
     const policy = subagentContextPolicy("lead.context", given);
@@ -116,10 +116,15 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
   ],
   ["a flag in words", { inheritMessages: "yes" }, "inheritMessages", '"yes"'],
   ["a number for a flag", { inheritMetadata: 1 }, "inheritMetadata", "1"],
-  ["siblings by number", { siblingResults: 3 }, "siblingResults", "3"],
-  ["constraints by list", { parentConstraints: ["steps"] }, "parentConstraints", "an array"],
-  ["attempts by number", { failedAttempts: 0 }, "failedAttempts", "0"],
-  ["null for a flag", { tellRemovedTools: null }, "tellRemovedTools", "null"],
+  ["siblings by number", { includeSiblingResults: 3 }, "includeSiblingResults", "3"],
+  [
+    "constraints by list",
+    { includeParentConstraints: ["steps"] },
+    "includeParentConstraints",
+    "an array",
+  ],
+  ["attempts by number", { includeFailedAttempts: 0 }, "includeFailedAttempts", "0"],
+  ["null for a flag", { reportRemovedTools: null }, "reportRemovedTools", "null"],
   ["a selection that is a list", { selectMessages: [] }, "selectMessages", "an array"],
   ["no selection, said with null", { selectMessages: null }, "selectMessages", "null"],
   [
@@ -146,20 +151,15 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
     "metadataKeys",
     "an array",
   ],
-  ["an empty injection", { contextInjections: [""] }, "contextInjections[0]", '""'],
-  ["an injection that is no text", { contextInjections: ["a", 5] }, "contextInjections[1]", "5"],
+  ["an empty injection", { injectedTexts: [""] }, "injectedTexts[0]", '""'],
+  ["an injection that is no text", { injectedTexts: ["a", 5] }, "injectedTexts[1]", "5"],
   [
     "a hole in a list",
-    { contextInjections: Array.from({ length: 1 }) },
-    "contextInjections[0]",
+    { injectedTexts: Array.from({ length: 1 }) },
+    "injectedTexts[0]",
     "undefined",
   ],
-  [
-    "an injection without a list",
-    { contextInjections: "Be brief." },
-    "contextInjections",
-    '"Be brief."',
-  ],
+  ["an injection without a list", { injectedTexts: "Be brief." }, "injectedTexts", '"Be brief."'],
   ["a blank key", { metadataKeys: [" "] }, "metadataKeys[0]", '" "'],
   ["a key that is null", { metadataKeys: [null] }, "metadataKeys[0]", "null"],
   ["a key without a list", { metadataKeys: "owner" }, "metadataKeys", '"owner"'],

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { truncateHistory } from "../../src/policies/truncate-history.ts";
 import type { Message, MessageOrigin } from "../../src/protocol/message.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { toolCall } from "../support/changes.ts";
 
 function user(text: string, origin: MessageOrigin = "injected"): Message {
@@ -21,7 +21,7 @@ function result(id: string): Message {
   return { role: "tool", callId, toolName, text: "found" };
 }
 
-function leftOut(count: number): Message {
+function dropped(count: number): Message {
   const text = `Earlier messages were left out here to save room: ${count}. Ask again for what you need of them.`;
   return user(text, "notice");
 }
@@ -35,13 +35,13 @@ const LAST = [calls("d"), result("d")];
 const HISTORY = [SYSTEM, TASK, ...PAIR, ...TRIPLE, HINT, ...LAST];
 
 const LENGTHS: readonly (readonly [number, readonly Message[]])[] = [
-  [0, [SYSTEM, TASK, leftOut(6), ...LAST]],
-  [1, [SYSTEM, TASK, leftOut(6), ...LAST]],
-  [2, [SYSTEM, TASK, leftOut(6), ...LAST]],
-  [3, [SYSTEM, TASK, leftOut(5), HINT, ...LAST]],
-  [5, [SYSTEM, TASK, leftOut(5), HINT, ...LAST]],
-  [6, [SYSTEM, TASK, leftOut(2), ...TRIPLE, HINT, ...LAST]],
-  [7, [SYSTEM, TASK, leftOut(2), ...TRIPLE, HINT, ...LAST]],
+  [0, [SYSTEM, TASK, dropped(6), ...LAST]],
+  [1, [SYSTEM, TASK, dropped(6), ...LAST]],
+  [2, [SYSTEM, TASK, dropped(6), ...LAST]],
+  [3, [SYSTEM, TASK, dropped(5), HINT, ...LAST]],
+  [5, [SYSTEM, TASK, dropped(5), HINT, ...LAST]],
+  [6, [SYSTEM, TASK, dropped(2), ...TRIPLE, HINT, ...LAST]],
+  [7, [SYSTEM, TASK, dropped(2), ...TRIPLE, HINT, ...LAST]],
 ];
 
 for (const [keepMessages, expected] of LENGTHS) {
@@ -49,7 +49,7 @@ for (const [keepMessages, expected] of LENGTHS) {
     const before = JSON.stringify(HISTORY);
     const truncated = truncateHistory(HISTORY, { keepMessages });
     expect(truncated).toEqual(expected);
-    expect(checkMessages(truncated)).toEqual([]);
+    expect(findMessageProblems(truncated)).toEqual([]);
     expect(JSON.stringify(HISTORY)).toBe(before);
   });
 }
@@ -68,7 +68,7 @@ test("what was inherited goes before what came after the task, and the notice st
   expect(truncateHistory(messages, { keepMessages: 3 })).toEqual([
     SYSTEM,
     SYSTEM,
-    leftOut(1),
+    dropped(1),
     user("Twice.", "inherited"),
     TASK,
     ...PAIR,
@@ -77,7 +77,7 @@ test("what was inherited goes before what came after the task, and the notice st
     SYSTEM,
     SYSTEM,
     TASK,
-    leftOut(2),
+    dropped(2),
     ...PAIR,
   ]);
 });
@@ -86,21 +86,21 @@ test("only the task that it works on stays for good; without one the instruction
   const next = user("And now?", "task");
   expect(truncateHistory([TASK, next, HINT], { keepMessages: 1 })).toEqual([
     next,
-    leftOut(1),
+    dropped(1),
     HINT,
   ]);
   expect(truncateHistory([SYSTEM, HINT, HINT], { keepMessages: 1 })).toEqual([
     SYSTEM,
-    leftOut(1),
+    dropped(1),
     HINT,
   ]);
-  expect(truncateHistory([HINT, ...PAIR], { keepMessages: 1 })).toEqual([leftOut(1), ...PAIR]);
+  expect(truncateHistory([HINT, ...PAIR], { keepMessages: 1 })).toEqual([dropped(1), ...PAIR]);
 });
 
 test("a task at the end stays at the end", () => {
   expect(truncateHistory([SYSTEM, HINT, HINT, TASK], { keepMessages: 1 })).toEqual([
     SYSTEM,
-    leftOut(1),
+    dropped(1),
     HINT,
     TASK,
   ]);
@@ -110,24 +110,24 @@ test("notices do not pile up: the next replaces the last and adds its number", (
   const once = truncateHistory(HISTORY, { keepMessages: 6 });
   const grown = [...once, user("More."), calls("e"), result("e")];
   const twice = truncateHistory(grown, { keepMessages: 3 });
-  expect(twice).toEqual([SYSTEM, TASK, leftOut(8), user("More."), calls("e"), result("e")]);
+  expect(twice).toEqual([SYSTEM, TASK, dropped(8), user("More."), calls("e"), result("e")]);
   expect(truncateHistory(twice, { keepMessages: 3 })).toBe(twice);
   expect(truncateHistory(grown, { keepMessages: 9 })).toBe(grown);
 });
 
 test("a notice does not count as a message to keep, and no notice says what others were said", () => {
-  const withNotice = [SYSTEM, TASK, leftOut(4), ...PAIR];
+  const withNotice = [SYSTEM, TASK, dropped(4), ...PAIR];
   expect(truncateHistory(withNotice, { keepMessages: 2 })).toBe(withNotice);
   const lookalike = user("Earlier messages were left out here to save room: 9.", "injected");
   expect(truncateHistory([TASK, lookalike, ...PAIR], { keepMessages: 2 })).toEqual([
     TASK,
-    leftOut(1),
+    dropped(1),
     ...PAIR,
   ]);
 });
 
 test("a notice that ends the list stays: it may be all that there is to answer", () => {
-  const messages = [TASK, HINT, calls(), leftOut(3)];
+  const messages = [TASK, HINT, calls(), dropped(3)];
   const truncated = truncateHistory(messages, { keepMessages: 1 });
-  expect(truncated).toEqual([TASK, leftOut(2), leftOut(3)]);
+  expect(truncated).toEqual([TASK, dropped(2), dropped(3)]);
 });

@@ -7,20 +7,20 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { costMicroUsd } from "../../src/model/model-price.ts";
-import { pricesOf } from "../../src/model/genai-prices/prices-of.ts";
+import { loadPrices } from "../../src/model/genai-prices/prices-of.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { outputWithout } from "../support/without-package.ts";
 
 const DAY = "2026-09-23";
-const prices = await pricesOf({ asOf: DAY });
+const prices = await loadPrices({ asOf: DAY });
 
 const PROVIDERS = ["openai", "anthropic", "google", "aws", "groq", "mistral", "x-ai", "openrouter"];
 const MODELS = PROVIDERS.flatMap((id) => {
   const provider: Provider = findProvider({ providerId: id }) ?? expect.fail(`no ${id}`);
   return provider.models.flatMap((model) => {
     const found = calcPrice({ input_tokens: 0 }, model.id, { providerId: id });
-    const price = prices.priceFor({ provider: id, model: model.id });
+    const price = prices.getPrice({ provider: id, model: model.id });
     // Only what costs the same at every hour can be compared with the source's own clock.
     const isEven = price?.source === "@pydantic/genai-prices";
     return found !== null && price !== undefined && isEven ? [{ id, model: model.id, price }] : [];
@@ -63,7 +63,7 @@ proves(["M63"], "a call costs what the package says, to the micro-dollar", () =>
 });
 
 test("a price is of the day that is asked about, and says where it comes from", () => {
-  expect(prices.priceFor({ provider: "anthropic", model: "claude-sonnet-4-5" })).toEqual({
+  expect(prices.getPrice({ provider: "anthropic", model: "claude-sonnet-4-5" })).toEqual({
     inputUsdPerMillion: 3,
     cachedInputUsdPerMillion: 0.3,
     cacheWriteUsdPerMillion: 3.75,
@@ -83,10 +83,10 @@ test("a price is of the day that is asked about, and says where it comes from", 
 });
 
 test("where the hour matters the dearest one counts, and the price says so", async () => {
-  const day = (asOf: string) => pricesOf({ asOf });
+  const day = (asOf: string) => loadPrices({ asOf });
   const asked = { provider: "deepseek", model: "deepseek-v4-pro" };
-  const before = (await day("2026-08-16")).priceFor(asked);
-  const since = (await day("2026-08-17")).priceFor(asked);
+  const before = (await day("2026-08-16")).getPrice(asked);
+  const since = (await day("2026-08-17")).getPrice(asked);
   expect([before?.outputUsdPerMillion, since?.outputUsdPerMillion, since?.source]).toEqual([
     3.96,
     3.96,
@@ -99,17 +99,17 @@ test("what has no rates, as the package has it of free models, is unknown and no
     id.endsWith(":free"),
   );
   expect(free?.prices).toEqual({});
-  expect(prices.priceFor({ provider: "openrouter", model: free?.id ?? "" })).toBe(undefined);
+  expect(prices.getPrice({ provider: "openrouter", model: free?.id ?? "" })).toBe(undefined);
 });
 
 test("without a day that of today counts", async () => {
   const today = new Date().toISOString().slice(0, 10);
-  const price = (await pricesOf()).priceFor({ provider: "openai", model: "gpt-5-mini" });
+  const price = (await loadPrices()).getPrice({ provider: "openai", model: "gpt-5-mini" });
   expect([today, new Date().toISOString().slice(0, 10)]).toContain(price?.asOf);
 });
 
 function outputUsd(provider: string, model: string, baseUrl?: string): number | undefined {
-  return prices.priceFor({ provider, model, baseUrl })?.outputUsdPerMillion;
+  return prices.getPrice({ provider, model, baseUrl })?.outputUsdPerMillion;
 }
 
 describe("a model is found", () => {
@@ -182,18 +182,18 @@ test.each([
 });
 
 test("what is none of its options, and a day that does not exist, is refused", async () => {
-  expect((await rejectionOf(pricesOf({ asOf: "2026-02-30" }))).message).toBe(
-    'Expected pricesOf.asOf to be a day like "2026-09-23", got "2026-02-30". Leave it out for today.',
+  expect((await rejectionOf(loadPrices({ asOf: "2026-02-30" }))).message).toBe(
+    'Expected loadPrices.asOf to be a day like "2026-09-23", got "2026-02-30". Leave it out for today.',
   );
-  const { code } = await rejectionOf(pricesOf(Object.assign({ asOf: DAY }, { day: DAY })));
+  const { code } = await rejectionOf(loadPrices(Object.assign({ asOf: DAY }, { day: DAY })));
   expect(code).toBe("invalid_option");
 });
 
 test("without the package the entry is imported, and asking for prices says what to install", () => {
   const output = outputWithout(
     "@pydantic/genai-prices",
-    `import { pricesOf } from "./src/model/genai-prices/prices-of.ts";
-     await pricesOf().catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
+    `import { loadPrices } from "./src/model/genai-prices/prices-of.ts";
+     await loadPrices().catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
   );
   expect(JSON.parse(output)).toEqual({
     code: "invalid_option",

@@ -20,7 +20,7 @@ import {
 } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { ExternalTool, FunctionTool } from "../../src/tools/tool.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { hookOf } from "./equivalence-hooks.ts";
 import type { Act, Call, ConditionName, Plan, RolePlan, World } from "./equivalence-world.ts";
 
@@ -113,7 +113,7 @@ function roleOf(plan: RolePlan, { name, outside, tools, subagents }: RoleParts):
           inheritMessages: true,
           messageWindowSize: 3,
           metadataKeys: ["color"],
-          contextInjections: ["Note."],
+          injectedTexts: ["Note."],
         }
       : {},
     ...(window === undefined ? {} : { compaction: { maxInputTokens: window, keepMessages: 3 } }),
@@ -184,26 +184,26 @@ const FAILURES: Readonly<Record<Extract<Act, { type: "fails" }>["how"], () => Er
 function callOf(call: Call, place: string): ScriptedCall {
   switch (call.type) {
     case "note":
-      return { name: "note", arguments: { place, mode: call.mode } };
+      return { toolName: "note", arguments: { place, mode: call.mode } };
     case "pay":
-      return { name: "pay", arguments: { place, mode: call.mode, verdict: call.verdict } };
+      return { toolName: "pay", arguments: { place, mode: call.mode, verdict: call.verdict } };
     case "fetch":
-      return { name: "fetch", arguments: { place, verdict: call.verdict } };
+      return { toolName: "fetch", arguments: { place, verdict: call.verdict } };
     case "finish":
-      return { name: FINISH_TOOL_NAME, arguments: { value: call.fits ? 1 : "one" } };
+      return { toolName: FINISH_TOOL_NAME, arguments: { value: call.fits ? 1 : "one" } };
     case "unknown tool":
-      return { name: "nothing", arguments: {} };
+      return { toolName: "nothing", arguments: {} };
     case "broken JSON":
-      return { name: "pay", arguments: '{"place":' };
+      return { toolName: "pay", arguments: '{"place":' };
     case "misfit":
-      return { name: "pay", arguments: { place: 7 } };
+      return { toolName: "pay", arguments: { place: 7 } };
     case "unknown role":
-      return { name: SPAWN_TOOL_NAME, arguments: { role: "nobody", task: "Nothing." } };
+      return { toolName: SPAWN_TOOL_NAME, arguments: { role: "nobody", task: "Nothing." } };
     case "spawn":
-      return { name: SPAWN_TOOL_NAME, arguments: request(call.role, call.plan) };
+      return { toolName: SPAWN_TOOL_NAME, arguments: request(call.role, call.plan) };
     case "queue":
       return {
-        name: "queue",
+        toolName: "queue",
         arguments: { place, requests: call.plans.map((one) => request(call.role, one)) },
       };
   }
@@ -279,14 +279,14 @@ function toolsOf({ toolRuns }: Outside): readonly (FunctionTool | ExternalTool)[
 
 async function noted(mode: string, metadata: object): Promise<unknown> {
   if (mode === "throws") throw new Error("No paper.");
-  if (mode === "slow") await settled();
+  if (mode === "slow") await flushEventLoop();
   if (mode === "nothing") return undefined;
   return mode === "json" ? { noted: true, metadata } : "Noted.";
 }
 
 function isNeeded(mode: string): boolean | string | Promise<boolean | string> {
   if (mode === "throws") throw new Error("Who knows.");
-  if (mode === "later") return settled().then(() => "It was looked at.");
+  if (mode === "later") return flushEventLoop().then(() => "It was looked at.");
   return mode === "reason" ? "It is dear." : mode === "always";
 }
 

@@ -36,7 +36,7 @@ export function recordOf(
       ...whole,
       errors: inPathOrder(whole.errors),
       agents: agents.toSorted((left, right) => byText(left.agentPath, right.agentPath)),
-      accounts: accounts.toSorted((left, right) => byText(left.path, right.path)),
+      accounts: accounts.toSorted((left, right) => byText(left.agentPath, right.agentPath)),
     }),
     events: Object.fromEntries(
       [...grouped(events)].map(([place, own]) => [place, inCallOrder(own).map(plain)]),

@@ -15,7 +15,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { spawn } from "../tree/scripted-agents.ts";
 
 const INPUT_TOKENS = 10;
@@ -124,13 +124,13 @@ proves(
         const role = roleOf("lead", lead, excesses, children);
         const clock = new ManualClock();
         const retry = { maxAttempts, random: () => 0 };
-        const orchestrator = new Orchestrator({ clock, retry });
+        const orchestrator = new Orchestrator({ clock, retryPolicy: retry });
         const run = orchestrator.start(role, "Go.", { budget: { totalTokens: budget } });
         // Waits of nothing are over as soon as the clock moves.
         const moving = { isOver: false };
         const ended = run.settled.finally(() => (moving.isOver = true));
         while (!moving.isOver) {
-          await settled();
+          await flushEventLoop();
           clock.advance(1);
         }
         const { usage, accounts } = await ended;
@@ -142,7 +142,7 @@ proves(
       RUNS,
     );
     expect(overspent, "worlds that overspend").toBeGreaterThan(RUNS.numRuns / 10);
-    await settled();
+    await flushEventLoop();
     takeWarnings(); // Of figures that cannot be true, which are charged by our own count.
   },
 );

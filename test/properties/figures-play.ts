@@ -9,7 +9,7 @@ import { approve, deny, type Answer } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
-import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { metricRecorder, type Readings } from "../telemetry/recorded-metrics.ts";
 import { recorder, type RecordedSpan } from "../telemetry/recorded-spans.ts";
 import type { LoggedAgent } from "./figures-log.ts";
@@ -51,7 +51,7 @@ export async function playWorld(seed: number): Promise<Played> {
   const s = newFixture({
     tracing: openTelemetry({ tracer, meter }),
     store,
-    retry: { maxAttempts: 3, random: () => 0 },
+    retryPolicy: { maxAttempts: 3, random: () => 0 },
     ...(hasSlots ? { concurrency: { modelCalls: 1 + dice.roll(2), toolCalls: 2 } } : {}),
   });
   const isPriced = dice.once(2);
@@ -94,7 +94,7 @@ export async function playWorld(seed: number): Promise<Played> {
     if (isDue(pauseAtMs)) run.requestPause();
     if (isDue(cancelAtMs)) void run.cancel("Enough.");
     if (isDue(cancelsAgentAtMs)) {
-      const alive = s.sink.of("agent.started").at(-1);
+      const alive = s.sink.ofType("agent.started").at(-1);
       if (alive !== undefined) run.cancelAgent(alive.agentId, "Not needed.");
     }
   }
@@ -104,7 +104,7 @@ export async function playWorld(seed: number): Promise<Played> {
 async function isAtRest({ sink, clock }: Fixture): Promise<boolean> {
   const state = (): string => `${sink.events.length} ${clock.pendingTimers}`;
   for (let quiet = 0, before = state(); quiet < QUIET_TURNS; quiet += 1) {
-    await settled();
+    await flushEventLoop();
     if (state() !== before) quiet = 0;
     before = state();
   }

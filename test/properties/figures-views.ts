@@ -8,7 +8,7 @@ import { runText, runsText } from "../../src/cli/run-text.ts";
 import { sumUsage } from "../../src/protocol/event.ts";
 import { plainLine } from "../../src/terminal/plain-view.ts";
 import { renderTree } from "../../src/terminal/render-tree.ts";
-import { runReport } from "../../src/terminal/report.ts";
+import { formatRunReport } from "../../src/terminal/report.ts";
 import type { AgentFold } from "../../src/view/agent-fold.ts";
 import { agentDetail, agentRow } from "../../src/view/agent-row.ts";
 import { costText, costWords, numberOf, shortCount } from "../../src/view/amounts.ts";
@@ -161,7 +161,10 @@ function checkFold(
     const isCost = axis === "costUsd";
     const [name, most] = [isCost ? "costMicroUsd" : axis, isCost ? limit * 1_000_000 : limit];
     const spent = amountOf(result.usage.total, name);
-    expect([name, run.left[name]], "left of the run").toEqual([name, Math.max(0, most - spent)]);
+    expect([name, run.remaining[name]], "left of the run").toEqual([
+      name,
+      Math.max(0, most - spent),
+    ]);
   }
 }
 
@@ -173,12 +176,12 @@ function amountOf(usage: object, axis: string): number {
 /** What is left to an agent is the least of what is left on its path. */
 function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent: AgentFold): void {
   const detail = agentDetail(agent, []);
-  if (detail.left === undefined) return;
+  if (detail.remaining === undefined) return;
   const least = new Map<string, number>();
   for (
     let at = accounts.find(({ agentId }) => agentId === one.agentId);
     at !== undefined;
-    at = accounts.find(({ agentId }) => agentId === at?.parentId)
+    at = accounts.find(({ agentId }) => agentId === at?.parentAgentId)
   )
     for (const [axis, limit] of Object.entries(at.limits)) {
       const spent = amountOf(at.total, axis);
@@ -186,7 +189,7 @@ function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent:
       least.set(axis, Math.min(left, least.get(axis) ?? Infinity));
     }
   if (one.log.parent === undefined)
-    expect(detail.left, `left of ${one.path}`).toEqual(Object.fromEntries(least));
+    expect(detail.remaining, `left of ${one.path}`).toEqual(Object.fromEntries(least));
 }
 
 /** Failed attempts that a view shows of each step: those before others, and the one that ended it. */
@@ -200,7 +203,7 @@ function checkTexts({ result, events, nowMs }: Played, all: readonly Expected[],
   const { root } = fold;
   if (root === undefined) throw new Error("There is a root.");
   const live = renderTree(root, { width: 400, nowMs, hasColor: false });
-  const report = runReport(result, { width: 400 }).split("\n");
+  const report = formatRunReport(result, { width: 400 }).split("\n");
   for (const one of all) {
     const name = one.path.slice(one.path.lastIndexOf("/") + 1);
     const cells = [

@@ -12,7 +12,7 @@ import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src
 import { ModelError } from "../../src/model/model-error.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
 import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
-import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
@@ -333,7 +333,7 @@ class Part {
     });
     step.toolCalls = names.filter((name) => !isUncharged(name)).length;
     const text = "word ".repeat(1 + dice.roll(6));
-    const message = replyMessage([{ type: "text", text }, ...calls]);
+    const message = buildReplyMessage([{ type: "text", text }, ...calls]);
     const finishReason = calls.length > 0 ? "tool_calls" : "stop";
     const bytes = Buffer.byteLength(
       text + calls.map(({ toolName, argumentsText }) => toolName + argumentsText).join(""),

@@ -75,7 +75,7 @@ class Player {
     const id = AgentIdSchema().parse(path);
     const times = { wallTimeMs: one.limitMs, deadlineAtMs: one.lifeMs };
     this.#ledger.open(
-      { agentId: id, path, limits: {}, ...times },
+      { agentId: id, agentPath: path, limits: {}, ...times },
       above && this.#ledger.getAccount(above.id),
     );
     const clock = new AgentTime({

@@ -32,10 +32,10 @@ export function checkAccounts(
   for (const [index, account] of [...accounts.entries()].toReversed()) {
     checkLimits(account);
     const expected = reference.accounts[index];
-    if (expected === undefined) throw new Error(`There is no account ${account.path}.`);
+    if (expected === undefined) throw new Error(`There is no account ${account.agentPath}.`);
     checkAgainst(account, expected);
     const stood = stoodMs(expected.time, nowMs);
-    hold(account.stoodMs === stood, `stood still for ${stood} ms`, account);
+    hold(account.pausedMs === stood, `stood still for ${stood} ms`, account);
     const deadlineAtMs = deadlineOf(expected, nowMs);
     const isSo = ledger.getAccount(account.agentId).deadlineAtMs() === deadlineAtMs;
     hold(isSo, `the deadline is ${String(deadlineAtMs)}`, account);
@@ -50,10 +50,10 @@ export function checkAccounts(
         account,
       );
     }
-    if (account.parentId === null) continue;
-    const siblings = childTotals.get(account.parentId) ?? {};
+    if (account.parentAgentId === null) continue;
+    const siblings = childTotals.get(account.parentAgentId) ?? {};
     for (const field of USAGE_FIELDS) siblings[field] = (siblings[field] ?? 0) + total[field];
-    childTotals.set(account.parentId, siblings);
+    childTotals.set(account.parentAgentId, siblings);
   }
 }
 

@@ -105,7 +105,10 @@ class Player {
     const account = parentId === undefined ? undefined : this.#ledger.getAccount(parentId);
     const agentId = AgentIdSchema().parse(path);
     const times = { deadlineAtMs, wallTimeMs: limitMs };
-    this.#ledger.open({ agentId, path, limits, keptForSelf: reserve, ...times }, account);
+    this.#ledger.open(
+      { agentId, agentPath: path, limits, keptForSelf: reserve, ...times },
+      account,
+    );
     this.#copy.adopt(this.#ledger.getAccount(agentId).snapshotAt(this.#ledger.clock.nowMs()));
     this.#reference.openAccount(
       above,

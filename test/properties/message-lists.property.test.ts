@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import { truncateHistory } from "../../src/policies/truncate-history.ts";
 import type { Message, MessageOrigin } from "../../src/protocol/message.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { toolCall } from "../support/changes.ts";
 
 const FIXED = { seed: 20_261_122, numRuns: 2_000 };
@@ -69,7 +69,7 @@ test("a repaired list is valid, its repair finds nothing more, and what was give
     fc.property(anyList, (given) => {
       const before = JSON.stringify(given);
       const { messages, repairs } = repairMessages(given);
-      expect(checkMessages(messages)).toEqual([]);
+      expect(findMessageProblems(messages)).toEqual([]);
       expect(repairMessages(messages)).toEqual({ messages, repairs: [] });
       expect(repairMessages(messages).messages).toBe(messages);
       expect(repairs.length === 0).toBe(messages === given);
@@ -82,7 +82,9 @@ test("a repaired list is valid, its repair finds nothing more, and what was give
 test("a list is left as it is exactly if it was valid", () => {
   fc.assert(
     fc.property(fc.oneof(anyList, validHistory), (given) => {
-      expect(repairMessages(given).messages === given).toBe(checkMessages(given).length === 0);
+      expect(repairMessages(given).messages === given).toBe(
+        findMessageProblems(given).length === 0,
+      );
     }),
     FIXED,
   );
@@ -132,7 +134,7 @@ test("a truncated history is valid, keeps what must stay, and accounts for all t
     fc.property(validHistory, fc.nat({ max: 20 }), (given, keepMessages) => {
       const before = JSON.stringify(given);
       const truncated = truncateHistory(given, { keepMessages });
-      expect(checkMessages(truncated)).toEqual([]);
+      expect(findMessageProblems(truncated)).toEqual([]);
       expect(truncateHistory(truncated, { keepMessages })).toBe(truncated);
       expect(truncated.at(-1)).toBe(given.at(-1));
       expect(textsOf(truncated, "system")).toEqual(textsOf(given, "system"));

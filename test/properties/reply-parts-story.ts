@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { contractOf } from "../../src/hooks/patch-contract.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
 import {
-  replyMessage,
+  buildReplyMessage,
   partsFitted,
   partsRenamed,
   type ReplyPiece,
@@ -113,7 +113,7 @@ export function told(all: readonly Turn[]): Story {
     const calls = pieces.flatMap((piece) => (piece.type === "call" ? [piece.argumentsText] : []));
     for (const [at, piece] of pieces.entries())
       origins.set(reply * 10 + at, { piece, writer, reply, calls });
-    const message = withOwnIds(replyMessage(pieces), reply);
+    const message = withOwnIds(buildReplyMessage(pieces), reply);
     messages.push(message.parts === undefined ? message : { ...message, writtenBy: writer });
     messages.push(...includeResultsFrom(message));
     messages.push({ role: "user", text: `And ${reply}?`, origin: "injected" });

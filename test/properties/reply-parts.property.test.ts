@@ -11,11 +11,11 @@ import { deepFreeze } from "../../src/kernel/json.ts";
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { toOpenAi } from "../../src/model/openai/to-openai.ts";
 import { toResponses } from "../../src/model/openai/from-responses.ts";
-import { replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { getReplyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { forModel } from "../../src/model/written-by.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { proves } from "../harness/proves.ts";
 import { EDITS, edits, KEYS, told, turns, type Key, type Story } from "./reply-parts-story.ts";
 
@@ -64,7 +64,7 @@ function nameless(piece: ReplyPiece): object {
 /** What holds of the pieces of a reply, whatever became of it. */
 function checkPieces(message: AssistantMessage, story: Story, key: Key): void {
   const { origins } = story;
-  const pieces = replyPieces(message);
+  const pieces = getReplyPieces(message);
   const calls = pieces.filter((piece) => piece.type === "call");
   const texts = pieces.flatMap((piece) => (piece.type === "text" ? [piece.text] : []));
   expect(texts.join(""), "the text").toBe(message.text);
@@ -169,10 +169,10 @@ proves(
           for (const message of seen) {
             if (message.role !== "assistant") continue;
             checkPieces(message, story, key);
-            sealed += replyPieces(message).filter(({ data }) => data !== undefined).length;
+            sealed += getReplyPieces(message).filter(({ data }) => data !== undefined).length;
           }
           const sent = repairMessages(seen).messages;
-          expect(checkMessages(sent)).toEqual([]);
+          expect(findMessageProblems(sent)).toEqual([]);
           for (const message of sent)
             if (message.role === "assistant") checkPieces(message, story, key);
           checkBodies(sent, key);

@@ -8,7 +8,7 @@ import { z } from "zod";
 
 import { isRecord, type JsonValue } from "../../src/kernel/json.ts";
 import { finishTool } from "../../src/agent/typed-result.ts";
-import { strictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
+import { toStrictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
 import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -123,7 +123,7 @@ const inputs = fc
   .chain((properties) => objectOf(schemas).map((object) => object.extend(properties)))
   .chain((input) => {
     const { jsonSchema } = inputSchema("test", input, { coerces: false });
-    const strict = strictSchema(jsonSchema);
+    const strict = toStrictSchema(jsonSchema);
     if (!strict.isStrict) throw new Error(`Expected a strict form: ${strict.reason}`);
     const { schema } = strict;
     return valuesOf(schema).map((value) => ({ input, jsonSchema, schema, value }));
@@ -160,7 +160,7 @@ const results = fc
   )
   .chain((output) => {
     const finish = finishTool("test.output", output);
-    const strict = strictSchema(finish.inputSchema);
+    const strict = toStrictSchema(finish.inputSchema);
     if (!strict.isStrict) throw new Error(`Expected a strict form: ${strict.reason}`);
     return valuesOf(strict.schema).map((value) => ({ output, finish, value }));
   });

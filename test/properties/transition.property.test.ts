@@ -9,7 +9,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { proves } from "../harness/proves.ts";
 import {
   after,
@@ -240,7 +240,7 @@ proves(
           .reduce((sum, tokens) => sum + tokens, 0);
         expect(summed.totalTokens).toBe(spent);
         expect(
-          checkMessages(ended.conversation.messages).filter(
+          findMessageProblems(ended.conversation.messages).filter(
             (problem) => !problem.startsWith("the list ends"),
           ),
         ).toEqual([]);

@@ -42,9 +42,9 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
     contextPolicy: {
       ...(inherits ? { inheritMessages: true, messageWindowSize: windowSize } : {}),
       inheritMetadata: inherits,
-      siblingResults: tells,
-      parentConstraints: tells,
-      failedAttempts: tells,
+      includeSiblingResults: tells,
+      includeParentConstraints: tells,
+      includeFailedAttempts: tells,
       ...(role.subagents.includes(true) ? lists : {}),
     },
     wrapUp: role.wrapsUp,

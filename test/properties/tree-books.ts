@@ -94,7 +94,7 @@ class Books {
   close(events: readonly EspalierEvent[]): void {
     same([...this.#leases.keys()], [], "B2: every lease is given back");
     for (const { account, spent, excess, limits } of this.#books.values()) {
-      const { path, total } = account;
+      const { agentPath: path, total } = account;
       for (const axis of SPEND_AXES) {
         if (axis === "toolCalls") continue;
         law(
@@ -243,14 +243,14 @@ class Books {
       const book: Book | undefined = this.#books.get(id);
       if (book === undefined) throw new Error(`Broken: ${id} has no account.`);
       path.push(book);
-      id = book.account.parentId;
+      id = book.account.parentAgentId;
     }
     return path;
   }
 }
 
 function checkLimits({ account, limits, spent, reserved, excess, below, excessBelow }: Book): void {
-  const { path, reserve } = account;
+  const { agentPath: path, reserve } = account;
   for (const axis of SPEND_AXES) {
     const limit = limits[axis];
     if (limit === undefined) continue;
@@ -322,7 +322,12 @@ function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
 }
 
 /** When the account's own time is over; Infinity: never. */
-function deadlineOf({ fixedDeadlineAtMs, timeLimitMs, openedAtMs, stoodMs }: Account): number {
+function deadlineOf({
+  fixedDeadlineAtMs,
+  timeLimitMs,
+  openedAtMs,
+  pausedMs: stoodMs,
+}: Account): number {
   const moving = timeLimitMs === null ? Infinity : openedAtMs + timeLimitMs + stoodMs;
   return Math.min(fixedDeadlineAtMs ?? Infinity, moving);
 }

@@ -36,7 +36,7 @@ export function grantsOf(
   if (account === undefined) return [];
   const budget = moreOf(account, grant.amount);
   if (Object.keys(budget).length === 0) return [];
-  return [{ budget, by: "world", agentPath: account.path }];
+  return [{ budget, by: "world", agentPath: account.agentPath }];
 }
 
 function moreOf({ limits, timeLimitMs }: Account, amount: number): Budget {

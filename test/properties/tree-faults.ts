@@ -40,17 +40,17 @@ export function faultySinks(sink: World["sink"]): readonly EventSink[] {
 
 const fault = { at: "nothing", left: 0, local: localTracing(), outside: new Outside() };
 const FAULTY_TRACING: Tracing = {
-  place: (draft) => {
+  traceEvent: (draft) => {
     fail("place");
-    return fault.local.place(draft);
+    return fault.local.traceEvent(draft);
   },
-  within: (scope, work) => {
+  runInSpan: (scope, work) => {
     fail("within");
-    const begun = fault.outside.scope.run(scope, () => fault.local.within(scope, work));
+    const begun = fault.outside.scope.run(scope, () => fault.local.runInSpan(scope, work));
     fail("within, late");
     return begun;
   },
-  idsOf: (scope) => fault.local.idsOf(scope),
+  getIds: (scope) => fault.local.getIds(scope),
 };
 
 function fail(at: string): void {

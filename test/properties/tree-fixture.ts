@@ -220,7 +220,7 @@ class Fixture {
       limits,
       concurrency,
       graceMs: GRACE_MS,
-      retry: { maxAttempts },
+      retryPolicy: { maxAttempts },
       roles: others,
       unansweredPolicy,
       ...(approver === undefined ? {} : { approver }),

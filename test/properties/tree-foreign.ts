@@ -195,7 +195,7 @@ export const TOOLS: readonly (FunctionTool | ExternalTool | DelegationTool)[] = 
       input: z.object({}),
       maxIdenticalCalls: "unlimited",
       needsApproval: kind === "asks",
-      ...(kind === "long" ? { maxResultCharacters: 40, longResults: "summarize" } : {}),
+      ...(kind === "long" ? { maxResultCharacters: 40, longResultPolicy: "summarize" } : {}),
       execute: (_input, context) => {
         const { agentPath, callId } = context;
         const { outside } = fixture;

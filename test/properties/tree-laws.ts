@@ -2,10 +2,10 @@
 // bodies that ran. Nothing here knows how it came about.
 
 import type { Account } from "../../src/protocol/account.ts";
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { checkBooks } from "./tree-books.ts";
 import { law, same } from "./tree-law.ts";
 import { checkLives } from "./tree-lives.ts";
@@ -45,7 +45,7 @@ function checkRun(world: World, played: Played, run: PlayedRun): void {
 function checkNumbers(events: readonly EspalierEvent[], isTraced: boolean): void {
   for (const [index, event] of events.entries())
     law(event.seq === index + 1, `E1: ${event.type} is number ${event.seq}, not ${index + 1}`);
-  for (const event of events.slice(0, MOST_CHECKED)) checkEvent(event);
+  for (const event of events.slice(0, MOST_CHECKED)) assertEvent(event);
   const traces = new Set(events.map(({ traceId }) => traceId));
   const resumptions = events.filter(({ type }) => type === "run.resumed");
   law(
@@ -60,7 +60,7 @@ const MOST_CHECKED = 25;
 function checkPausedRun({ status, pausedRun, accounts }: RunResult): void {
   law((status === "paused") === (pausedRun !== undefined), "R28: a paused run can be resumed");
   for (const account of accounts)
-    law(isFree(account), `B2: ${account.path} holds something while the run rests`);
+    law(isFree(account), `B2: ${account.agentPath} holds something while the run rests`);
 }
 
 function isFree({ reserved }: Account): boolean {
@@ -71,7 +71,7 @@ function isFree({ reserved }: Account): boolean {
 function checkRequests({ sent }: Played): void {
   for (const { request, by } of sent)
     same(
-      checkMessages(request.messages),
+      findMessageProblems(request.messages),
       [],
       `L3: a request of ${by?.agentPath ?? "an unknown agent"}`,
     );
@@ -150,8 +150,8 @@ function checkUsage({ events, origin }: PlayedRun, { accounts, agents, usage }: 
     told.set(event.agentId, addUsage(told.get(event.agentId) ?? NO_USAGE, event.usage));
   }
   for (const account of accounts) {
-    const { agentId, path, own, total } = account;
-    const children = accounts.filter(({ parentId }) => parentId === agentId);
+    const { agentId, agentPath: path, own, total } = account;
+    const children = accounts.filter(({ parentAgentId: parentId }) => parentId === agentId);
     const below = sum(children.map((child) => child.total));
     same(total, addUsage(own, below), `B3: ${path}`);
     law(Object.values(total).every(isCount), `${path} has spent no amount`);

@@ -73,7 +73,7 @@ class Lives {
   readonly #everStarted: Set<string>;
   readonly #ending = new Set<string>();
   #isStopping = false;
-  #isResting = true;
+  #isIdle = true;
   #isCancelled = false;
 
   readonly #unbegun: ReadonlySet<string>;
@@ -86,14 +86,14 @@ class Lives {
 
   /** An agent is asked to end: the run must not settle before it has. */
   hear(type: Order["type"], agentId: string | undefined): void {
-    if (this.#isResting || type === "request stop") return;
+    if (this.#isIdle || type === "request stop") return;
     const root = [...this.#parents].find(([, parentId]) => parentId === null)?.[0];
     const ending = agentId ?? root;
     if (ending !== undefined && this.#alive.has(ending)) this.#ending.add(ending);
   }
 
   order(type: Order["type"], agentId: string | undefined): void {
-    if (this.#isResting) return;
+    if (this.#isIdle) return;
     if (type === "request stop") this.#isStopping = true;
     if (type === "cancel") this.#isCancelled = true;
     // One that had ended when it was cancelled may have been continued since.
@@ -102,16 +102,13 @@ class Lives {
 
   take(event: EspalierEvent): void {
     const isOpening = event.type === "run.started" || event.type === "run.resumed";
-    law(
-      isOpening || !this.#isResting,
-      `L2: ${event.type} of ${event.agentPath} after the run's end`,
-    );
+    law(isOpening || !this.#isIdle, `L2: ${event.type} of ${event.agentPath} after the run's end`);
     this.#checkExecution(event);
     this.#checkOrders(event);
     switch (event.type) {
       case "run.started":
       case "run.resumed":
-        this.#isResting = false;
+        this.#isIdle = false;
         return;
       case "agent.started":
         law(!this.#alive.has(event.agentId), `L2: ${event.agentPath} starts twice at once`);
@@ -167,7 +164,7 @@ class Lives {
     for (const agentId of this.#ending)
       law(!this.#alive.has(agentId), `T5: ${this.#paths.get(agentId)} was cancelled and rests`);
     this.#ending.clear();
-    this.#isResting = true;
+    this.#isIdle = true;
     this.#isStopping = false;
     this.#isCancelled = false;
     for (const { agentId, status, reason } of result.agents) {

@@ -77,7 +77,7 @@ class Shape {
       law(below <= (limits.maxTotalSubagents ?? Infinity), `X16: total below ${path}`);
     }
     same(event.subagentsByDepth, this.#byDepth, "counts by depth as they grow");
-    const lists = event.context.removedTools.filter(({ rule }) => rule !== "no_depth_left");
+    const lists = event.inherited.removedTools.filter(({ rule }) => rule !== "no_depth_left");
     this.#denied.set(childPath, new Set(lists.map(({ toolName }) => toolName)));
   }
 

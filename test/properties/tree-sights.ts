@@ -65,7 +65,7 @@ export function sights({ runs }: Played): readonly string[] {
         const basic = [event.type, `depth ${event.depth}`];
         if (event.type === "subagent.ended") return [...basic, `outcome ${event.outcome}`];
         if (event.type !== "subagent.spawned") return basic;
-        const { context, childPath } = event;
+        const { inherited: context, childPath } = event;
         const isWritten = childPath.includes("/draft") ? ["a written role"] : [];
         return [
           ...basic,
@@ -77,7 +77,7 @@ export function sights({ runs }: Played): readonly string[] {
       ...(last?.agents ?? []).flatMap((agent) => [
         `agent ${agent.status}`,
         agent.reason.code,
-        ...(agent.waitedMs > 0 ? ["waited"] : []),
+        ...(agent.budgetWaitMs > 0 ? ["waited"] : []),
         ...agent.steps.flatMap(({ tools }) => tools.executions.map(({ type }) => `call ${type}`)),
       ]),
       ...(last?.accounts.some(({ excess }) => excess.totalTokens > 0) === true

@@ -12,12 +12,12 @@ import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolFilter, type FilterCheck } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
 const long = () =>
-  spyTool("long", () => "x".repeat(99), { maxResultCharacters: 10, longResults: "summarize" });
+  spyTool("long", () => "x".repeat(99), { maxResultCharacters: 10, longResultPolicy: "summarize" });
 
 test("a filter that gives a promise, which rejects, fails its agent and nothing else", async () => {
   const { role } = soloist([says("never")], {
@@ -90,9 +90,9 @@ test("an approved call that was let through before the pause is not judged again
       maxOutputTokens: 20,
     });
     const calls = [
-      { name: "pay", arguments: {} },
-      { name: "SpawnSubagent", arguments: { role: "kid", task: "help" } },
-      { name: "alone", arguments: {} },
+      { toolName: "pay", arguments: {} },
+      { toolName: "SpawnSubagent", arguments: { role: "kid", task: "help" } },
+      { toolName: "alone", arguments: {} },
     ];
     return defineAgent({
       name: "lead",
@@ -139,8 +139,8 @@ test("nothing is summarised for an agent that fails", async () => {
     throw new ToolError("over", { severity: "abortive" });
   });
   const calls = [
-    { name: "long", arguments: {} },
-    { name: "bad", arguments: {} },
+    { toolName: "long", arguments: {} },
+    { toolName: "bad", arguments: {} },
   ];
   const { role, model } = soloist([{ calls }, says("brief")], { tools: [long(), bad] });
   const { status } = await newFixture().run(role);
@@ -173,7 +173,7 @@ test("time that a summary waits for the budget is waiting time", async () => {
     new ScriptedModel([says("two", { after: held.opened })], { countTokens: () => 30 }),
   );
   const calls = ["two", "one"].map((role) => ({
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role, task: "work" },
   }));
   const lead = defineAgent({
@@ -186,12 +186,12 @@ test("time that a summary waits for the budget is waiting time", async () => {
   });
   const fixture = newFixture();
   const run = fixture.start(lead);
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(1_000);
   held.open();
   const { agents } = await fixture.outcome(run);
-  const waits = fixture.sink.of("budget.reserved").filter(({ callId }) => callId !== null);
-  const waited = agents.find(({ role }) => role === "one")?.waitedMs;
+  const waits = fixture.sink.ofType("budget.reserved").filter(({ callId }) => callId !== null);
+  const waited = agents.find(({ role }) => role === "one")?.budgetWaitMs;
   expect([waits.map(({ waitedMs }) => waitedMs), waited]).toEqual([[1_000], 1_000]);
 });
 

@@ -274,8 +274,8 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
   ],
   [
     "a wrong item",
-    roleFile("model: fast", "contextPolicy:", "  contextInjections:", "    - One.", "    - ''"),
+    roleFile("model: fast", "contextPolicy:", "  injectedTexts:", "    - One.", "    - ''"),
     6,
-    'Expected researcher.contextPolicy.contextInjections[1] to be text that is not empty, got "". Say it, or leave it out.',
+    'Expected researcher.contextPolicy.injectedTexts[1] to be text that is not empty, got "". Say it, or leave it out.',
   ],
 ];

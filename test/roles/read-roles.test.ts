@@ -32,7 +32,7 @@ contextPolicy:
   inheritMessages: true
   messageWindowSize: 6
   metadataKeys: [user]
-  contextInjections:
+  injectedTexts:
     - "Today is: Monday."
     - |
       Two
@@ -60,7 +60,7 @@ model: fast
 tools:
   - search
   - save
-toolDefaults: { timeoutMs: 2000, maxIdenticalCalls: unlimited, longResults: summarize, needsApproval: false }
+toolDefaults: { timeoutMs: 2000, maxIdenticalCalls: unlimited, longResultPolicy: summarize, needsApproval: false }
 errorBudget: { maxToolErrors: 1 }
 errorPolicy: { blockedPolicy: stop }
 maxOutputTokens: 1000
@@ -90,7 +90,7 @@ function codeRoles(): readonly AgentRole[] {
       inheritMessages: true,
       messageWindowSize: 6,
       metadataKeys: ["user"],
-      contextInjections: ["Today is: Monday.", "Two\nlines.\n"],
+      injectedTexts: ["Today is: Monday.", "Two\nlines.\n"],
     },
     delegation: {
       background: true,
@@ -109,7 +109,7 @@ function codeRoles(): readonly AgentRole[] {
     toolDefaults: {
       timeoutMs: 2000,
       maxIdenticalCalls: "unlimited",
-      longResults: "summarize",
+      longResultPolicy: "summarize",
       needsApproval: false,
     },
     errorBudget: { maxToolErrors: 1 },
@@ -253,7 +253,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
       "model: fast",
       "tools: [search]",
       "budget: { steps: 3, toolCalls: 4 }",
-      "contextPolicy: { inheritMetadata: true, contextInjections: [One.] }",
+      "contextPolicy: { inheritMetadata: true, injectedTexts: [One.] }",
       "wrapUp: Stop.",
     ),
     "other.md": roleFile("description: Nothing changes here", "model: fast"),
@@ -267,7 +267,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
       hooks,
       output,
       budget: { steps: 5, totalTokens: 6 },
-      contextPolicy: { contextInjections: ["Two."], selectMessages: nothing },
+      contextPolicy: { injectedTexts: ["Two."], selectMessages: nothing },
       delegation: { background: true },
       wrapUp: false,
     },
@@ -281,7 +281,7 @@ test("code says what a file cannot, and comes first in what both say, key by key
     hooks,
     output,
     budget: { steps: 5, toolCalls: 4, totalTokens: 6 },
-    contextPolicy: { inheritMetadata: true, contextInjections: ["Two."], selectMessages: nothing },
+    contextPolicy: { inheritMetadata: true, injectedTexts: ["Two."], selectMessages: nothing },
     delegation: { background: true },
   });
   // The tool Finish is made anew for every role.

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { Model } from "../../src/model/model.ts";
-import { readRoles, roleFileNames } from "../../src/roles/read-roles.ts";
+import { readRoles, parseRoleFileNames } from "../../src/roles/read-roles.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -112,17 +112,19 @@ proves(["V51"], "what a file names is known before there are models and tools fo
     "subagents: [b]",
     "limits: 5",
   );
-  expect(roleFileNames(text, "roles/researcher.md")).toEqual({
+  expect(parseRoleFileNames(text, "roles/researcher.md")).toEqual({
     name: "web",
     model: "m",
     tools: ["files_*", "a"],
     subagents: ["b"],
   });
-  expect(roleFileNames(roleFile("tools: a"), "a.md")).toEqual({
+  expect(parseRoleFileNames(roleFile("tools: a"), "a.md")).toEqual({
     name: undefined,
     model: undefined,
     tools: [],
     subagents: [],
   });
-  expect(thrownBy(() => roleFileNames("no front matter", "a.md")).message).toMatch(/^a\.md:1: /);
+  expect(thrownBy(() => parseRoleFileNames("no front matter", "a.md")).message).toMatch(
+    /^a\.md:1: /,
+  );
 });

@@ -13,13 +13,13 @@ import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.t
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf, replay } from "../../src/testing/index.ts";
+import { loadRecording, replay } from "../../src/testing/index.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, settled } from "../harness/run-scripted.ts";
+import { latch, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 
@@ -60,15 +60,15 @@ const textOf = async (run: Run): Promise<string> => (await run.result).text;
 proves(["D477"], "runs two of four runs at once and starts the others in their order", async () => {
   const { orchestrator, held, clock, queuedMs } = world({ maxConcurrentRuns: 2 });
   const runs = ["a", "b", "c", "d"].map((name) => orchestrator.start(held.role(name), "Go."));
-  await settled();
+  await flushEventLoop();
   expect(held.begun).toEqual(["a", "b"]);
   clock.advance(70);
   held.open("b");
-  await settled();
+  await flushEventLoop();
   expect(held.begun).toEqual(["a", "b", "c"]);
   clock.advance(30);
   held.open("a");
-  await settled();
+  await flushEventLoop();
   expect(held.begun).toEqual(["a", "b", "c", "d"]);
   held.open("c");
   held.open("d");
@@ -91,7 +91,7 @@ proves(["D478"], "a run that waits ends when it is cancelled, and starts nothing
   const first = orchestrator.start(held.role("a"), "Go.");
   const second = orchestrator.start(held.role("b"), "Go.");
   const third = orchestrator.start(held.role("c"), "Go.");
-  await settled();
+  await flushEventLoop();
   const cancelled = await second.cancel("Not needed.");
   expect([cancelled.status, cancelled.reason.message]).toEqual(["cancelled", "Not needed."]);
   expect(held.begun).toEqual(["a"]);
@@ -106,7 +106,7 @@ proves(["D478"], "a run that waits ends when its signal is aborted", async () =>
   const controller = new AbortController();
   const first = orchestrator.start(held.role("a"), "Go.");
   const second = orchestrator.start(held.role("b"), "Go.", { signal: controller.signal });
-  await settled();
+  await flushEventLoop();
   controller.abort();
   expect((await second.result).status).toBe("cancelled");
   held.open("a");
@@ -119,11 +119,11 @@ proves(["D478"], "the limit in time of a run does not run while the run waits", 
   const first = orchestrator.start(held.role("a"), "Go.");
   const timed = { budget: { wallTimeMs: 100 } };
   const second = orchestrator.start(held.role("b"), "Go.", timed);
-  await settled();
+  await flushEventLoop();
   clock.advance(5_000);
   held.open("a");
   await first.result;
-  await settled();
+  await flushEventLoop();
   clock.advance(99);
   held.open("b");
   expect((await second.result).status).toBe("completed");
@@ -134,7 +134,7 @@ proves(["D478"], "an absolute deadline ends a run that waits", async () => {
   const first = orchestrator.start(held.role("a"), "Go.");
   const deadlineAtMs = clock.nowMs() + 50;
   const second = orchestrator.start(held.role("b"), "Go.", { deadlineAtMs });
-  await settled();
+  await flushEventLoop();
   clock.advance(60);
   const { status, reason } = await second.result;
   expect([status, reason.code]).toEqual(["stopped", "time_limit"]);
@@ -156,12 +156,12 @@ proves(["D477"], "a paused run has no slot, and waits for one when it is resumed
   const { role } = soloist([asks("pay", { eur: 5 }), says("Paid.")], { tools: [pay] });
   const paused = await orchestrator.start(role, "Pay.").result;
   const other = orchestrator.start(held.role("a"), "Go.");
-  await settled();
+  await flushEventLoop();
   expect(held.begun).toEqual(["a"]);
   const [question] = paused.questions;
   if (question === undefined || paused.pausedRun === undefined) throw new Error("It has paused.");
   const resumed = orchestrator.resume(paused.pausedRun, [approve(question)], { role });
-  await settled();
+  await flushEventLoop();
   clock.advance(40);
   held.open("a");
   await other.result;
@@ -226,11 +226,11 @@ proves(["D477"], "a recording of a run that waited is replayed without a differe
   const first = orchestrator.start(held.role("a"), "Go.");
   const { role } = soloist([says("Done.")]);
   const second = orchestrator.start(role, "Go.");
-  await settled();
+  await flushEventLoop();
   clock.advance(25);
   held.open("a");
   await Promise.all([first.result, second.result]);
-  const recording = await recordingOf(store, second.runId);
+  const recording = await loadRecording(store, second.runId);
   expect((await replay(recording, { role })).text).toBe("Done.");
 });
 
@@ -243,14 +243,14 @@ proves(["D477"], "a worker leads no more runs than its orchestrator runs at once
   });
   const offered: number[] = [];
   const engine: Engine = {
-    lead: () => Promise.resolve(),
+    enqueue: () => Promise.resolve(),
     serve: ({ maxRuns }) => {
       offered.push(maxRuns);
       return Promise.resolve({ close: () => Promise.resolve() });
     },
   };
-  await (await orchestrator.work(engine)).close();
-  await (await orchestrator.work(engine, { maxRuns: 2 })).close();
+  await (await orchestrator.startWorker(engine)).close();
+  await (await orchestrator.startWorker(engine, { maxRuns: 2 })).close();
   expect(offered).toEqual([3, 2]);
 });
 

@@ -20,7 +20,7 @@ import {
 } from "../../src/hooks/hook.ts";
 import type { HookContext } from "../../src/hooks/hook-points.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { StopFacts } from "../../src/policies/stop-conditions.ts";
+import type { StopContext } from "../../src/policies/stop-conditions.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -28,13 +28,13 @@ import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import type { DelegationContext, ToolContext } from "../../src/tools/tool-context.ts";
-import { toolFilter, type FilterFacts } from "../../src/tools/tool-filter.ts";
+import { toolFilter, type FilterContext } from "../../src/tools/tool-filter.ts";
 import { toolGuard, type GuardContext } from "../../src/tools/tool-guard.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { proves } from "../harness/proves.ts";
@@ -102,7 +102,7 @@ const delegate = defineDelegation({
 
 const section: RequestSection<Desk> = {
   name: "owner",
-  lifeCycle: "step",
+  lifetime: "step",
   text: ({ context, agentPath }: SectionContext<Desk>) => {
     context.note(`section ${agentPath}`);
     return undefined;
@@ -129,13 +129,13 @@ const parts = {
     }),
   ],
   toolFilters: [
-    toolFilter((_name, { context, agentPath }: FilterFacts<Desk>) => {
+    toolFilter((_name, { context, agentPath }: FilterContext<Desk>) => {
       context.note(`filter ${agentPath}`);
       return true;
     }),
   ],
   stopWhen: [
-    ({ context }: StopFacts<Desk>) => {
+    ({ context }: StopContext<Desk>) => {
       context.note("stopWhen");
       return undefined;
     },
@@ -214,7 +214,7 @@ proves(
     const recording = recorder();
     const tracing = openTelemetry({ tracer: recording.tracer, content: true });
     const orchestrator = new Orchestrator({ roles: [role], sinks: [sink], store, tracing });
-    const session = await orchestrator.session("s");
+    const session = await orchestrator.openSession("s");
     const desk = new Desk("Ann");
     const run = orchestrator.start(role, "Lead.", { context: desk, session });
     const paused = await run.result;
@@ -295,7 +295,7 @@ function debtor(): AgentRole<undefined, Account> {
   const model = new ScriptedModel((request) =>
     request.messages.some(({ role }) => role === "tool")
       ? says(request.messages.at(-1)?.text ?? "")
-      : calls({ name: "owe", arguments: {} }),
+      : calls({ toolName: "owe", arguments: {} }),
   );
   return defineAgent({ name: "debtor", instructions: "Say it.", model, tools: [owe] });
 }
@@ -389,7 +389,7 @@ proves(
       });
     const run = new Orchestrator({ store }).start(role(), "Say it.", { context: { owner: "Ann" } });
     await run.orThrow();
-    const recording = await recordingOf(store, run.runId);
+    const recording = await loadRecording(store, run.runId);
     const { output, messages } = await replay(recording, {
       role: role(),
       context: { owner: "Ann" },

@@ -11,12 +11,12 @@ import { withFallback } from "../../src/model/with-fallback.ts";
 import { approve } from "../../src/protocol/question.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { failing, roleOf } from "../support/limited-models.ts";
 import { priceLookup } from "../../src/model/prices.ts";
 
@@ -77,7 +77,7 @@ proves(
       otherModels: [{ provider: "scripted", model: "spare", usage: used }],
       reserved: { costMicroUsd: 0 },
     });
-    expect(s.sink.of("budget.settled")).toMatchObject([
+    expect(s.sink.ofType("budget.settled")).toMatchObject([
       { usage: used, otherModels: [{ model: "spare", usage: used }] },
     ]);
     expect(result.prices).toEqual([
@@ -128,7 +128,7 @@ proves(["M68"], "what both lost is charged at the price of each, if none replies
     [failing("model_unavailable", { lostOutputTokens: 30 })],
     [failing("model_timeout", { lostOutputTokens: 20 })],
   );
-  const result = await newFixture({ retry: { maxAttempts: 1 } }).run(role);
+  const result = await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(role);
   expect(figures(result)).toEqual({
     total: { modelCalls: 1, steps: 1, totalTokens: 70, costMicroUsd: 3_510 },
     main: { modelCalls: 1, steps: 1, totalTokens: 40, costMicroUsd: 3_010 },
@@ -171,9 +171,9 @@ for (const { how, ignoresSignal, lost, expected } of [
     );
     const s = newFixture();
     const run = s.start(roleOf(both));
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     const cancelled = run.cancel();
-    await settled();
+    await flushEventLoop();
     s.clock.advance(60_000);
     const { usage } = await cancelled;
     held.open();
@@ -217,7 +217,7 @@ proves(
     const s = newFixture({ store });
     const first = pair([failing("model_unavailable", { lostOutputTokens: 1 })], [says("Spare.")]);
     const done = await s.run(first.role);
-    const recording = await recordingOf(store, done.runId);
+    const recording = await loadRecording(store, done.runId);
     const again = pair([], []);
     const replayed = await replay(recording, { role: again.role });
     expect(figures(replayed)).toEqual(figures(done));

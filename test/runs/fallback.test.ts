@@ -15,7 +15,7 @@ import { toCallId } from "../../src/model/call-id.ts";
 import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { failing, limited, roleOf } from "../support/limited-models.ts";
 import { QUESTION } from "../support/openai-calls.ts";
 
@@ -53,7 +53,7 @@ proves(
     const s = newFixture();
     expect((await s.run(role)).text).toBe("Spare.");
     expect([s.clock.nowMs(), asked()]).toEqual([0, [1, 1]]);
-    expect(s.sink.of("model.retried")).toMatchObject([
+    expect(s.sink.ofType("model.retried")).toMatchObject([
       {
         attempt: 1,
         delayMs: 0,
@@ -61,18 +61,20 @@ proves(
         nextModel: { provider: "scripted", model: "spare" },
       },
     ]);
-    expect(s.sink.of("model.replied")).toMatchObject([
+    expect(s.sink.ofType("model.replied")).toMatchObject([
       {
         attempts: 1,
-        answeredBy: { provider: "scripted", model: "spare", insteadOf: "main" },
+        repliedBy: { provider: "scripted", model: "spare", insteadOf: "main" },
       },
     ]);
     s.clock.advance(59_999);
     expect([(await s.run(role)).text, asked()]).toEqual(["Spare again.", [1, 2]]);
     s.clock.advance(1);
     expect([(await s.run(role)).text, asked()]).toEqual(["Main.", [2, 2]]);
-    expect(s.sink.of("model.requested").map((event) => event.model)).toEqual(Array(3).fill("main"));
-    expect(s.sink.of("model.replied").at(-1)).not.toHaveProperty("answeredBy");
+    expect(s.sink.ofType("model.requested").map((event) => event.model)).toEqual(
+      Array(3).fill("main"),
+    );
+    expect(s.sink.ofType("model.replied").at(-1)).not.toHaveProperty("repliedBy");
   },
 );
 
@@ -86,14 +88,14 @@ proves(
     );
     const s = newFixture();
     const run = s.start(role);
-    await settled();
-    expect([asked(), s.sink.of("model.retried").map(({ delayMs }) => delayMs)]).toEqual([
+    await flushEventLoop();
+    expect([asked(), s.sink.ofType("model.retried").map(({ delayMs }) => delayMs)]).toEqual([
       [1, 1],
       [0, 3_300],
     ]);
     s.clock.advance(3_300);
     expect((await s.outcome(run)).text).toBe("Spare.");
-    expect(s.sink.of("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
+    expect(s.sink.ofType("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
   },
 );
 
@@ -112,7 +114,7 @@ const CODES: Readonly<Record<ModelErrorCode, boolean>> = {
 /** Whether the second model is asked when the first fails so. */
 async function goesOn(code: ModelErrorCode, on?: () => boolean): Promise<boolean> {
   const { role, asked } = pair([failing(code)], [says("Spare.")], on === undefined ? {} : { on });
-  const result = await newFixture({ retry: { maxAttempts: 1 } }).run(role);
+  const result = await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(role);
   expect(result.text).toBe(asked()[1] === 1 ? "Spare." : "");
   return asked()[1] === 1;
 }
@@ -167,7 +169,7 @@ proves(["M67"], "an abort asks no further model", async () => {
   });
   const s = newFixture();
   const run = s.start(role);
-  await settled();
+  await flushEventLoop();
   void run.cancel("Enough.");
   expect([(await s.outcome(run)).status, asked()]).toEqual(["cancelled", [1, 0]]);
 });
@@ -256,7 +258,7 @@ proves(["M67"], "a model whose limits are paused is passed over at once", async 
   );
   const main = limited(model("main", [says("Main.")]), limits);
   const spare = model("spare", [says("Spare.")]);
-  const s = newFixture({ retry: { maxAttempts: 1 } });
+  const s = newFixture({ retryPolicy: { maxAttempts: 1 } });
   await s.run(roleOf(refused));
   const result = await s.run(roleOf(withFallback([main, spare])));
   expect([result.text, main.requests.length, s.clock.nowMs()]).toEqual(["Spare.", 0, 0]);
@@ -267,7 +269,7 @@ proves(["M59"], "a request to a fallback is described as one to its first model"
   const told = { apiType: "responses", serviceTier: "flex" } as const;
   const s = newFixture();
   await s.run(roleOf(withFallback([Object.assign(main, told), spare])));
-  expect(s.sink.of("model.requested")).toMatchObject([{ model: "main", ...told }]);
+  expect(s.sink.ofType("model.requested")).toMatchObject([{ model: "main", ...told }]);
 });
 
 proves(
@@ -276,14 +278,14 @@ proves(
   async () => {
     const held = latch();
     const [paused, busy] = [modelLimits({ concurrent: 1 }), modelLimits({ concurrent: 1 })];
-    const s = newFixture({ retry: { maxAttempts: 1 } });
+    const s = newFixture({ retryPolicy: { maxAttempts: 1 } });
     const refusal = failing("model_rate_limited", { retryAfterMs: 9_000 });
     await s.run(roleOf(limited(model("other", [refusal]), paused)));
     const holder = limited(model("holder", [says("Held.", { after: held.opened })]), busy);
     const holding = s.start(roleOf(holder));
     const spare = limited(model("spare", [says("Spare.")]), busy);
     const run = s.start(roleOf(withFallback([limited(model("main", []), paused), spare])));
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     run.requestStop("Enough.");
     const result = await s.outcome(run);
     expect([result.status, spare.requests.length]).toEqual(["stopped", 0]);

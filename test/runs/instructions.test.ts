@@ -160,7 +160,7 @@ describe("instructions that are a function", () => {
   proves(["H15"], "are asked anew for a fork, and for each run on a session", async () => {
     const { role, model, made } = part("lead", [says("One."), says("Two."), says("Three.")]);
     const orchestrator = new Orchestrator({ roles: [role], store: memoryStore() });
-    const session = await orchestrator.session("s");
+    const session = await orchestrator.openSession("s");
     const run = orchestrator.start(role, "Lead.", { context: ANN, session });
     await run.orThrow();
     await orchestrator.start(role, "Go on.", { context: BEN, session }).orThrow();
@@ -229,7 +229,7 @@ describe("instructions that cannot be made", () => {
       const sink = new RecordingSink();
       const store = memoryStore();
       const orchestrator = new Orchestrator({ sinks: [sink], store });
-      const session = await orchestrator.session("s");
+      const session = await orchestrator.openSession("s");
       const thrown = thrownBy(() => orchestrator.start(broken(make), "Lead.", { session }));
       expect(thrown).toEqual({
         code: "instructions_failed",

@@ -16,7 +16,7 @@ import type { Store } from "../../src/store/store.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
@@ -99,7 +99,7 @@ proves(
 test("who reads the result only has the failure there, and nowhere else", async () => {
   const run = startOn(fullStore(1));
   await expect(run.result).rejects.toBe(FULL);
-  await settled();
+  await flushEventLoop();
 });
 
 proves(["S7.36"], "a run without a reader ends its process with the failure", async () => {

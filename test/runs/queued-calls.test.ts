@@ -15,7 +15,7 @@ import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { limited, roleOf } from "../support/limited-models.ts";
 import { recorder } from "../telemetry/recorded-spans.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
@@ -28,8 +28,8 @@ const contexts = new AsyncLocalStorage<number>();
 /** Calls `record` while work is in its slot, at its start and two turns of the event loop later. */
 async function recordTwice(record: () => void): Promise<void> {
   record();
-  await settled();
-  await settled();
+  await flushEventLoop();
+  await flushEventLoop();
   record();
 }
 
@@ -184,15 +184,15 @@ proves(
       starting("small", first, 10),
       starting("also small", second, 10),
     ];
-    await settled();
+    await flushEventLoop();
     expect(order).toEqual(["held"]);
     clock.advance(29_999);
-    await settled();
+    await flushEventLoop();
     expect(order, "large needs 90 tokens, and 90 are there after 30 seconds").toEqual(["held"]);
     clock.advance(1);
-    await settled();
+    await flushEventLoop();
     clock.advance(12_000); // Tokens for one of the small requests.
-    await settled();
+    await flushEventLoop();
     held.open();
     clock.advance(60_000);
     for (const run of runs) await run.settled;
@@ -218,8 +218,8 @@ test("a call that waits for its provider holds up no other model of the run", as
     { subagents: [slow.role, quick.role] },
   );
   const run = s.start(lead.role);
-  while (s.sink.of("subagent.ended").length === 0) await settled();
-  expect(s.sink.of("subagent.ended").map(({ role }) => role)).toEqual(["quick"]);
+  while (s.sink.ofType("subagent.ended").length === 0) await flushEventLoop();
+  expect(s.sink.ofType("subagent.ended").map(({ role }) => role)).toEqual(["quick"]);
   held.open();
   expect((await s.outcome(run)).text).toBe("Led.");
 });

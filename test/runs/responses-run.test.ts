@@ -62,7 +62,7 @@ const thought = (index: number): object => ({
 const called = (id: string, args: string): object => ({
   type: "function_call",
   call_id: id,
-  name: "add",
+  toolName: "add",
   arguments: args,
 });
 const output = (id: string, text: string): object => ({
@@ -116,7 +116,7 @@ for (const isStreaming of [false, true]) {
       true,
       true,
     ]);
-    expect(sink.of("model.requested").map(({ prefix }) => prefix?.isHeld)).toEqual([
+    expect(sink.ofType("model.requested").map(({ prefix }) => prefix?.isUnchanged)).toEqual([
       undefined,
       true,
       true,

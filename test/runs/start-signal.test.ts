@@ -13,7 +13,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -25,7 +25,7 @@ proves(
     const { role, model } = soloist([says("Late.", { after: latch().opened })]);
     const controller = new AbortController();
     const run = start(role, "Do it.", { signal: controller.signal });
-    await settled();
+    await flushEventLoop();
     expect(model.requests).toHaveLength(1);
     controller.abort(new Error("the user left"));
     const { status, reason } = await outcome(run);
@@ -66,7 +66,7 @@ test("a run that is over has released its signal, and an abort changes nothing",
   await outcome(runs[1] ?? expect.fail("two runs"));
   expect(getEventListeners(controller.signal, "abort")).toHaveLength(0);
   controller.abort();
-  await settled();
+  await flushEventLoop();
   expect(results.map(({ status }) => status)).toEqual(["completed", "completed"]);
 });
 

@@ -139,7 +139,7 @@ test("each fault stays with the child that it hit, and a passing one is retried"
   ]);
   expect(
     sink
-      .of("model.retried")
+      .ofType("model.retried")
       .map(({ agentPath, error }) => [agentPath, error.code])
       .toSorted(([left = ""], [right = ""]) => left.localeCompare(right)),
   ).toEqual([

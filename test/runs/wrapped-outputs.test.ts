@@ -14,7 +14,11 @@ import { thrownBy } from "../support/thrown.ts";
 
 /** What comes of a value as the arguments of Finish, if it is an object, and as a text under a schema. */
 async function outputsOf(output: z.ZodType, given: JsonValue): Promise<readonly unknown[]> {
-  const text = soloist([says(JSON.stringify(given))], { output }, { native: true });
+  const text = soloist(
+    [says(JSON.stringify(given))],
+    { output },
+    { supportsStructuredOutputs: true },
+  );
   const called = soloist([asks("Finish", JSON.stringify(given))], { output });
   const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
   const agents = isObject ? [text, called] : [text];

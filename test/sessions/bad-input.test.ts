@@ -143,7 +143,7 @@ const OPTIONS: readonly unknown[] = [
 describe("options that are not usable", () => {
   test.each(OPTIONS)("%j", async (options) => {
     const s = newSessionFixture();
-    const asked: unknown = Reflect.apply(s.orchestrator.session, s.orchestrator, [
+    const asked: unknown = Reflect.apply(s.orchestrator.openSession, s.orchestrator, [
       "customer-42",
       options,
     ]);
@@ -153,7 +153,7 @@ describe("options that are not usable", () => {
 
 test("without a store there are no sessions", async () => {
   const { orchestrator } = newFixture();
-  await expect(orchestrator.session("customer-42")).rejects.toThrow(
+  await expect(orchestrator.openSession("customer-42")).rejects.toThrow(
     "Expected options.store to be set, to keep sessions in, got undefined. Or session options.store.",
   );
 });
@@ -204,7 +204,10 @@ function isStore(value: unknown): value is NonNullable<SessionOptions["store"]> 
 
 describe("a store that cannot be read", () => {
   test.each(Object.entries(STORES))("%s", async (_what, store) => {
-    const asked = new Orchestrator().session("customer-42", store === undefined ? {} : { store });
+    const asked = new Orchestrator().openSession(
+      "customer-42",
+      store === undefined ? {} : { store },
+    );
     expect(await rejectionOf(asked)).toBe("store_failed");
   });
 });

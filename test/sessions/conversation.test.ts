@@ -6,7 +6,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -15,7 +15,7 @@ proves(["D257"], "what retention leaves out of a session is in its runs", async 
   const { orchestrator } = fixture;
   const { role } = soloist([says("One."), says("Two."), says("Three.")]);
   const retention = { maxMessages: 2, maxExecutions: 1 };
-  const session = await orchestrator.session("ann", { retention });
+  const session = await orchestrator.openSession("ann", { retention });
   for (const task of ["First?", "Second?", "Third?"])
     await fixture.outcome(fixture.start(role, task, { session }));
   expect(session.messages.map(({ text }) => text)).toEqual(["Third?", "Three."]);
@@ -34,14 +34,14 @@ proves(["D258"], "a run says which session it continues, also one that was recov
   const tools = [spyTool("work", async () => (await held.opened, "done"))];
   const { role } = soloist([asks("work", {}), says("Done.")], { tools });
   const { orchestrator } = newFixture({ store, roles: [role] });
-  const run = orchestrator.start(role, "Go.", { session: await orchestrator.session("ann") });
+  const run = orchestrator.start(role, "Go.", { session: await orchestrator.openSession("ann") });
   run.result.catch(() => undefined);
   const open = { runId: run.runId, sessionId: "ann" };
   expect(orchestrator.activeRuns()).toMatchObject([open]);
   expect(
     orchestrator.start(soloist([says("Hi.")], { name: "other" }).role, "Go.").sessionId,
   ).toBeUndefined();
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   const leaving = run.release({ graceMs: 0 });
   held.open();
   await leaving;

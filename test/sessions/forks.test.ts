@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import { NO_USAGE } from "../../src/protocol/usage.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -41,9 +41,9 @@ proves(
       "tool search done",
       "tool search done",
     ]);
-    expect(checkMessages(fork.messages)).toEqual([]);
+    expect(findMessageProblems(fork.messages)).toEqual([]);
     expect(
-      fork.executions.map(({ status, reason, steps }) => [status, reason.code, steps]),
+      fork.executions.map(({ status, reason, stepCount: steps }) => [status, reason.code, steps]),
     ).toEqual([["stopped", "forked", 1]]);
     const two = await session.fork({ atStep: 2 });
     expect(said(two.messages)).toEqual(said(session.messages).slice(0, 6));

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { removeMessages } from "../../src/policies/message-groups.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -38,7 +38,7 @@ proves(
     ]);
     await s.outcome(s.start(role, "Q3?", { session }));
     const shown = model.requests.at(-1)?.messages ?? [];
-    expect(checkMessages(shown)).toEqual([]);
+    expect(findMessageProblems(shown)).toEqual([]);
     expect(shown.map(({ text }) => text)).toEqual(["Work.", "Q1?", "A1.", "Q3?"]);
     expect([said(session.messages), session.usage.modelCalls]).toEqual([[...KEPT, ...LAST], 4]);
   },
@@ -78,7 +78,7 @@ proves(
     await session.remove("execution_2");
     expect([said(session.messages), session.version]).toEqual([KEPT, 3]);
     await s.outcome(s.start(role, "Q3?", { session }));
-    expect(checkMessages(model.requests.at(-1)?.messages ?? [])).toEqual([]);
+    expect(findMessageProblems(model.requests.at(-1)?.messages ?? [])).toEqual([]);
     const found = await s.elsewhere();
     expect(said(found.messages)).toEqual([...KEPT, ...LAST]);
     expect(await rejectionOf(session.remove("execution_9"))).toBe("invalid_option");

@@ -35,11 +35,11 @@ proves(
   () => {
     const hundred = historyOf([{ tasks: 50 }]);
     expect(retainMessages(hundred, policy())).toEqual({ kept: hundred, dropped: [] });
-    expect(retainMessages(hundred, policy()).kept).toBe(hundred);
+    expect(retainMessages(hundred, policy()).retained).toBe(hundred);
     const history = historyOf([{ tasks: 51 }]).slice(0, -1);
     const [system, ...others] = history;
     expect([system?.role, others.length]).toEqual(["system", 101]);
-    const { kept, dropped } = retainMessages(history, policy());
+    const { retained: kept, dropped } = retainMessages(history, policy());
     expect(dropped).toEqual(others.slice(0, 1));
     expect(kept).toEqual([system, ...others.slice(1)]);
   },
@@ -48,7 +48,7 @@ proves(
 proves(["R153"], "a reply and its results go together, or stay together", () => {
   const history = historyOf([{ tasks: 1, callsEach: 3 }, { tasks: 1 }]);
   const roles = (maxMessages: number): readonly string[] =>
-    retainMessages(history, policy({ maxMessages })).kept.map(({ role }) => role);
+    retainMessages(history, policy({ maxMessages })).retained.map(({ role }) => role);
   const last = ["user", "assistant"];
   const group = ["assistant", "tool", "tool", "tool"];
   expect(roles(8)).toEqual(["system", "user", ...group, "assistant", ...last]);
@@ -61,7 +61,7 @@ proves(["R153"], "a reply and its results go together, or stay together", () => 
 
 test("the last group stays, however long it is", () => {
   const [system, task, ...group] = historyOf([{ tasks: 1, callsEach: 3 }]).slice(0, -1);
-  const { kept } = retainMessages(
+  const { retained: kept } = retainMessages(
     [system, task, ...group].filter((one) => one !== undefined),
     policy({ maxMessages: 1 }),
   );
@@ -87,7 +87,9 @@ proves(["R154"], "the sixth execution drops all messages of the first", async ()
   expect(shown(6)).toEqual(["Work.", ...pairs(3, 6), "Q7?"]);
   expect(session.messages.map(({ text }) => text)).toEqual(pairs(3, 7));
   expect([session.executions.length, session.executionCount]).toEqual([7, 7]);
-  expect(s.sink.of("conversation.compacted").map((event) => event.messagesAfter)).toEqual([10, 10]);
+  expect(s.sink.ofType("conversation.compacted").map((event) => event.messagesAfter)).toEqual([
+    10, 10,
+  ]);
 });
 
 proves(
@@ -101,7 +103,7 @@ proves(
     const first = soloist([says("A1."), says("A2.")]);
     await s.outcome(s.start(first.role, "Q1?", { session }));
     await s.outcome(s.start(first.role, "Q2?", { session }));
-    expect(s.sink.of("conversation.compacted")).toEqual([]);
+    expect(s.sink.ofType("conversation.compacted")).toEqual([]);
     const events = s.sink.events.length;
     const { role, model } = soloist([says("They greeted."), says("A3.")]);
     const run = s.start(role, "Q3?", { session, budget: { steps: 1 } });
@@ -208,8 +210,11 @@ test("an execution is never cut while it runs: what it adds is all there, whatev
 test("bounds can be lifted", () => {
   const history = historyOf(Array.from({ length: 8 }, () => ({ tasks: 30 })));
   const unlimited = policy({ maxMessages: "unlimited", maxExecutions: "unlimited" });
-  expect(retainMessages(history, unlimited).kept).toBe(history);
-  const { kept } = retainMessages(history, policy({ maxMessages: "unlimited", maxExecutions: 2 }));
+  expect(retainMessages(history, unlimited).retained).toBe(history);
+  const { retained: kept } = retainMessages(
+    history,
+    policy({ maxMessages: "unlimited", maxExecutions: 2 }),
+  );
   expect(new Set(kept.slice(1).map(({ executionId }) => executionId))).toEqual(
     new Set(["execution_7", "execution_8"]),
   );

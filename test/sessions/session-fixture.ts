@@ -73,9 +73,9 @@ export function newSessionFixture(options: OrchestratorOptions = {}): SessionFix
   const shelf = new SessionShelf();
   const s = newFixture(options);
   const session: SessionFixture["session"] = (id = "customer-42", more = {}) =>
-    s.orchestrator.session(id, { store: shelf, ...more });
+    s.orchestrator.openSession(id, { store: shelf, ...more });
   const elsewhere: SessionFixture["elsewhere"] = (id = "customer-42", more = {}) =>
-    new Orchestrator({ clock: s.clock }).session(id, { store: shelf, ...more });
+    new Orchestrator({ clock: s.clock }).openSession(id, { store: shelf, ...more });
   return { ...s, shelf, session, elsewhere };
 }
 

@@ -10,7 +10,7 @@ import type { Session } from "../../src/orchestrator/sessions/session.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import { retainMessages, messageRetention } from "../../src/policies/retention-policy.ts";
 import { removeMessages } from "../../src/policies/message-groups.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -82,7 +82,7 @@ async function execute(s: SessionFixture, session: Session, run: RunPlan) {
   const result = await s.outcome(started);
   expect(result.session?.status).toBe("saved");
   for (const { messages } of model.requests) {
-    expect(checkMessages(messages)).toEqual([]);
+    expect(findMessageProblems(messages)).toEqual([]);
     expect(messages[0]?.role).toBe("system");
   }
   const ids = result.messages.map(({ messageId }) => messageId);
@@ -99,7 +99,7 @@ async function happen(s: SessionFixture, session: Session, what: Happening): Pro
   if (what.type !== "fork") return session;
   const execution = session.boundaries.at(what.at)?.execution;
   const point =
-    execution === undefined || what.step === 0 || what.step > execution.steps
+    execution === undefined || what.step === 0 || what.step > execution.stepCount
       ? {}
       : { executionId: execution.executionId, atStep: what.step };
   const before = s.shelf.bodyOf(session.id);
@@ -158,7 +158,7 @@ test("what is kept and what is dropped are the history, in order, in whole group
         maxExecutions: executions,
         summarizeDropped: sums,
       });
-      const { kept, dropped } = retainMessages(history, policy);
+      const { retained: kept, dropped } = retainMessages(history, policy);
       expect(kept[0]?.role).toBe("system");
       expect(history.filter((one) => kept.includes(one))).toEqual(kept);
       expect(history.filter((one) => dropped.includes(one))).toEqual(dropped);

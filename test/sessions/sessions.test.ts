@@ -8,7 +8,7 @@ import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { approveAll, payTool } from "../support/pause-stories.ts";
@@ -178,10 +178,10 @@ test("another process finds all of it, with the ids, the usage and the version",
 
 test("the orchestrator's store is where its sessions are, unless they say otherwise", async () => {
   const s = newFixture({ store: memoryStore() });
-  const session = await s.orchestrator.session("customer-42");
+  const session = await s.orchestrator.openSession("customer-42");
   const { role } = soloist([says("One."), says("Two.")]);
   await s.outcome(s.start(role, "First?", { session }));
-  const again = await s.orchestrator.session("customer-42");
+  const again = await s.orchestrator.openSession("customer-42");
   await s.outcome(s.start(role, "Second?", { session: again }));
   expect(said(again.messages)).toEqual([
     "user First?",
@@ -211,7 +211,7 @@ test("usage is that of the whole tree, and each execution is charged once, also 
 test("a run that waits for an answer leaves the session as it was, and writes it at its end, in a fresh process", async () => {
   const s = newSessionFixture();
   const session = await s.session();
-  const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
+  const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("Paid.")], {
     tools: [payTool()],
   });
   const paused = await s.outcome(s.start(role, "Pay.", { session }));
@@ -241,7 +241,7 @@ test("a run that waits for an answer leaves the session as it was, and writes it
 test("a paused run continues with the handle that it is given, which then knows what it added", async () => {
   const s = newSessionFixture();
   const session = await s.session();
-  const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
+  const { role } = soloist([calls({ toolName: "pay", arguments: { amount: 3 } }), says("Paid.")], {
     tools: [payTool()],
   });
   const paused = await s.outcome(s.start(role, "Pay.", { session }));
@@ -273,7 +273,7 @@ test("one thing at a time: neither a second run nor a change while a run uses th
   const refused = ["invalid_state", "invalid_state", "invalid_state", "invalid_state"];
   expect(await tried()).toEqual(refused);
   answer.open();
-  await settled();
+  await flushEventLoop();
   expect([s.shelf.writes, await tried()]).toEqual([1, refused]);
   disk.open();
   await s.outcome(run);

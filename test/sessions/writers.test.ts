@@ -7,7 +7,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Store } from "../../src/store/store.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -19,7 +19,7 @@ test("while a run is paused another may use the session; then the paused one can
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist(
-    [calls({ name: "pay", arguments: { amount: 3 } }), says("Meanwhile."), says("Paid.")],
+    [calls({ toolName: "pay", arguments: { amount: 3 } }), says("Meanwhile."), says("Paid.")],
     { tools: [payTool()] },
   );
   const paused = await s.outcome(s.start(role, "Pay.", { session }));
@@ -154,15 +154,15 @@ test.each(
   async (_when, at, isDone, handle) => {
     const store = memoryStore();
     const s = newFixture({ store: dying(store, at, isDone) });
-    const session = await s.orchestrator.session("customer-42");
+    const session = await s.orchestrator.openSession("customer-42");
     const { role, model } = soloist([calls(use("search")), says("A1.")], {
       tools: [spyTool("search")],
     });
     const run = s.start(role, "Q1?", { session });
-    while (model.requests.length < 2) await settled();
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    while (model.requests.length < 2) await flushEventLoop();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     const other = new Orchestrator({ clock: s.clock, store });
-    const given = handle === "finds" ? {} : { session: await other.session("customer-42") };
+    const given = handle === "finds" ? {} : { session: await other.openSession("customer-42") };
     const recovered = await other.recover(run.runId, { role, takeOver: true, ...given });
     const result = await recovered.result;
     expect([result.text, result.session?.status, result.session?.version]).toEqual([
@@ -170,7 +170,7 @@ test.each(
       "saved",
       1,
     ]);
-    const found = await other.session("customer-42");
+    const found = await other.openSession("customer-42");
     expect([said(found.messages), found.executionCount, found.version]).toEqual([
       ["user Q1?", "assistant ", "tool search done", "assistant A1."],
       1,
@@ -182,14 +182,14 @@ test.each(
 test("a run whose end is kept is in its session, though it was not given up", async () => {
   const store = memoryStore();
   const s = newFixture({ store: dying(store, "release", false) });
-  const session = await s.orchestrator.session("customer-42");
+  const session = await s.orchestrator.openSession("customer-42");
   const { role, model } = soloist([says("A1.")]);
   const run = s.start(role, "Q1?", { session });
-  while (model.requests.length < 1) await settled();
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  while (model.requests.length < 1) await flushEventLoop();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   const other = new Orchestrator({ clock: s.clock, store });
   expect(await rejectionOf(other.recover(run.runId, { role, takeOver: true }))).toBe("run_ended");
-  expect(said((await other.session("customer-42")).messages)).toEqual([
+  expect(said((await other.openSession("customer-42")).messages)).toEqual([
     "user Q1?",
     "assistant A1.",
   ]);

@@ -80,7 +80,9 @@ proves(
       [toolsSha(second)]: JSON.stringify(second.tools),
     });
     expect(
-      fixture.sink.of("step.started").map(({ promptHash, toolsHash }) => [promptHash, toolsHash]),
+      fixture.sink
+        .ofType("step.started")
+        .map(({ promptHash, toolsHash }) => [promptHash, toolsHash]),
     ).toEqual(contextsIn(result).map(({ promptHash, toolsHash }) => [promptHash, toolsHash]));
   },
 );
@@ -104,8 +106,14 @@ proves(["R172"], "the budget is what was left before the step had its lease", as
 test("a further system message is part of the prompt, and no other message is", async () => {
   const { role, model } = soloist([says("done")], {
     sections: [
-      { name: "rules", lifeCycle: "step", text: "Be kind.", role: "system", after: "instructions" },
-      { name: "place", lifeCycle: "step", text: "You are at home." },
+      {
+        name: "rules",
+        lifetime: "step",
+        text: "Be kind.",
+        messageRole: "system",
+        after: "instructions",
+      },
+      { name: "place", lifetime: "step", text: "You are at home." },
     ],
   });
   const result = await newFixture().run(role);

@@ -81,9 +81,9 @@ proves(
 
 test("a history that only grew has not changed", () => {
   const messages = opening();
-  const grown = { messages: [...messages, note("And now?")], leftOut: [] };
-  expect(historyChange({ messages, leftOut: [] }, grown, 3)).toBeUndefined();
-  expect(historyChange({ messages, leftOut: [] }, { messages, leftOut: [] }, 3)).toBeUndefined();
+  const grown = { messages: [...messages, note("And now?")], dropped: [] };
+  expect(historyChange({ messages, dropped: [] }, grown, 3)).toBeUndefined();
+  expect(historyChange({ messages, dropped: [] }, { messages, dropped: [] }, 3)).toBeUndefined();
 });
 
 test("what a compaction leaves out of the agent's own is not kept a second time", () => {
@@ -99,7 +99,7 @@ test("what a compaction leaves out of the agent's own is not kept a second time"
       before: [
         { type: "kept", from: 0, to: 1 },
         { type: "kept", from: 2, to: 3 },
-        { type: "leftOut", from: 0, to: 2 },
+        { type: "dropped", from: 0, to: 2 },
       ],
     },
   ]);

@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { RunDefinitions } from "../../src/run-services/run-definitions.ts";
-import { DefinitionsSchema, textHash } from "../../src/protocol/definition.ts";
+import { DefinitionsSchema, hashText } from "../../src/protocol/definition.ts";
 import type { ToolSpec } from "../../src/model/model.ts";
 
 const sha = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
@@ -15,19 +15,19 @@ const sha = (text: string): string => createHash("sha256").update(text, "utf8").
 test("the hash of a text is the SHA-256 of its UTF-8", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), (text) => {
-      expect(textHash(text)).toBe(sha(text));
+      expect(hashText(text)).toBe(sha(text));
     }),
   );
 });
 
 test("texts that UTF-8 cannot tell apart have hashes of their own", () => {
   const texts = ["\ud800", "\udfff", "\ufffd", "a\ud800", "", "\ud800\ud800"];
-  expect(new Set(texts.map(textHash)).size).toBe(texts.length);
+  expect(new Set(texts.map(hashText)).size).toBe(texts.length);
   const table = new RunDefinitions();
   expect(texts.map((text) => table.textOf(table.define(text)))).toEqual(texts);
   const stored = DefinitionsSchema().parse(JSON.parse(JSON.stringify(table)));
   const back = new RunDefinitions(stored);
-  expect(texts.map((text) => back.textOf(textHash(text)))).toEqual(texts);
+  expect(texts.map((text) => back.textOf(hashText(text)))).toEqual(texts);
 });
 
 test("a text is there once, whichever agent defines it, and no other name finds anything", () => {

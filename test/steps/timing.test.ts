@@ -14,7 +14,7 @@ import { NO_TIMING, type StepTiming } from "../../src/protocol/step-timing.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
@@ -35,11 +35,11 @@ interface Played {
 async function playedOut(fixture: Fixture, run: Run): Promise<RunResult> {
   const progress = { isOver: false };
   void run.settled.finally(() => (progress.isOver = true));
-  await settled();
+  await flushEventLoop();
   while (!progress.isOver) {
     fixture.clock.advance(1);
-    await settled();
-    await settled();
+    await flushEventLoop();
+    await flushEventLoop();
   }
   const result = await fixture.outcome(run);
   for (const { steps } of result.agents)
@@ -114,7 +114,9 @@ proves(
       { ...NO_TIMING, inferenceMs: 20 },
     ]);
     expect(durations(result)).toEqual([145, 20]);
-    expect(fixture.sink.of("step.completed").map(({ timing }) => timing)).toEqual(timings(result));
+    expect(fixture.sink.ofType("step.completed").map(({ timing }) => timing)).toEqual(
+      timings(result),
+    );
   },
 );
 
@@ -252,7 +254,7 @@ proves(["R174"], "attempts of a model call and the waits between them are infere
     () => ({ error: busy, after: lasts(10) }),
     () => says("done", { after: lasts(10) }),
   ]);
-  expect(fixture.sink.of("model.retried").map(({ delayMs }) => delayMs)).toEqual([28]);
+  expect(fixture.sink.ofType("model.retried").map(({ delayMs }) => delayMs)).toEqual([28]);
   expect(timings(result)).toEqual([{ ...NO_TIMING, inferenceMs: 48 }]);
 });
 
@@ -267,7 +269,7 @@ proves(["R174"], "the summary of a long result is inference of the step that mad
       tools: [
         spyTool("read", () => lasts(5).then(() => "x".repeat(90)), {
           maxResultCharacters: 20,
-          longResults: "summarize",
+          longResultPolicy: "summarize",
         }),
       ],
     }),
@@ -315,7 +317,7 @@ test("a model that is cancelled had the time until then", async () => {
 
 test("a call that is refused, unknown or not executed takes no time", async () => {
   const { result } = await played(() => [
-    calls(use("nobody"), { name: "nothing", arguments: "{" }),
+    calls(use("nobody"), { toolName: "nothing", arguments: "{" }),
     says("done"),
   ]);
   expect(timings(result)).toEqual([NO_TIMING, NO_TIMING]);

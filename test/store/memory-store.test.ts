@@ -41,15 +41,15 @@ proves(["E1", "E3"], "what is posted has its time, and opens a run that rests", 
   const store = memoryStore({ clock });
   const held = await store.create(runId, "", owner);
   clock.advance(10);
-  expect(await store.post(runId, { key: "order", body: "{}" })).toBe(1);
+  expect(await store.sendMail(runId, { key: "order", body: "{}" })).toBe(1);
   clock.advance(10);
   await store.release(held, "open");
   const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 1e9 };
   await store.release(await store.claim(runId, claim), "paused");
   clock.advance(10);
-  expect(await store.post(runId, { key: "answer", body: "1" })).toBe(2);
-  expect(await store.post(runId, { key: "order", body: "null" })).toBe(1);
-  expect(await store.posts(runId)).toEqual([
+  expect(await store.sendMail(runId, { key: "answer", body: "1" })).toBe(2);
+  expect(await store.sendMail(runId, { key: "order", body: "null" })).toBe(1);
+  expect(await store.readMail(runId)).toEqual([
     { number: 1, key: "order", body: "{}", atMs: 1_010 },
     { number: 2, key: "answer", body: "1", atMs: 1_030 },
   ]);
@@ -73,7 +73,7 @@ test("an owner is gone when it has been silent for exactly as long as was said, 
   const store = memoryStore({ clock });
   const held = await store.create(runId, "", owner);
   clock.advance(50);
-  await store.beat(held);
+  await store.heartbeat(held);
   clock.advance(99);
   const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 100 };
   await expect(store.claim(runId, claim)).rejects.toMatchObject({
@@ -138,7 +138,7 @@ proves(
     await store.create(runId, "", owner);
     const counted: unknown[] = [];
     const count = async (): Promise<void> => {
-      const { crashes, lastCrashAtMs } = (await store.find(runId)) ?? {};
+      const { crashCount: crashes, lastCrashAtMs } = (await store.find(runId)) ?? {};
       counted.push([crashes, lastCrashAtMs]);
     };
     await count();
@@ -148,7 +148,7 @@ proves(
       await count();
     }
     clock.advance(50);
-    const lost = { owner: { ...owner, token: "d" }, staleAfterMs: 100, isOwnerLost: true };
+    const lost = { owner: { ...owner, token: "d" }, staleAfterMs: 100, ownerLost: true };
     const held = await store.claim(runId, lost);
     await count();
     await store.append(held, { firstNumber: 1, records: ["1"] });

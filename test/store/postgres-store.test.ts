@@ -75,7 +75,7 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
     });
     const late = { firstNumber: 2, records: ['"late"'] };
     await expect(one.append(first, late)).rejects.toMatchObject({ code: "run_fenced" });
-    await expect(one.beat(first)).rejects.toMatchObject({ code: "run_fenced" });
+    await expect(one.heartbeat(first)).rejects.toMatchObject({ code: "run_fenced" });
     await expect(one.release(first, "ended")).rejects.toMatchObject({ code: "run_fenced" });
     await two.append(second, { firstNumber: 2, records: ["2"] });
     expect(await textsOf(one.read(runId))).toEqual(["1", "2"]);
@@ -306,7 +306,7 @@ describe.skipIf(!isOurs)("the server", () => {
         }
       })();
       await expect(ended).rejects.toMatchObject(LOST);
-      await expect(store.beat(held)).rejects.toMatchObject(LOST);
+      await expect(store.heartbeat(held)).rejects.toMatchObject(LOST);
       await end();
       await machine.start();
       await store.append(held, { firstNumber: number + 1, records: [`${number + 1}`] });

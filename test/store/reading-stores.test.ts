@@ -66,7 +66,7 @@ async function fill(store: Store): Promise<Ownership> {
   const held = await store.create(run1, "the first", owner);
   await store.append(held, { firstNumber: 1, records: ["1", "2", "3"] });
   await store.create(run2, "the second", { ...owner, token: "b" });
-  await store.post(run1, { key: "k", body: "1" });
+  await store.sendMail(run1, { key: "k", body: "1" });
   await store.writeSession(session1, 0, "{}");
   return held;
 }
@@ -78,7 +78,7 @@ async function allOf(store: Store): Promise<unknown> {
     await store.find(run1),
     await textsOf(store.read(run1)),
     await textsOf(store.read(run1, 2, 1)),
-    await store.posts(run1),
+    await store.readMail(run1),
     await store.readSession(session1),
     await store.listSessions(),
   ];
@@ -92,9 +92,9 @@ function writesOn(store: Store): readonly (() => Promise<unknown>)[] {
     () => store.claim(run1, { owner, staleAfterMs: 0, takeOver: true }),
     () => store.append(held, { firstNumber: 4, records: ["4"] }),
     () => store.append(held, { firstNumber: 1, records: ["1"] }), // It is there.
-    () => store.beat(held),
+    () => store.heartbeat(held),
     () => store.release(held, "ended"),
-    () => store.post(run1, { key: "other", body: "1" }),
+    () => store.sendMail(run1, { key: "other", body: "1" }),
     () => store.remove(run1, 0),
     () => store.writeSession(session1, 1, "[]"),
     () => store.removeSession(session1),
@@ -111,7 +111,7 @@ async function checkWritesNothing(store: Store): Promise<void> {
 const MISSING = { code: "store_failed", data: { reason: "missing", isTransient: false } };
 
 async function checkMissing(store: Store): Promise<void> {
-  for (const look of [() => store.list(), () => store.find(run1), () => store.posts(run1)])
+  for (const look of [() => store.list(), () => store.find(run1), () => store.readMail(run1)])
     await expect(look()).rejects.toMatchObject(MISSING);
   await expect(textsOf(store.read(run1))).rejects.toMatchObject(MISSING);
   await expect(store.create(run1, "", owner)).rejects.toMatchObject({ code: "store_failed" });

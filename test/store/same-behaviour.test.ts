@@ -71,12 +71,12 @@ const command: fc.Arbitrary<readonly [string, Command]> = fc.oneof(
   asked("append next", fc.tuple(runId, record), appendNext),
   asked("append again", runId, appendAgain),
   asked("give up", fc.tuple(runId, status), giveUp),
-  asked("post", fc.tuple(runId, post), (store, args) => store.post(...args)),
-  asked("post", fc.tuple(runId, post), (store, args) => store.post(...args)),
+  asked("post", fc.tuple(runId, post), (store, args) => store.sendMail(...args)),
+  asked("post", fc.tuple(runId, post), (store, args) => store.sendMail(...args)),
   asked("posts", fc.tuple(runId, fc.integer({ min: 0, max: 3 })), async (store, args) =>
-    (await store.posts(...args)).map(({ atMs: _time, ...rest }) => rest),
+    (await store.readMail(...args)).map(({ atMs: _time, ...rest }) => rest),
   ),
-  asked("beat", ownership, (store, held) => store.beat(held)),
+  asked("beat", ownership, (store, held) => store.heartbeat(held)),
   asked("release", fc.tuple(ownership, status), (store, args) => store.release(...args)),
   asked("rest", fc.tuple(runId, fc.integer({ min: -1, max: 3 })), rest),
   asked(

@@ -88,7 +88,7 @@ describe.each(DRIVERS)("a full disk: %s", (driver) => {
     for (let round = 1; round <= 3; round += 1)
       await expect(store.append(held, batch)).rejects.toMatchObject(failure("full"));
     expect(await textsOf(store.read(runId))).toEqual(["1"]);
-    await store.beat(held);
+    await store.heartbeat(held);
     database?.exec("pragma max_page_count = 4000");
     await store.append(held, batch);
     expect(await textsOf(store.read(runId))).toEqual(["1", "2", large, "4"]);

@@ -35,12 +35,12 @@ const BREAKS: Readonly<Record<string, Break>> = {
   "no crash is counted": (real) => ({
     find: async (runId) => {
       const found = await real.find(runId);
-      return found && { ...found, crashes: 0 };
+      return found && { ...found, crashCount: 0 };
     },
   }),
   "every takeover counts as a crash": (real) => ({
     claim: (runId, options) =>
-      real.claim(runId, options.takeOver === true ? { ...options, isOwnerLost: true } : options),
+      real.claim(runId, options.takeOver === true ? { ...options, ownerLost: true } : options),
   }),
   "every batch is progress": (real) => ({
     append: (ownership, batch) => real.append(ownership, { ...batch, hasProgress: true }),
@@ -56,7 +56,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
     },
   }),
   "beats are taken from any process": (real) => ({
-    beat: async (ownership) => void (await real.find(ownership.runId)),
+    heartbeat: async (ownership) => void (await real.find(ownership.runId)),
   }),
   "a batch may be taken twice": (real) => ({
     append: async (ownership, batch) => {
@@ -122,8 +122,8 @@ const BREAKS: Readonly<Record<string, Break>> = {
     },
   }),
   "a post gives the run to who posts": (real) => ({
-    post: async (runId, post) => {
-      const number = await real.post(runId, post);
+    sendMail: async (runId, post) => {
+      const number = await real.sendMail(runId, post);
       await real.claim(runId, {
         owner: { token: post.key, hostname: "x", processId: 1 },
         staleAfterMs: 0,
@@ -132,50 +132,50 @@ const BREAKS: Readonly<Record<string, Break>> = {
     },
   }),
   "a key may be posted twice": (real) => ({
-    post: async (runId, { key, body }) => {
-      const { length } = await real.posts(runId);
-      return await real.post(runId, { key: key && `${key} ${length}`, body });
+    sendMail: async (runId, { key, body }) => {
+      const { length } = await real.readMail(runId);
+      return await real.sendMail(runId, { key: key && `${key} ${length}`, body });
     },
   }),
   "a key once more opens the run": (real) => ({
-    post: async (runId, post) => {
-      const { length } = await real.posts(runId);
-      const number = await real.post(runId, post);
+    sendMail: async (runId, post) => {
+      const { length } = await real.readMail(runId);
+      const number = await real.sendMail(runId, post);
       const run = await real.find(runId);
       if (number <= length && run?.status === "paused")
-        await real.post(runId, { key: "again", body: "1" });
+        await real.sendMail(runId, { key: "again", body: "1" });
       return number;
     },
   }),
   "a key once more is an error of a run that has ended": (real) => ({
-    post: async (runId, post) => {
+    sendMail: async (runId, post) => {
       if ((await real.find(runId))?.status === "ended") throw runEnded(runId);
-      return await real.post(runId, post);
+      return await real.sendMail(runId, post);
     },
   }),
   "two writers get one number": (real) => ({
-    post: async (runId, post) => {
-      const { length } = await real.posts(runId);
-      await real.post(runId, post);
+    sendMail: async (runId, post) => {
+      const { length } = await real.readMail(runId);
+      await real.sendMail(runId, post);
       return length + 1;
     },
   }),
   "posts are listed newest first": (real) => ({
-    posts: async (runId, from) => (await real.posts(runId, from)).toReversed(),
+    readMail: async (runId, from) => (await real.readMail(runId, from)).toReversed(),
   }),
-  "all posts are always given": (real) => ({ posts: (runId) => real.posts(runId) }),
+  "all posts are always given": (real) => ({ readMail: (runId) => real.readMail(runId) }),
   "posts are read after the one that was said": (real) => ({
-    posts: (runId, from) => real.posts(runId, from === undefined ? from : from + 1),
+    readMail: (runId, from) => real.readMail(runId, from === undefined ? from : from + 1),
   }),
   "an unknown run has no posts": (real) => ({
-    posts: async (runId, from) =>
-      (await real.find(runId)) === undefined ? [] : await real.posts(runId, from),
+    readMail: async (runId, from) =>
+      (await real.find(runId)) === undefined ? [] : await real.readMail(runId, from),
   }),
   "a body is altered": (real) => ({
-    post: (runId, { key, body }) => real.post(runId, { key, body: body.trim() }),
+    sendMail: (runId, { key, body }) => real.sendMail(runId, { key, body: body.trim() }),
   }),
   "keys lose their case": (real) => ({
-    post: (runId, { key, body }) => real.post(runId, { key: key.toLowerCase(), body }),
+    sendMail: (runId, { key, body }) => real.sendMail(runId, { key: key.toLowerCase(), body }),
   }),
   "oldest first": (real) => ({
     list: async (filter) => (await real.list(filter)).toReversed(),

@@ -117,7 +117,7 @@ for (const file of FILES)
       defineAgent({ name: "solo", instructions: "Work.", model: asked, tools: [weather] }),
     );
     const retry = { maxAttempts: MOST_BROKEN + 1 };
-    const orchestrator = new Orchestrator({ clock: new HastyClock(), retry });
+    const orchestrator = new Orchestrator({ clock: new HastyClock(), retryPolicy: retry });
     for (let runs = 0; !network.isDone; runs += 1) {
       const role = roles[runs % 2] ?? expect.fail();
       const said = new SaidSteps();

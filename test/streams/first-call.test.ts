@@ -6,7 +6,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model } from "../../src/model/model.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { toRunId } from "../../src/orchestrator/run/start-options.ts";
-import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { latch } from "../../src/testing/latch.ts";
 import { proves } from "../harness/proves.ts";
@@ -28,7 +28,7 @@ proves(["D243"], "it does with an onStreamPart of the orchestrator, and else not
         begun.open();
         await gate.opened;
         onDelta?.({ type: "text", text: "two." });
-        const message = replyMessage([{ type: "text", text: "One, two." }]);
+        const message = buildReplyMessage([{ type: "text", text: "One, two." }]);
         return { message, finishReason: "stop" };
       },
     };
@@ -57,7 +57,7 @@ proves(["D244"], "the id of a run", async () => {
       price: { inputUsdPerMillion: 1, outputUsdPerMillion: 1 },
       generate: () =>
         Promise.resolve({
-          message: replyMessage([{ type: "text", text: "Yes." }]),
+          message: buildReplyMessage([{ type: "text", text: "Yes." }]),
           finishReason: "stop",
         }),
     },

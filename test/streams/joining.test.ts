@@ -15,7 +15,7 @@ import type { StreamPart } from "../../src/protocol/stream-piece.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { proves } from "../harness/proves.ts";
 import { spyTool } from "../harness/tools.ts";
 import { allOf } from "../support/all-of.ts";
@@ -49,8 +49,8 @@ function stuttering(script: readonly ScriptedReply[]): Model {
 const both = (text: string): ScriptedReply => ({
   text,
   calls: [
-    { name: "work", arguments: {} },
-    { name: "fail", arguments: {} },
+    { toolName: "work", arguments: {} },
+    { toolName: "fail", arguments: {} },
   ],
 });
 
@@ -110,7 +110,7 @@ async function eachMoment(at: (run: Run, moment: number) => void) {
     onStreamPart: () => {
       at(run, moment++);
       queueMicrotask(() => at(run, moment++));
-      void settled().then(() => at(run, moment++));
+      void flushEventLoop().then(() => at(run, moment++));
     },
   });
   const result = await fixture.outcome(run);
@@ -183,7 +183,7 @@ proves(
     });
     const fixture = newFixture({ clock });
     const run = fixture.start(role); // Nothing listens.
-    await settled();
+    await flushEventLoop();
     const late = run.stream();
     held.open();
     await fixture.outcome(run);
@@ -224,7 +224,7 @@ proves(["D255"], "a call that has ended is told while another works; once", asyn
   const tools = [spyTool("work"), slow];
   const fixture = newFixture();
   const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model, tools }));
-  await settled();
+  await flushEventLoop();
   const late = run.stream();
   held.open();
   await fixture.outcome(run);
@@ -234,7 +234,7 @@ proves(["D255"], "a call that has ended is told while another works; once", asyn
 
 proves(["D255"], "what was said in vain is dropped by who comes back after it", async () => {
   const said = new SaidSteps();
-  const fixture = newFixture({ retry: { maxAttempts: 1 } });
+  const fixture = newFixture({ retryPolicy: { maxAttempts: 1 } });
   const model = stuttering([both("I work."), BROKEN]);
   const tools = [spyTool("work"), spyTool("fail")];
   const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model, tools }));
@@ -260,7 +260,7 @@ proves(["D255"], "what was said before the run was given up is told where it goe
   const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
   const first = newFixture({ store, roles: [role] });
   const run = first.start(role);
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   const leaving = run.release({ graceMs: 0 });
   held.open();
   isHeld = false;

@@ -19,7 +19,7 @@ import { forwarding } from "../journal/forwarding-store.ts";
 import { storedEvents } from "../journal/stored-events.ts";
 import { thinker } from "../journal/thinkers.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
@@ -43,7 +43,7 @@ proves(["F5"], "from any event on, in the midst of a run and after it", async ()
   const held = latch();
   const fixture = newFixture(kept());
   const run = fixture.start(family(held.opened).role);
-  for (let turn = 0; turn < 50; turn += 1) await settled();
+  for (let turn = 0; turn < 50; turn += 1) await flushEventLoop();
   const before = fixture.sink.events.length;
   expect(before).toBeGreaterThan(8);
   const early = Array.from({ length: before + 4 }, (_one, index) =>
@@ -99,7 +99,7 @@ proves(
     const [question] = paused.questions;
     const answers = question === undefined ? [] : [approve(question)];
     const run = fixture.resume(pays().role, paused.pausedRun, answers);
-    await settled();
+    await flushEventLoop();
     const late = run.events({ from: 1 });
     await fixture.outcome(run);
     expect(await allOf(late)).toEqual(fixture.sink.events);
@@ -168,7 +168,7 @@ proves(
     const recovered = await dyingEverywhere(
       () => undefined,
       async (run, store) => {
-        await settled();
+        await flushEventLoop();
         const late = run.events({ from: 1 });
         await run.result;
         const stored = await storedEvents(store, run.runId);
@@ -230,7 +230,7 @@ proves(
     await events.next();
     expect(isLeft).toBe(false);
     expect(await events.return?.()).toEqual({ done: true, value: undefined });
-    await settled();
+    await flushEventLoop();
     expect([isLeft, await events.next()]).toEqual([true, { done: true, value: undefined }]);
   },
 );
@@ -243,11 +243,11 @@ proves(
     const { role } = soloist([says("Done.", { after: held.opened })]);
     const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
     const run = fixture.start(role);
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     const from = fixture.sink.events.length;
     const events = run.events({ from });
     const reads = [events.next(), events.next(), events.next()];
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     reads.push(events.next());
     held.open();
     await fixture.outcome(run);

@@ -12,7 +12,7 @@ import type { StreamPart } from "../../src/protocol/stream-piece.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/scripted-agents.ts";
@@ -154,7 +154,7 @@ proves(["F3"], "what a call that failed has said is taken back", async () => {
   const pieces: StreamPart[] = [];
   const fixture = newFixture({
     onStreamPart: (piece) => void pieces.push(piece),
-    retry: { maxAttempts: 1 },
+    retryPolicy: { maxAttempts: 1 },
   });
   const model = sayingFirst(broken("It was"));
   await fixture.run(defineAgent({ name: "solo", instructions: "Work.", model }));
@@ -165,8 +165,8 @@ proves(["F3"], "a reply that came to be another one is said anew", async () => {
   const leak = { ...asks("work", { path: "a", lines: 20 }), text: '{"path":"a","lines":20}' };
   const twins: ScriptedReply = {
     calls: [
-      { name: "work", arguments: {}, callId: "one" },
-      { name: "work", arguments: {}, callId: "one" },
+      { toolName: "work", arguments: {}, callId: "one" },
+      { toolName: "work", arguments: {}, callId: "one" },
     ],
   };
   const made = wrapModelCall(async (_call, next) => {
@@ -231,7 +231,7 @@ proves(
     };
     const role = defineAgent({ name: "solo", instructions: "Work.", model });
     const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void pieces.push(piece) });
-    await settled();
+    await flushEventLoop();
     void run.cancel();
     await fixture.outcome(run);
     expect(brief(pieces)).toEqual(["Well", "reset cancelled 4"]);
@@ -256,13 +256,13 @@ proves(["F4"], "who comes in the middle of a reply reads it from its beginning",
   const early: StreamPart[] = [];
   const role = defineAgent({ name: "solo", instructions: "Work.", model });
   const run = fixture.start(role, "Do it.", { onStreamPart: (piece) => void early.push(piece) });
-  await settled();
+  await flushEventLoop();
   const late = run.stream();
   held.open();
   await fixture.outcome(run);
   const read = await allOf(late);
   expect(brief(early)).toEqual(["One ", "two ", "three.", "end stop"]);
-  expect(read.map((piece) => [piece.sequence, ...brief([piece])])).toEqual([
+  expect(read.map((piece) => [piece.seq, ...brief([piece])])).toEqual([
     [2, "reset joined 0"],
     [2, "One two "],
     [3, "three."],
@@ -306,7 +306,7 @@ proves(["F4"], "of a reply whose second call is said first, too", async () => {
   const tools = [spyTool("work")];
   const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
   const run = fixture.start(role, "Do it.", { onStreamPart: () => undefined });
-  await settled();
+  await flushEventLoop();
   const late = run.stream();
   held.open();
   await fixture.outcome(run);
@@ -363,7 +363,7 @@ test("pieces of one agent alone; nobody who listens: nobody is asked to stream",
     await fixture.outcome(run);
     expect(brief(await allOf(own))).toEqual(["Part ", "done.", "end stop"]);
   }
-  const streaming = fixture.sink.of("model.requested").map((event) => event.streaming);
+  const streaming = fixture.sink.ofType("model.requested").map((event) => event.streaming);
   expect(streaming).toEqual([false, true, true]);
   expect(() => run.stream({ agentId: idOf<"AgentId">("nobody") })).toThrow(/id of an agent/);
 });

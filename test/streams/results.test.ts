@@ -19,7 +19,7 @@ const LONG = "abcdefghijklmnopqrstuvwxy";
 const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a smaller part.]";
 
 const longTool = (name: string) =>
-  spyTool(name, () => LONG, { maxResultCharacters: 10, longResults: "summarize" });
+  spyTool(name, () => LONG, { maxResultCharacters: 10, longResultPolicy: "summarize" });
 
 function resultsIn(pieces: readonly StreamPart[]): readonly unknown[] {
   return pieces.flatMap((piece) =>

@@ -11,7 +11,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { allOf } from "../support/all-of.ts";
@@ -73,7 +73,7 @@ proves(["F6"], "a client that comes back goes on after the last event that it ha
   }
   await first.return?.();
   expect(await first.next()).toEqual({ done: true, value: undefined });
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   const second = toSse(run, { from: 1, lastEventId: "6" });
   held.open();
   await fixture.outcome(run);
@@ -83,8 +83,10 @@ proves(["F6"], "a client that comes back goes on after the last event that it ha
   expect(whole.flatMap(({ id }) => id ?? []).length).toBe(ids.length);
   for (const lastEventId of ["", "x", "-1", "1.5", "9".repeat(16)])
     expect(() => toSse(run, { lastEventId })).toThrow(/number of an event/);
-  for (const heartbeatMs of [-1, 0])
-    expect(() => toSse(run, { heartbeatMs })).toThrow(/heartbeatMs/);
+  for (const heartbeatIntervalMs of [-1, 0])
+    expect(() => toSse(run, { heartbeatIntervalMs: heartbeatIntervalMs })).toThrow(
+      /heartbeatIntervalMs/,
+    );
 });
 
 proves(
@@ -95,8 +97,8 @@ proves(
     const clock = new ManualClock();
     const fixture = newFixture({ clock });
     const run = fixture.start(soloist([says("Done.", { after: held.opened })]).role);
-    const messages = toSse(run, { heartbeatMs: 1_000, clock });
-    const left = toSse(run, { heartbeatMs: 1_000, clock });
+    const messages = toSse(run, { heartbeatIntervalMs: 1_000, clock });
+    const left = toSse(run, { heartbeatIntervalMs: 1_000, clock });
     const heard: string[] = [];
     const reading = (async () => {
       for await (const message of messages) heard.push(message.split("\n")[0] ?? "");
@@ -104,11 +106,11 @@ proves(
     const waiting = (async () => {
       while ((await left.next()).done !== true);
     })();
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     const before = heard.length;
     for (let tick = 0; tick < 3; tick += 1) {
       clock.advance(1_000);
-      await settled();
+      await flushEventLoop();
     }
     expect(heard.slice(before)).toEqual([": still here", ": still here", ": still here"]);
     await left.return?.();
@@ -162,13 +164,13 @@ proves(
       while (text?.startsWith("event: part") === false);
       return text;
     })();
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     begin.open();
     expect(read((await first) ?? "").data).toMatchObject({ type: "text", text: "Done." });
     isBroken = true;
     finish.open();
     expect((await rejectionOf(run.result)).code).toBe("store_failed");
-    for (let turn = 0; turn < 20; turn += 1) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     expect((await rejectionOf(allOf(messages))).code).toBe("store_failed");
   },
 );

@@ -2,7 +2,7 @@
 // ten thousand.
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 
 /** Checking the form of each of some hundred thousand events would take longer than the run: every so manieth is checked. */
@@ -24,7 +24,7 @@ function checkStream(events: readonly EspalierEvent[]): void {
   for (const [index, event] of events.entries()) {
     law(event.seq === index + 1, () => `E1: ${event.type} is ${event.seq}, not ${index + 1}`);
     law(event.traceId === events[0]?.traceId, () => "one trace");
-    if (index % CHECKED_EVERY === 0) checkEvent(event);
+    if (index % CHECKED_EVERY === 0) assertEvent(event);
   }
   const ends = events.filter((event) => event.type === "run.ended");
   law(ends.length === 1 && ends[0] === events.at(-1), () => "the run ends once, and last");
@@ -67,10 +67,10 @@ function checkLives(events: readonly EspalierEvent[]): void {
 /** B1, B3, X18: an account's total is its own plus its children's, nothing is held, and no limit is overdrawn. */
 function checkAccounts({ accounts, agents, usage }: RunResult): void {
   const below = new Map<string | null, Usage>();
-  for (const { parentId, total } of accounts)
+  for (const { parentAgentId: parentId, total } of accounts)
     below.set(parentId, addUsage(below.get(parentId) ?? NO_USAGE, total));
   const reported = new Map(agents.map((agent) => [agent.agentId, agent.usage]));
-  for (const { agentId, path, own, total, reserved, limits } of accounts) {
+  for (const { agentId, agentPath: path, own, total, reserved, limits } of accounts) {
     const descendants = below.get(agentId) ?? NO_USAGE;
     same(total, addUsage(own, descendants), () => `B3: ${path}`);
     same(reported.get(agentId), { own, descendants, total }, () => `X18: ${path}`);

@@ -11,7 +11,7 @@ import type { Model, ModelReply } from "../../src/model/model.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { checkBigTree } from "./big-tree-laws.ts";
 
 /** What every reply costs; a lease of these models holds exactly that. */
@@ -128,7 +128,7 @@ export async function playBigTree(
   const run = orchestrator.start(root, "Begin.", { budget });
   await meanwhile(run, sink);
   const result = await run.result;
-  await settled();
+  await flushEventLoop();
   checkBigTree(result, sink.events);
   if (clock.pendingTimers > 0) throw new Error(`${clock.pendingTimers} timers are left behind.`);
   return { result, sink, work: { clockReadings, ids, events: sink.events.length } };

@@ -4,7 +4,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { latch, settled } from "../harness/run-scripted.ts";
+import { latch, flushEventLoop } from "../harness/run-scripted.ts";
 import { lead, playBigTree, TOKENS_PER_REPLY, worker, type Work } from "./big-trees.ts";
 
 const TIMEOUT_MS = 120_000;
@@ -55,7 +55,7 @@ describe("ten thousand agents in one tree", () => {
         ...Array.from({ length: 10_000 }, () => "succeeded"),
         ...Array.from({ length: 10 }, () => "refused"),
       ]);
-      const born = sink.of("subagent.spawned").map(({ childPath }) => childPath);
+      const born = sink.ofType("subagent.spawned").map(({ childPath }) => childPath);
       expect(born).toEqual(
         Array.from({ length: 10_000 }, (_one, index) => `lead/worker#${index + 1}`),
       );
@@ -69,8 +69,8 @@ describe("ten thousand agents in one tree", () => {
       const { opened } = latch();
       const root = lead("lead", worker(opened), 10_000);
       const { result } = await playBigTree(root, {}, async (run, sink) => {
-        while (sink.of("agent.started").length < 10_001) await settled();
-        expect(sink.of("agent.ended")).toEqual([]);
+        while (sink.ofType("agent.started").length < 10_001) await flushEventLoop();
+        expect(sink.ofType("agent.ended")).toEqual([]);
         void run.cancel("Enough.");
       });
       const ends = new Set(result.agents.map(({ status }) => status));

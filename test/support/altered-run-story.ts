@@ -82,7 +82,7 @@ function cast(isGreedy: boolean): Cast {
   const worker = part(
     "worker",
     play(
-      calls({ name: "sign", arguments: { amount: 7 } }, use("look")),
+      calls({ toolName: "sign", arguments: { amount: 7 } }, use("look")),
       calls(use("look"), use("danger"), spawn("helper", "Help.")),
     ),
     {
@@ -95,10 +95,13 @@ function cast(isGreedy: boolean): Cast {
     "lead",
     play(
       calls(
-        { name: SPAWN_TOOL_NAME, arguments: { role: "worker", task: "Wait.", background: true } },
+        {
+          toolName: SPAWN_TOOL_NAME,
+          arguments: { role: "worker", task: "Wait.", background: true },
+        },
         spawn("worker", "Sign it."),
-        { name: "pay", arguments: { amount: 3 } },
-        { name: "mail", arguments: { amount: 4 } },
+        { toolName: "pay", arguments: { amount: 3 } },
+        { toolName: "mail", arguments: { amount: 4 } },
         use("look"),
       ),
       calls(use("look"), spawn("worker", "More.")),

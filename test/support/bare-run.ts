@@ -24,7 +24,7 @@ export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
 /** A journal that was never opened: nothing can be kept in it. */
 export function unopenedJournal(clock: Clock): RunJournal {
   const open = (): Promise<never> => Promise.reject(new Error("Expected nothing to be kept."));
-  const times = { heartbeatMs: 1_000, staleAfterMs: 10_000 };
+  const times = { heartbeatIntervalMs: 1_000, staleAfterMs: 10_000 };
   const effects = (): never => {
     throw new Error("Expected no agent to ask for its effects.");
   };

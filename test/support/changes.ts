@@ -141,7 +141,10 @@ interface ChangeArguments {
   recordVeto: { readonly message: Message };
   recordWait: unknown;
   recordSubtasks: { readonly subtasks: readonly Subtask[] };
-  addMessages: { readonly messages: readonly Message[]; readonly reportedIds?: readonly AgentId[] };
+  addMessages: {
+    readonly messages: readonly Message[];
+    readonly reportedAgentIds?: readonly AgentId[];
+  };
   awaitSubagents: unknown;
   dropSubagents: { readonly unread: readonly AgentId[] };
   compact: { readonly messages: readonly Message[]; readonly usage?: Usage };
@@ -198,7 +201,7 @@ export function transition(state: AgentState, change: Change): AgentState {
     case "recordSubtasks":
       return transitions.recordSubtasks(state, change.subtasks);
     case "addMessages":
-      return transitions.addMessages(state, change.messages, change.reportedIds);
+      return transitions.addMessages(state, change.messages, change.reportedAgentIds);
     case "awaitSubagents":
       return transitions.awaitSubagents(state);
     case "dropSubagents":

@@ -27,7 +27,7 @@ class Churn {
       roles: ["lead"],
       version: "v1",
       maxRuns: 5,
-      settle: async (runId, leave) => {
+      execute: async (runId, leave) => {
         this.#moment += 1;
         const moment = this.#moment;
         this.#begun.set(runId, moment);
@@ -47,7 +47,7 @@ class Churn {
     const ticket = ticketOf(name);
     this.#moment += 1;
     this.#asked.set(ticket.runId, this.#moment);
-    await engine.lead(ticket);
+    await engine.enqueue(ticket);
   }
 
   /** The runs that no worker has begun to lead since they were last asked for. */

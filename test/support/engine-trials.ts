@@ -32,9 +32,9 @@ const trials: EngineTrial[] = [
       await served(one, writer);
       await served(one, newer);
       await served(two, lead);
-      await client.lead(ticketOf("run_1", "lead"));
-      await client.lead(ticketOf("run_2", "writer"));
-      await client.lead(ticketOf("run_3", "writer", "v2"));
+      await client.enqueue(ticketOf("run_1", "lead"));
+      await client.enqueue(ticketOf("run_2", "writer"));
+      await client.enqueue(ticketOf("run_3", "writer", "v2"));
       (await lead.next()).end();
       (await writer.next()).end();
       (await newer.next()).end();
@@ -46,8 +46,8 @@ const trials: EngineTrial[] = [
     run: async (open) => {
       const client = opened(open);
       await madeKnown(client, ["lead", "writer"]);
-      await client.lead(ticketOf("run_1"));
-      await client.lead(ticketOf("run_2", "writer"));
+      await client.enqueue(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_2", "writer"));
       const executor = new FakeExecutor({ roles: ["lead", "writer"] });
       await served(opened(open), executor);
       for (const led of [await executor.next(), await executor.next()]) led.end();
@@ -64,7 +64,7 @@ const trials: EngineTrial[] = [
         data: { role, version },
       });
       const later = 4e12;
-      const lead = client.lead.bind(client);
+      const lead = client.enqueue.bind(client);
       await expect(lead(ticketOf("run_1", "nobody"))).rejects.toMatchObject(
         unknown("nobody", "v1"),
       );
@@ -86,7 +86,7 @@ const trials: EngineTrial[] = [
         Promise.all(
           Array.from({ length: 34 }, () => clients)
             .flat()
-            .map((client) => client.lead(ticketOf(runId))),
+            .map((client) => client.enqueue(ticketOf(runId))),
         );
       await madeKnown(opened(open));
       await leadOften("run_1");
@@ -96,12 +96,12 @@ const trials: EngineTrial[] = [
       const first = await FakeExecutor.nextOf(here, there);
       await leadOften("run_1");
       // What came after it is led beside it; the second lead of the same run is not.
-      await client.lead(ticketOf("run_2"));
+      await client.enqueue(ticketOf("run_2"));
       (await FakeExecutor.nextOf(here, there)).end();
       expect([...here.begun, ...there.begun].toSorted()).toEqual(["run_1", "run_2"]);
       first.end();
       (await FakeExecutor.nextOf(here, there)).end();
-      await client.lead(ticketOf("run_3"));
+      await client.enqueue(ticketOf("run_3"));
       (await FakeExecutor.nextOf(here, there)).end();
       const begun = [...here.begun, ...there.begun].toSorted();
       expect(begun).toEqual(["run_1", "run_1", "run_2", "run_3"]);
@@ -113,13 +113,13 @@ const trials: EngineTrial[] = [
       const client = opened(open);
       await madeKnown(client);
       const atMs = Date.now() + 2_500;
-      await client.lead(ticketOf("run_1"), atMs + 4e9);
-      await client.lead(ticketOf("run_1"), atMs);
+      await client.enqueue(ticketOf("run_1"), atMs + 4e9);
+      await client.enqueue(ticketOf("run_1"), atMs);
       const executor = new FakeExecutor();
       await served(opened(open), executor);
-      await client.lead(ticketOf("run_2"));
+      await client.enqueue(ticketOf("run_2"));
       (await executor.next()).end();
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       (await executor.next()).end();
       expect(executor.begun).toEqual(["run_2", "run_1"]);
       (await executor.next()).end();
@@ -133,7 +133,7 @@ const trials: EngineTrial[] = [
       const client = opened(open);
       const executor = new FakeExecutor();
       await served(opened(open), executor);
-      await client.lead(ticketOf("run_1"), 0);
+      await client.enqueue(ticketOf("run_1"), 0);
       (await executor.next()).end();
       expect(executor.begun).toEqual(["run_1"]);
     },
@@ -144,15 +144,15 @@ const trials: EngineTrial[] = [
       const client = opened(open);
       const executor = new FakeExecutor();
       await served(opened(open), executor);
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       const untilMs = Date.now() + 1_000;
       (await executor.next()).waitUntil(untilMs);
       const again = await executor.next();
       expect(Date.now()).toBeGreaterThanOrEqual(untilMs);
       again.waitUntil(undefined);
-      await client.lead(ticketOf("run_2"));
+      await client.enqueue(ticketOf("run_2"));
       (await executor.next()).end();
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       (await executor.next()).end();
       expect(executor.begun).toEqual(["run_1", "run_1", "run_2", "run_1"]);
     },
@@ -163,10 +163,10 @@ const trials: EngineTrial[] = [
       const client = opened(open);
       const executor = new FakeExecutor();
       await served(opened(open), executor);
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       for (const code of ["store_failed", "run_alive", "run_fenced", "run_released"] as const)
         (await executor.next()).fail(code);
-      await client.lead(ticketOf("run_2"));
+      await client.enqueue(ticketOf("run_2"));
       const both = [await executor.next(), await executor.next()];
       for (const led of both) led.end();
       expect(executor.begun.toSorted()).toEqual([
@@ -181,13 +181,13 @@ const trials: EngineTrial[] = [
       const client = opened(open);
       const leaving = new FakeExecutor();
       const worker = await served(opened(open), leaving);
-      await client.lead(ticketOf("run_1"));
-      await client.lead(ticketOf("run_2"));
+      await client.enqueue(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_2"));
       const [one, two] = [await leaving.next(), await leaving.next()];
       let isClosed = false;
       const closed = worker.close().then(() => (isClosed = true));
       await Promise.all([one.left, two.left]);
-      await client.lead(ticketOf("run_3"));
+      await client.enqueue(ticketOf("run_3"));
       const staying = new FakeExecutor();
       await served(opened(open), staying);
       const third = await staying.next();
@@ -214,14 +214,16 @@ const trials: EngineTrial[] = [
       const client = opened(open);
       const executor = new FakeExecutor();
       await engine.serve(executor);
-      await client.lead(ticketOf("run_1"));
+      await client.enqueue(ticketOf("run_1"));
       const led = await executor.next();
       const closed = engine.close?.();
       await led.left;
       led.fail("run_released");
       await closed;
       await engine.close?.();
-      await expect(engine.lead(ticketOf("run_2"))).rejects.toMatchObject({ code: "engine_failed" });
+      await expect(engine.enqueue(ticketOf("run_2"))).rejects.toMatchObject({
+        code: "engine_failed",
+      });
       await expect(engine.serve(executor)).rejects.toMatchObject({ code: "engine_failed" });
       const other = new FakeExecutor();
       await served(client, other);
@@ -237,7 +239,7 @@ const trials: EngineTrial[] = [
       const small = new FakeExecutor({ roles, maxRuns: 2 });
       await served(opened(open), small);
       for (const [index, role] of roles.entries())
-        await client.lead(ticketOf(`run_${index}`, role));
+        await client.enqueue(ticketOf(`run_${index}`, role));
       const [one, two] = [await small.next(), await small.next()];
       const large = new FakeExecutor({ roles, maxRuns: 50 });
       await served(opened(open), large);
@@ -245,7 +247,7 @@ const trials: EngineTrial[] = [
       expect([one.runId, two.runId, three.runId].toSorted()).toEqual(["run_0", "run_1", "run_2"]);
       for (const led of [one, two, three]) led.end();
       const many = Array.from({ length: 40 }, (_, index) => ticketOf(`more_${index}`, "writer"));
-      await Promise.all(many.map((ticket) => client.lead(ticket)));
+      await Promise.all(many.map((ticket) => client.enqueue(ticket)));
       for (const _ of many) (await FakeExecutor.nextOf(small, large)).end();
       expect(small.mostAtOnce).toBeLessThanOrEqual(2);
       expect(small.begun.length + large.begun.length).toBe(43);
@@ -271,7 +273,7 @@ const trials: EngineTrial[] = [
       const executor = new FakeExecutor({ roles: names, version: "v'1; drop table job; --" });
       await served(opened(open), executor);
       for (const [index, role] of names.entries())
-        await client.lead(ticketOf(`run_${index}`, role, executor.version));
+        await client.enqueue(ticketOf(`run_${index}`, role, executor.version));
       for (const _ of names) (await executor.next()).end();
       expect(executor.begun.toSorted()).toEqual(names.map((_, index) => `run_${index}`).toSorted());
     },
@@ -283,10 +285,10 @@ const trials: EngineTrial[] = [
       const [lead, writer] = [new FakeExecutor(), new FakeExecutor({ roles: ["writer"] })];
       const first = await served(engine, lead);
       await served(engine, writer);
-      await engine.lead(ticketOf("run_1"));
+      await engine.enqueue(ticketOf("run_1"));
       (await lead.next()).end();
       await first.close();
-      await engine.lead(ticketOf("run_2", "writer"));
+      await engine.enqueue(ticketOf("run_2", "writer"));
       (await writer.next()).end();
       expect([lead.begun, writer.begun]).toEqual([["run_1"], ["run_2"]]);
     },

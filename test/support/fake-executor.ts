@@ -1,6 +1,6 @@
 // An executor without an orchestrator: a test takes each run that is to be led, and says what comes of it.
 
-import type { RunExecutor, RunSettled } from "../../src/engine/engine.ts";
+import type { RunExecutor, ExecutorResult } from "../../src/engine/engine.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 
@@ -38,8 +38,8 @@ export class FakeExecutor implements RunExecutor {
     this.maxRuns = maxRuns;
   }
 
-  settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
-    const settled = Promise.withResolvers<RunSettled>();
+  execute(runId: RunId, leave: AbortSignal): Promise<ExecutorResult> {
+    const settled = Promise.withResolvers<ExecutorResult>();
     const left = Promise.withResolvers<void>();
     if (leave.aborted) left.resolve();
     leave.addEventListener("abort", () => left.resolve(), { once: true });

@@ -109,7 +109,7 @@ const CALL_ITEM = {
   type: "function_call",
   id: "i",
   call_id: "t",
-  name: "look",
+  toolName: "look",
   arguments: '{"at":1}',
   status: "completed",
 };
@@ -148,7 +148,7 @@ export const INTERFACES: readonly Interface[] = [
                   index: 0,
                   id: "t",
                   type: "function",
-                  function: { name: "look", arguments: '{"at":1}' },
+                  function: { toolName: "look", arguments: '{"at":1}' },
                 },
               ],
             },

@@ -12,7 +12,7 @@ import { hasToolCall } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -50,7 +50,7 @@ function ending(
     const run = fixture.start(role(), "Do it.", options);
     first?.(run);
     if (act !== undefined) {
-      await settled();
+      await flushEventLoop();
       act(run, fixture);
     }
     return { fixture, result: await fixture.outcome(run) };

@@ -40,7 +40,7 @@ const TELLING: Telling = {
   "conversation.compacted": ["messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"],
   "section.cleared": ["name", "count"],
   "message.delivered": ["origin"],
-  "subagent.spawned": ["childPath", "task", "context", "subagentsByDepth"],
+  "subagent.spawned": ["childPath", "task", "inherited", "subagentsByDepth"],
   "subagent.continued": ["childPath", "task", "isBackground", "execution"],
   "subagent.detached": ["childPath"],
   "subagent.refused": ["role", "refusal"],

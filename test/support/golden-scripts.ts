@@ -5,7 +5,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { agentStateOf } from "./agent-state-of.ts";
@@ -28,7 +28,7 @@ async function success(): Promise<Played> {
 
 async function toolError(): Promise<Played> {
   const fixture = newFixture();
-  const wrong = { name: "work", arguments: "{oops" };
+  const wrong = { toolName: "work", arguments: "{oops" };
   const { role } = soloist([calls(use("break"), use("nobody"), wrong), says("Never mind.")], {
     tools: [broken, spyTool("work")],
   });
@@ -46,7 +46,7 @@ async function driverError(): Promise<Played> {
     { tools: [spyTool("work")] },
   );
   const run = fixture.start(role);
-  await until(() => fixture.sink.of("model.retried").length === 1);
+  await until(() => fixture.sink.ofType("model.retried").length === 1);
   fixture.clock.advance(500);
   return { fixture, result: await fixture.outcome(run) };
 }
@@ -83,7 +83,7 @@ async function cancel(): Promise<Played> {
   const fixture = newFixture();
   const { role } = soloist([asks("listen", {})], { tools: [listens("listen")] });
   const run = fixture.start(role);
-  await until(() => fixture.sink.of("tool.started").length === 1);
+  await until(() => fixture.sink.ofType("tool.started").length === 1);
   await run.cancel("Changed my mind.");
   return { fixture, result: await fixture.outcome(run) };
 }
@@ -128,7 +128,7 @@ async function compaction(): Promise<Played> {
   for await (const { phase, state } of run.iterate())
     if (phase === "infer" && lastTextOf(agentStateOf(state)) === "First.")
       void run.steer("And this?");
-  await settled();
+  await flushEventLoop();
   return { fixture, result: await fixture.outcome(run) };
 }
 

@@ -66,7 +66,10 @@ export class LedgerFixture {
         ? undefined
         : this.ledger.getAccount(AgentIdSchema().parse(path.slice(0, slash)));
     const others = typeof more === "number" ? { deadlineAtMs: more } : more;
-    this.ledger.open({ agentId: AgentIdSchema().parse(path), path, limits, ...others }, parent);
+    this.ledger.open(
+      { agentId: AgentIdSchema().parse(path), agentPath: path, limits, ...others },
+      parent,
+    );
   }
 
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
@@ -114,7 +117,7 @@ export class LedgerFixture {
   }
 
   account(path: string): Account {
-    const account = this.ledger.snapshot().find((candidate) => candidate.path === path);
+    const account = this.ledger.snapshot().find((candidate) => candidate.agentPath === path);
     if (account === undefined) throw new Error(`There is no account ${path}.`);
     return account;
   }

@@ -14,18 +14,18 @@ import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 
 /** A call that starts a subagent in the background. */
 export function beside(role: string, task = "Work."): ScriptedCall {
-  return { name: SPAWN_TOOL_NAME, arguments: { role, task, background: true } };
+  return { toolName: SPAWN_TOOL_NAME, arguments: { role, task, background: true } };
 }
 
 /** A call that lets a subagent continue that has ended. */
 export function onward(childName: string, task: string, more: object = {}): ScriptedCall {
   const role = childName.slice(0, childName.indexOf("#"));
-  return { name: SPAWN_TOOL_NAME, arguments: { role, task, continue: childName, ...more } };
+  return { toolName: SPAWN_TOOL_NAME, arguments: { role, task, continue: childName, ...more } };
 }
 
 /** A call of one of the tools for subagents in the background. */
 export function verb(name: string, input: object = {}): ScriptedCall {
-  return { name, arguments: input };
+  return { toolName: name, arguments: input };
 }
 
 export const list = (): ScriptedCall => verb("ListSubagents");
@@ -75,12 +75,12 @@ export function reporters(request: ModelRequest | undefined): readonly string[] 
 
 /** Who settled, in order, and as what. */
 export function settlements({ sink }: Fixture): readonly string[] {
-  return sink.of("subagent.ended").map(({ childPath, outcome }) => `${childPath} ${outcome}`);
+  return sink.ofType("subagent.ended").map(({ childPath, outcome }) => `${childPath} ${outcome}`);
 }
 
 /** Paths of the agents in the order in which they ended. */
 export function endings({ sink }: Fixture): readonly string[] {
-  return sink.of("agent.ended").map(({ agentPath }) => agentPath);
+  return sink.ofType("agent.ended").map(({ agentPath }) => agentPath);
 }
 
 /** The id of the agent at a path. */
@@ -91,7 +91,7 @@ export function idOf(result: RunResult, agentPath: string): AgentId {
 
 /** The event by which a subagent was started. */
 export function spawnOf({ sink }: Fixture, childPath: string): EspalierEvent<"subagent.spawned"> {
-  const event = sink.of("subagent.spawned").find((one) => one.childPath === childPath);
+  const event = sink.ofType("subagent.spawned").find((one) => one.childPath === childPath);
   return event ?? expect.fail(`${childPath} was not started`);
 }
 

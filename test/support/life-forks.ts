@@ -3,7 +3,7 @@
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { calls, part, spawn, tool, use, type Part } from "../tree/scripted-agents.ts";
 
-export const PAY = { name: "pay", arguments: { amount: 1 } };
+export const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 export const look = tool("look", () => "seen");
 

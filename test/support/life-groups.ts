@@ -19,7 +19,7 @@ import {
   type Part,
 } from "../tree/scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 export const broken = { error: new Error("The model is gone.") };
 

@@ -30,13 +30,13 @@ export function localTracing(): Tracing {
     }
   };
   return {
-    place: ({ scope, body }) => follow(scope, body),
-    within: (_scope, work) => work(),
-    idsOf: (scope) => {
+    traceEvent: ({ scope, body }) => follow(scope, body),
+    runInSpan: (_scope, work) => work(),
+    getIds: (scope) => {
       const run = runs.get(scope.runId);
       return run && idsIn(run, scope);
     },
-    leave: ({ scope }) => void runs.delete(scope.runId),
+    release: ({ scope }) => void runs.delete(scope.runId),
   };
 }
 
@@ -55,9 +55,9 @@ export function countedTracing(): Tracing {
   const local = localTracing();
   return {
     ...local,
-    place: (draft) => counted(local.place(draft)),
-    idsOf: (scope) => {
-      const ids = local.idsOf(scope);
+    traceEvent: (draft) => counted(local.traceEvent(draft)),
+    getIds: (scope) => {
+      const ids = local.getIds(scope);
       return ids && counted(ids);
     },
   };

@@ -24,8 +24,8 @@ export class MemoryQueue {
 
   engine(): Engine {
     return {
-      sweepMs: 1e9,
-      lead: async (ticket, atMs) => {
+      sweepIntervalMs: 1e9,
+      enqueue: async (ticket, atMs) => {
         if (!this.known.has(nameOf(ticket))) throw unknownRole(ticket);
         this.later(ticket, atMs);
       },
@@ -106,7 +106,7 @@ export class MemoryWorker implements EngineWorker {
 
   async #settle(ticket: RunTicket): Promise<boolean> {
     try {
-      const settled = await this.executor.settle(ticket.runId, this.leave.signal);
+      const settled = await this.executor.execute(ticket.runId, this.leave.signal);
       if (settled.type === "waiting" && settled.untilMs !== undefined)
         this.queue.later(ticket, settled.untilMs);
       return false;

@@ -340,7 +340,7 @@ function wireCall({ id, name, arguments: args }: WireCall): object {
   return {
     ...(id === undefined ? {} : { id }),
     type: "function",
-    function: { name, arguments: args },
+    function: { toolName: name, arguments: args },
   };
 }
 
@@ -350,7 +350,7 @@ function callDeltas({ id, name, arguments: args }: WireCall, index: number): rea
     index,
     ...(id === undefined ? {} : { id }),
     type: "function",
-    function: { name, arguments: "" },
+    function: { toolName: name, arguments: "" },
   };
   const rest = piecesOf(args).map((piece) => ({ index, function: { arguments: piece } }));
   return [opening, ...rest].map((call) => ({ tool_calls: [call] }));

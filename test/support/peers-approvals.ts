@@ -18,7 +18,7 @@ export interface Surroundings {
 
 /** A call that needs an approval. Its id is written down: a model in another process counts its calls anew. */
 function write(line: string): ScriptedCall {
-  return { name: "write", arguments: { line }, callId: `write_${line}` };
+  return { toolName: "write", arguments: { line }, callId: `write_${line}` };
 }
 
 /**

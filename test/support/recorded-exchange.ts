@@ -30,7 +30,7 @@ export function factsOf(reply: ModelReply, expected: ExpectedReply): ExpectedRep
     text: message.text,
     calls: message.toolCalls.map(({ callId, toolName, argumentsText }) => ({
       id: expected.ownIds === true && callId !== "" ? "" : callId,
-      name: toolName,
+      toolName: toolName,
       arguments: argumentsText,
     })),
     finish: right.includes(finishReason) ? expected.finish : finishReason,

@@ -13,7 +13,9 @@ export const WHY_SKIPPED = "RECORDED_REPLIES names no folder of recorded replies
 
 const ExpectedSchema = z.looseObject({
   text: z.string().optional(),
-  calls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })).optional(),
+  calls: z
+    .array(z.object({ id: z.string(), toolName: z.string(), arguments: z.string() }))
+    .optional(),
   /** Ours, or each of those that are right. */
   finish: z.union([z.string(), z.array(z.string())]).optional(),
   usage: z

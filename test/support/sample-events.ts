@@ -1,6 +1,6 @@
 // The events of a run that is written by hand, as a recorder would hand them out.
 
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { RunScript } from "../telemetry/run-script.ts";
 
 /** Numbers and places what `tell` tells, and checks each event against its schema. */
@@ -15,7 +15,7 @@ export function recordedEvents(run: RunScript): readonly EspalierEvent[] {
   return run.drafts.map(({ atMs, scope, body }, index) => {
     const trace = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
     const event: EspalierEvent = { seq: index + 1, atMs, ...scope, ...trace, ...body };
-    checkEvent(event);
+    assertEvent(event);
     return event;
   });
 }

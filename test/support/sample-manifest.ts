@@ -1,17 +1,17 @@
 // What a subagent of a hand-made run received, and what its span says of it.
 
-import type { ContextManifest } from "../../src/protocol/context-manifest.ts";
+import type { InheritanceRecord } from "../../src/protocol/context-manifest.ts";
 
-export const SAMPLE_MANIFEST: ContextManifest = {
+export const SAMPLE_MANIFEST: InheritanceRecord = {
   messages: { count: 2, hash: "inherited" },
   injections: { count: 1, hash: "injected" },
   metadataKeys: ["repository"],
-  siblingResults: [],
+  includeSiblingResults: [],
   results: ["reader#3"],
-  failedAttempts: 1,
-  parentConstraints: true,
+  includeFailedAttempts: 1,
+  includeParentConstraints: true,
   removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
-  tightened: [{ field: "limits.maxDepth", asked: 5, given: 3, source: "lead" }],
+  tightened: [{ field: "limits.maxDepth", requested: 5, granted: 3, source: "lead" }],
 };
 
 export const SAMPLE_MANIFEST_ATTRIBUTES = {

@@ -19,9 +19,9 @@ const PARTS = "type text data length callId kind";
 const CONTENT = partKeys("content");
 const TAG = "executionId stepNumber number agentId note";
 const EXECUTION = [
-  "call.argumentsText call.callId call.toolName arguments isMended type text fullText structured errorCode causeCode severity blockedBy metadata",
+  "call.argumentsText call.callId call.toolName arguments isRepaired type text fullText structured errorCode causeCode severity blockedBy metadata",
   "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
-  "attachments[].text isTextOnly startedAtMs endedAtMs startedIds[] reportedIds[]",
+  "attachments[].text isTextOnly startedAtMs endedAtMs startedAgentIds[] reportedAgentIds[]",
 ].join(" ");
 const REQUEST_KEYS = [
   `role task ${partKeys("task")} background includeResultsFrom[] allowedTools[] deniedTools[]`,
@@ -38,13 +38,13 @@ export const SHARED_KEYS = [
   ...below(".conversation.prefix", "messageCount tokens"),
   ".conversation.added",
   ...below(".conversation.tags[]", TAG),
-  ...below(".conversation.leftOut[].tag", TAG),
+  ...below(".conversation.dropped[].tag", TAG),
   ...below(
-    ".conversation.leftOut[].message",
+    ".conversation.dropped[].message",
     `role text origin callId toolName ${ASSISTANT} ${CONTENT}`,
   ),
-  ...below(".conversation.leftOut[].message.toolCalls[]", CALL),
-  ...below(".conversation.leftOut[].message.parts[]", PARTS),
+  ...below(".conversation.dropped[].message.toolCalls[]", CALL),
+  ...below(".conversation.dropped[].message.parts[]", PARTS),
   ...below(".log.steps[]", "stepId number"),
   ...below(".log.steps[].context", CONTEXT_KEYS),
   ...below(".log.steps[].telemetry.timing", TIMING_KEYS),
@@ -86,7 +86,7 @@ export const STEP_KEYS = [
   ...below(".step.reply.message.toolCalls[]", CALL),
   ...below(".step.executions[]", EXECUTION),
   ...below(".step.executions[].subtasks[]", REQUEST_KEYS),
-  ...below(".step.deferrals[]", "argumentsText callHash callId childId type startedIds[]"),
+  ...below(".step.deferrals[]", "argumentsText callHash callId childId type startedAgentIds[]"),
   ...below(".step.deferrals[]", "schemaHash fingerprint isUnverified parsedArguments"),
   ...below(".step.deferrals[].subtasks[]", REQUEST_KEYS),
   ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),

@@ -1,6 +1,6 @@
 // What steps begin with, what their time went into, and what compactions take away, for tests that make states by hand.
 
-import { textHash } from "../../src/protocol/definition.ts";
+import { hashText } from "../../src/protocol/definition.ts";
 import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
 import type { ContentPart } from "../../src/protocol/message-content.ts";
 import type { ReplyPart } from "../../src/protocol/message.ts";
@@ -21,9 +21,9 @@ export function contextOf(number: number, more: Partial<StepContext> = {}): Step
       inputModalities: ["image"],
     },
     toolNames: ["look"],
-    promptHash: textHash("Work."),
-    toolsHash: textHash("[]"),
-    outputHash: textHash("{}"),
+    promptHash: hashText("Work."),
+    toolsHash: hashText("[]"),
+    outputHash: hashText("{}"),
     budget: { steps: 9 },
     parameters: {
       maxOutputTokens: 8_192,
@@ -39,7 +39,7 @@ const SETTINGS: ModelSettings = {
   reasoning: { effort: "high", summary: "auto" },
   verbosity: "low",
   seed: 7,
-  stop: ["END"],
+  stopSequences: ["END"],
   topP: 0.9,
   parallelToolCalls: false,
 };
@@ -51,7 +51,7 @@ export const PARTS: NonNullable<StepContext["shown"]> = [
   {
     type: "message",
     message: { role: "user", origin: "notice" },
-    textHash: textHash("Finish."),
+    textHash: hashText("Finish."),
   },
 ];
 
@@ -94,7 +94,7 @@ export const COMPACTION: HistoryChange = {
   before: [
     { type: "kept", from: 0, to: 1 },
     {
-      type: "dropped",
+      type: "unrecorded",
       messages: [
         { role: "user", text: "Do it.", origin: "inherited", content: CONTENT },
         {

@@ -4,7 +4,7 @@ import {
   askCondition,
   type Check,
   type StopCondition,
-  type StopFacts,
+  type StopContext,
 } from "../../src/policies/stop-conditions.ts";
 import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
@@ -43,7 +43,7 @@ export function stepEnding(
 }
 
 /** Facts as the loop gives them: it started the execution at 70, and asks as soon as a step has ended. */
-export function factsOf(...steps: readonly StepRecord[]): StopFacts {
+export function factsOf(...steps: readonly StepRecord[]): StopContext {
   const usage = steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
   const endedAtMs = steps.at(-1)?.telemetry.endedAtMs;
   const elapsedMs = endedAtMs === undefined ? 0 : endedAtMs - 70;

@@ -14,7 +14,7 @@ import {
   subagentOn,
   twoCalls,
 } from "./changes.ts";
-import { textHash } from "../../src/protocol/definition.ts";
+import { hashText } from "../../src/protocol/definition.ts";
 
 export const CHILD_ID = "agent_of_call_2";
 export const ENDED_ID = "agent_3";
@@ -105,7 +105,7 @@ export function stored() {
       agent(CHILD_ID, AGENT_ID, snapshotOf(settledState(rested))),
       agent(ENDED_ID, AGENT_ID, snapshotOf(settledState(completed))),
     ],
-    definitions: { [textHash("Work.")]: "Work.", [textHash("[]")]: "[]" },
+    definitions: { [hashText("Work.")]: "Work.", [hashText("[]")]: "[]" },
     prices: [
       {
         provider: "openai",

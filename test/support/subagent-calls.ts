@@ -8,25 +8,25 @@ import { defineDelegation } from "../../src/tools/define-tool.ts";
 
 /** Starts a subagent in the background. */
 export function spawnBeside(role: string, task = "Work."): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task, background: true } };
+  return { toolName: "SpawnSubagent", arguments: { role, task, background: true } };
 }
 
 /** Starts a subagent with a role that the model writes. */
 export function spawnAs(newRole: DynamicRole, role = "counter"): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task: "Count.", newRole } };
+  return { toolName: "SpawnSubagent", arguments: { role, task: "Count.", newRole } };
 }
 
 /** Gives a subagent that has ended more to do. */
 export function goOn(role: string, childName: string): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task: "And now?", continue: childName } };
+  return { toolName: "SpawnSubagent", arguments: { role, task: "And now?", continue: childName } };
 }
 
 export function writeTo(subagent: string): ScriptedCall {
-  return { name: "MessageSubagent", arguments: { subagent, message: "Look again." } };
+  return { toolName: "MessageSubagent", arguments: { subagent, message: "Look again." } };
 }
 
 export function cancelOf(subagent: string): ScriptedCall {
-  return { name: "CancelSubagent", arguments: { subagent } };
+  return { toolName: "CancelSubagent", arguments: { subagent } };
 }
 
 /** A delegation of a user's own, which writes the role itself. */

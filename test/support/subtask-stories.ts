@@ -26,5 +26,5 @@ export function heading(task: string, role = "helper"): string {
 
 /** Who called a model, in order. */
 export function callers({ sink }: Fixture): readonly string[] {
-  return sink.of("model.requested").map(({ agentPath }) => agentPath);
+  return sink.ofType("model.requested").map(({ agentPath }) => agentPath);
 }

@@ -111,7 +111,7 @@ export class SurveyPlace {
     afterwards(() => this.store.close());
     const engine = this.#clientEngine();
     afterwards(() => engine.close?.());
-    this.client = new RunClient({ store: this.store, engine, lookMs: 50 });
+    this.client = new RunClient({ store: this.store, engine, pollIntervalMs: 50 });
   }
 
   /** Starts one more worker, in the place of the one at this index. */

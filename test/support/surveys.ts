@@ -9,7 +9,7 @@ import { defineAgent, defineTool } from "../../src/index.ts";
 import type { AgentRole } from "../../src/index.ts";
 import { toCallId, type Model, type ModelRequest } from "../../src/extend.ts";
 import { isRecord } from "../../src/kernel/json.ts";
-import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { buildReplyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { appendLine } from "./line-log.ts";
 
 /** How large a run is, and how long its effects take. */
@@ -90,7 +90,12 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
       const task = taskIn(request);
       const results = resultsIn(request);
       const key = `model ${role} ${task} ${results.length}`;
-      const message = await effect(key, options.modelMs, signal, replyMessage(say(task, results)));
+      const message = await effect(
+        key,
+        options.modelMs,
+        signal,
+        buildReplyMessage(say(task, results)),
+      );
       const finishReason = message.toolCalls.length > 0 ? "tool_calls" : "stop";
       // Its key is kept with the outcome of the call.
       return { message, finishReason, responseId: key };

@@ -7,12 +7,12 @@ import { tellError } from "../../src/cli/tell-error.ts";
 import { defineAgent, Orchestrator, type EspalierEvent, type RunResult } from "../../src/index.ts";
 import { plainLine } from "../../src/terminal/plain-view.ts";
 import { renderRun } from "../../src/terminal/render-tree.ts";
-import { runReport } from "../../src/terminal/report.ts";
+import { formatRunReport } from "../../src/terminal/report.ts";
 import {
   displayWidth,
   firstLine,
   fit,
-  plainText,
+  stripControlCharacters,
   shortLine,
   singleLine,
   wrappedRows,
@@ -32,7 +32,7 @@ export const TEXT_FUNCTIONS: Readonly<Record<string, TextFunction>> = {
   shortLine,
   firstLine,
   singleLine,
-  plainText,
+  stripControlCharacters: stripControlCharacters,
   writtenText,
   wrappedRows: (text) => wrappedRows(singleLine(text), 80),
   jsonLine,
@@ -51,7 +51,7 @@ export interface TextRun {
 
 /** Functions that show a run, a part of it, or its events. */
 export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> = {
-  runReport: ({ result }) => runReport(result),
+  formatRunReport: ({ result }) => formatRunReport(result),
   "rest of a run": ({ result }) => restLines(result, [], { ...REST, command: "espalier" }),
   "tree, thirty frames": ({ fold }) => {
     for (let frame = 0; frame < 30; frame += 1) renderRun(fold, { ...SCREEN, nowMs: frame });
@@ -87,7 +87,7 @@ export async function runWith(text: string): Promise<TextRun> {
   const orchestrator = new Orchestrator({ clock: new ManualClock(), ids: sequentialIds(), sinks });
   const result = await orchestrator.start(role, `Read ${text}`).result;
   const fold = new RunFold(result.runId);
-  for (const event of events) fold.take(event);
+  for (const event of events) fold.apply(event);
   return { result, events, fold };
 }
 

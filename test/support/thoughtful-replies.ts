@@ -3,7 +3,11 @@
 import { expect } from "vitest";
 
 import type { ModelRequest } from "../../src/model/model.ts";
-import { replyMessage, replyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import {
+  buildReplyMessage,
+  getReplyPieces,
+  type ReplyPiece,
+} from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage, Message, ProviderData } from "../../src/protocol/message.ts";
 import type { ScriptedReply } from "../../src/testing/scripted-model.ts";
@@ -44,12 +48,12 @@ export function thinks(...callIds: readonly [string, ...string[]]): ScriptedRepl
 
 /** The message that it is kept as. */
 export function thought(writtenBy: string, ...callIds: readonly [string, ...string[]]): Message {
-  return { ...replyMessage(thoughtPieces(...callIds)), writtenBy };
+  return { ...buildReplyMessage(thoughtPieces(...callIds)), writtenBy };
 }
 
 /** The same as any other model sees it. */
 export function seenByOthers(...callIds: readonly [string, ...string[]]): Message {
-  const { role, text, toolCalls } = replyMessage(thoughtPieces(...callIds));
+  const { role, text, toolCalls } = buildReplyMessage(thoughtPieces(...callIds));
   return { role, text, toolCalls };
 }
 
@@ -73,6 +77,6 @@ export function expectSent(
   pieces: readonly (readonly ReplyPiece[])[],
 ): void {
   expect(request?.messages).toEqual(messages);
-  const sent = repliesOf(request?.messages ?? []).map((reply) => bytesOf(replyPieces(reply)));
+  const sent = repliesOf(request?.messages ?? []).map((reply) => bytesOf(getReplyPieces(reply)));
   expect(sent).toEqual(pieces.map(bytesOf));
 }

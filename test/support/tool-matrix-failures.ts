@@ -78,8 +78,8 @@ const TOOLS = [
 
 /** Calls that fail in one way each, and may all be made in one reply, in this order: the subagents know of each other. */
 export const TOGETHER: readonly (readonly [code: ToolFailureCode, call: ScriptedCall])[] = [
-  ["invalid_json", { name: "read", arguments: "{path}" }],
-  ["invalid_arguments", { name: "read", arguments: { path: 7, lines: "x" } }],
+  ["invalid_json", { toolName: "read", arguments: "{path}" }],
+  ["invalid_arguments", { toolName: "read", arguments: { path: 7, lines: "x" } }],
   ["tool_retry", use("fetch")],
   ["retry_limit", use("guess")],
   ["unknown_tool", use("open")],
@@ -161,7 +161,7 @@ export async function playFailures(play: Play): Promise<FailurePlay> {
   if (beforeCalls !== undefined) await atCalls(run, () => beforeCalls(run));
   await quiet();
   act?.(run, fixture);
-  const idle = fixture.sink.of("subagent.spawned").find(({ role }) => role === "idle");
+  const idle = fixture.sink.ofType("subagent.spawned").find(({ role }) => role === "idle");
   if (idle !== undefined) run.cancelAgent(idle.childId, "Not needed any more.");
   return { fixture, result: await atPace(fixture, run, TIMEOUT_MS), lead };
 }
@@ -220,9 +220,9 @@ function slowAbout(task: string): GuardCheck {
  * processes: test/errors, test/journal.
  */
 export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Play>> = {
-  invalid_json: { reply: besideOthers([{ name: "read", arguments: "{path}" }]) },
+  invalid_json: { reply: besideOthers([{ toolName: "read", arguments: "{path}" }]) },
   invalid_arguments: {
-    reply: besideOthers([{ name: "read", arguments: { path: 7, lines: "x" } }]),
+    reply: besideOthers([{ toolName: "read", arguments: { path: 7, lines: "x" } }]),
   },
   tool_retry: { reply: besideOthers([use("fetch")]) },
   retry_limit: { reply: besideOthers([use("guess")]), definition: {} },
@@ -366,7 +366,7 @@ function linesIn({ sink }: Fixture): (agent: RunResult["agents"][number]) => rea
       .flatMap(({ call, type, errorCode, severity, text }) => {
         const isIt = (event: { readonly callId: string | null; readonly agentPath: string }) =>
           event.callId === call.callId && event.agentPath === agentPath;
-        const ended = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].find(isIt);
+        const ended = [...sink.ofType("tool.ended"), ...sink.ofType("tool.rejected")].find(isIt);
         const what = [type, errorCode, severity].flatMap((word) => word ?? []).join(" ");
         const told = ended === undefined ? "no event" : `event says ${ended.outcome}`;
         return [

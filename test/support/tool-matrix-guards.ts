@@ -7,7 +7,7 @@ import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.t
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { toolGuard, type GuardAnswer, type ToolGuard } from "../../src/tools/tool-guard.ts";
+import { toolGuard, type GuardDecision, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
@@ -62,7 +62,7 @@ const GUARD_MS = 50;
 /** A guard that does so, under the name `g1`, `g2`, … by its place. */
 export function guardThat(saying: Saying, name: string, tools?: readonly string[]): ToolGuard {
   return toolGuard(
-    (): GuardAnswer | Promise<GuardAnswer> => {
+    (): GuardDecision | Promise<GuardDecision> => {
       switch (saying) {
         case "allow":
           return { type: "allow" };
@@ -161,15 +161,15 @@ function endsOf(result: RunResult, agent = 0): readonly (readonly string[])[] {
 
 function said({ sink }: Fixture): Pick<GuardRecord, "guarded" | "asked" | "answered"> {
   const [guarded] = sink
-    .of("tool.guarded")
+    .ofType("tool.guarded")
     .map(({ decision, answers }) => [
       decision,
       ...answers.map(({ guard, answer, reason = "" }) => `${guard} ${answer} ${reason}`.trim()),
     ]);
   return {
     guarded,
-    asked: sink.of("question.asked").map(({ question }) => question.reason),
-    answered: sink.of("question.answered").map(({ answer, by }) => `${answer} by ${by}`),
+    asked: sink.ofType("question.asked").map(({ question }) => question.reason),
+    answered: sink.ofType("question.answered").map(({ answer, by }) => `${answer} by ${by}`),
   };
 }
 

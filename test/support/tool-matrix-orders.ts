@@ -14,7 +14,7 @@ import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { withRateLimit } from "../../src/tools/wrappers/rate-limit.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
-import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, use } from "../tree/scripted-agents.ts";
 import { atPace, ordersOf, readings } from "./tool-matrix.ts";
@@ -38,7 +38,7 @@ const WRAPPERS = {
   approval: (tool: FunctionTool) => withApproval(tool, { reason: "It costs money." }),
   limit: (tool: FunctionTool) => withRateLimit(tool, { maxCalls: 1, perMs: TIMES.limitSpan }),
   retries: (tool: FunctionTool) =>
-    withRetries(tool, { maxAttempts: MAX_ATTEMPTS, firstDelayMs: TIMES.firstDelay }),
+    withRetries(tool, { maxAttempts: MAX_ATTEMPTS, initialDelayMs: TIMES.firstDelay }),
   timeout: (tool: FunctionTool) => withTimeout(tool, { timeoutMs: TIMES.timeout }),
 } as const;
 
@@ -117,8 +117,8 @@ export async function playOrder({ order, act, way, cancelAtMs }: OrderCase): Pro
   const { tool, triesAtMs } = deploying(fixture.clock, ACTS[act]);
   const wrapped = order.reduceRight((inner, name) => WRAPPERS[name](inner), tool);
   const model = new ScriptedModel([
-    calls({ name: "deploy", arguments: { part: 1 } }, use("look"), {
-      name: "deploy",
+    calls({ toolName: "deploy", arguments: { part: 1 } }, use("look"), {
+      toolName: "deploy",
       arguments: { part: 2 },
     }),
     says("Done."),
@@ -136,19 +136,19 @@ export async function playOrder({ order, act, way, cancelAtMs }: OrderCase): Pro
   const result = first.status === "paused" ? await approved(fixture, role, first) : first;
   return {
     record: recordOf(fixture, result, triesAtMs),
-    reasons: fixture.sink.of("question.asked").map(({ question }) => question.reason),
+    reasons: fixture.sink.ofType("question.asked").map(({ question }) => question.reason),
     read: readings(model.requests[1]),
   };
 }
 
 async function cancelAt({ clock }: Fixture, run: Run, cancelAtMs: number): Promise<void> {
-  await settled();
+  await flushEventLoop();
   while (clock.nowMs() + TIMES.grid < cancelAtMs) {
     clock.advance(TIMES.grid);
-    await settled();
+    await flushEventLoop();
   }
   clock.advance(cancelAtMs - clock.nowMs());
-  await settled();
+  await flushEventLoop();
   void run.cancel("Enough.");
 }
 
@@ -238,14 +238,14 @@ function recordOf(
     return {
       triesAtMs: triesAtMs.get(callId) ?? [],
       waitsMs: sink
-        .of("tool.retried")
+        .ofType("tool.retried")
         .flatMap((event) => (event.callId === callId ? [event.delayMs] : [])),
       endedAtMs,
       outcome,
       ...(errorCode === undefined ? {} : { errorCode }),
       ...(severity === undefined ? {} : { severity }),
       ...(blockedBy === undefined ? {} : { blockedBy }),
-      questions: sink.of("question.asked").filter((event) => event.callId === callId).length,
+      questions: sink.ofType("question.asked").filter((event) => event.callId === callId).length,
     };
   });
   return {

@@ -13,12 +13,12 @@ interface Kind {
   readonly counts: "success" | "error" | "retry" | "nothing";
 }
 
-const wrong = { name: "read", arguments: { path: 7 } };
+const wrong = { toolName: "read", arguments: { path: 7 } };
 
 const KINDS = {
   look: { call: use("look"), end: "succeeded", counts: "success" },
   invalid_json: {
-    call: { name: "read", arguments: "{path}" },
+    call: { toolName: "read", arguments: "{path}" },
     end: "retry invalid_json",
     counts: "retry",
   },
@@ -107,7 +107,7 @@ export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies):
     let longestRow = 0;
     for (const name of reply) {
       const { call, end, counts }: Kind = KINDS[name];
-      const isSpent = counts === "retry" && (before.get(call.name) ?? 0) >= MAX_RETRIES;
+      const isSpent = counts === "retry" && (before.get(call.toolName) ?? 0) >= MAX_RETRIES;
       const came = isSpent ? "failed retry_limit" : end;
       ends.push(came);
       codes.push(came.split(" ")[1] ?? "");
@@ -119,8 +119,9 @@ export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies):
       }
       if (counts !== "retry" || isSpent) continue;
       asked += 1;
-      if (!counted.has(call.name)) retries.set(call.name, (before.get(call.name) ?? 0) + 1);
-      counted.add(call.name);
+      if (!counted.has(call.toolName))
+        retries.set(call.toolName, (before.get(call.toolName) ?? 0) + 1);
+      counted.add(call.toolName);
     }
     const { maxToolErrors, maxConsecutiveErrors, maxRetryErrors } = errorBudget;
     const beyond = [

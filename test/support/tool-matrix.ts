@@ -4,7 +4,7 @@ import type { ModelRequest } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import { settled, type Fixture } from "../harness/run-scripted.ts";
+import { flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { goldenLines } from "./golden-lines.ts";
 
 /** Every order of the things. */
@@ -32,7 +32,7 @@ export async function atPace(fixture: Fixture, run: Run, gridMs: number): Promis
   });
   for (let round = 0; ; round += 1) {
     if (round > MOST_ROUNDS) throw new Error("The run does not end.");
-    await settled();
+    await flushEventLoop();
     if (isOver) break;
     if (fixture.clock.pendingTimers > 0) fixture.clock.advance(gridMs);
   }

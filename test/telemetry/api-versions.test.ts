@@ -9,7 +9,7 @@ import {
 } from "@opentelemetry/sdk-trace-node";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { placeAll, recorder } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
@@ -29,7 +29,7 @@ function registerAsOlderCopy(parts: Readonly<Record<string, unknown>>): void {
 async function warningsOfARun(options = {}): Promise<readonly string[]> {
   const { openTelemetry } = await import("../../src/telemetry/otel.ts");
   placeAll(openTelemetry(options), pausedRun().drafts);
-  await settled();
+  await flushEventLoop();
   return takeWarnings();
 }
 
@@ -77,7 +77,7 @@ test("a tracer of one's own that does not sample is no alarm, and neither is tra
   vi.stubEnv("OTEL_SDK_DISABLED", "true");
   const { setUpNodeTracing } = await import("../../src/telemetry/node-setup.ts");
   placeAll(setUpNodeTracing().tracing, pausedRun().drafts);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([]);
 });
 
@@ -88,7 +88,7 @@ test("a set-up beside an older copy that is not even an SDK names the versions, 
   const node = setUpNodeTracing({ exporter });
   placeAll(node.tracing, pausedRun().drafts);
   expect((await node.shutdown()).lostSpans).toBe(0);
-  await settled();
+  await flushEventLoop();
   expect(takeWarnings()).toEqual([
     expect.stringMatching(
       /^EspalierWarning: Expected one copy of @opentelemetry\/api, got two: something was registered with version 1\.4\.0 before, and espalier has found version 1\.\d+\.\d+\. Spans of runs leave all the same, .* See `npm ls/,

@@ -28,7 +28,7 @@ function leadOf(...scoutSays: readonly ScriptedReply[]): AgentRole {
   const beside = { role: "scout", task: "Look.", background: true };
   const scout = part("scout", inTurn(...scoutSays), { tools: [payTool()] });
   const script = inTurn(
-    calls({ name: SPAWN_TOOL_NAME, arguments: beside }),
+    calls({ toolName: SPAWN_TOOL_NAME, arguments: beside }),
     calls(spawn("scout", "Look on.")),
   );
   return part("lead", script, { subagents: [scout.role], delegation: { background: true } }).role;
@@ -54,7 +54,7 @@ proves(
   ["D320"],
   "over a pause, an agent is linked to those whose results it was given",
   async () => {
-    const lead = leadOf(calls({ name: "pay", arguments: { amount: 1 } }), says("Seen."));
+    const lead = leadOf(calls({ toolName: "pay", arguments: { amount: 1 } }), says("Seen."));
     const first = new Orchestrator({ tracing: tracingOf(recorder()) });
     const paused = await first.start(lead, "Do it.").result;
     expect(paused.questions).toHaveLength(2);
@@ -77,7 +77,7 @@ proves(["D320"], "and over a crash", async () => {
   const lost = run.result.catch((cause: unknown) => {
     if (!EspalierError.is(cause) || cause.code !== "run_fenced") throw cause;
   });
-  await until(() => sink.of("model.requested").length === 4);
+  await until(() => sink.ofType("model.requested").length === 4);
   await run.whenPersisted();
   const recorded = recorder();
   const again = leadOf(says("Seen."));

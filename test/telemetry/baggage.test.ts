@@ -13,7 +13,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "../../src/telemetry/otel.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { made, textsOf } from "../mcp/agents.ts";
 import { handMadeOverHttp } from "../mcp/http-server.ts";
 import { handMadeOverStdio } from "../mcp/servers.ts";
@@ -43,7 +43,7 @@ async function headersOfCall(fixture: Fixture): Promise<IncomingHttpHeaders> {
     description: "Calls a service, as an instrumented client does.",
     input: z.object({}),
     execute: async () => {
-      await settled();
+      await flushEventLoop();
       const headers: Record<string, string> = {};
       propagation.inject(context.active(), headers);
       return await (await fetch(`http://127.0.0.1:${port}/`, { headers })).text();

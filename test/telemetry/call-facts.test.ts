@@ -72,7 +72,7 @@ proves(
     };
     const settings = { temperature: 0.5, modelSettings: { topP: 0.9, seed: 7, stop: ["END"] } };
     const reasoning = { modelSettings: { reasoning: { effort: "low" } } };
-    const tier = { native: true, serviceTier: "auto" } as const;
+    const tier = { supportsStructuredOutputs: true, serviceTier: "auto" } as const;
     expect([
       await asked(response, { api: "responses", ...tier }, { output, ...reasoning }),
       await asked(completion, tier, { output, ...settings }),

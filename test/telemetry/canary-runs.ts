@@ -15,7 +15,7 @@ import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
@@ -39,7 +39,7 @@ export const CANARY_RUNS: Readonly<Record<string, (options: Watched) => Promise<
 };
 
 const called = (name: string, more: object = {}): ScriptedCall => ({
-  name,
+  toolName: name,
   arguments: { note: CANARY, ...more },
 });
 const SAID = `It is ${CANARY}.`;
@@ -62,8 +62,8 @@ async function toolCalls(options: Watched): Promise<void> {
   ];
   const all = ["looks", "throws", "retries", "guarded", CANARY].map((name) => called(name));
   const wrong: readonly ScriptedCall[] = [
-    { name: "looks", arguments: `{"${CANARY}` },
-    { name: "looks", arguments: `[${JSON.stringify(CANARY)}]` },
+    { toolName: "looks", arguments: `{"${CANARY}` },
+    { toolName: "looks", arguments: `[${JSON.stringify(CANARY)}]` },
   ];
   const { role } = part("solo", [calls(...all, ...wrong), says(SAID)], {
     tools: [looks, throws, retries, guarded],
@@ -92,8 +92,8 @@ async function hooked(options: Watched): Promise<void> {
       tools: [spyTool("looks", () => CANARY)],
       hooks,
       sections: [
-        { name: "memory", lifeCycle: "execution", text: CANARY },
-        { name: "day", lifeCycle: "step", text: () => CANARY },
+        { name: "memory", lifetime: "execution", text: CANARY },
+        { name: "day", lifetime: "step", text: () => CANARY },
       ],
     },
   );
@@ -144,7 +144,7 @@ async function delegated(options: Watched): Promise<void> {
     contextPolicy: {
       inheritMetadata: true,
       inheritMessages: true,
-      contextInjections: [CANARY],
+      injectedTexts: [CANARY],
     },
   });
   const dynamicRoles = {
@@ -153,7 +153,7 @@ async function delegated(options: Watched): Promise<void> {
     budget: { steps: 2 },
   };
   const drafted = (role: string): ScriptedCall => ({
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: {
       role,
       task: CANARY,
@@ -169,7 +169,7 @@ async function delegated(options: Watched): Promise<void> {
         drafted("critic"),
         drafted(`a ${CANARY}`),
       ),
-      calls({ name: "SpawnSubagent", arguments: { note: CANARY } }),
+      calls({ toolName: "SpawnSubagent", arguments: { note: CANARY } }),
       says(SAID),
     ],
     { subagents: [reader.role], dynamicRoles },
@@ -181,7 +181,10 @@ async function delegated(options: Watched): Promise<void> {
 /** Nothing is looked up any more: the names are whatever the model wrote. */
 async function stoppedMeanwhile(options: Watched): Promise<void> {
   const reader = part("reader", [says(SAID)]);
-  const again = { name: "ContinueSubagent", arguments: { childName: `${CANARY}#1`, task: CANARY } };
+  const again = {
+    toolName: "ContinueSubagent",
+    arguments: { childName: `${CANARY}#1`, task: CANARY },
+  };
   const lead = part(
     "lead",
     [calls(use("reads")), calls(spawn(CANARY, CANARY), again), says(SAID)],
@@ -204,7 +207,7 @@ async function background(options: Watched): Promise<void> {
   const told = latch();
   const worker = part("worker", () => says(SAID));
   const beside = {
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "worker", task: CANARY, background: true },
   };
   const lead = part(
@@ -212,7 +215,7 @@ async function background(options: Watched): Promise<void> {
     [
       calls(beside, use("waits")),
       calls({
-        name: "SpawnSubagent",
+        toolName: "SpawnSubagent",
         arguments: { role: "worker", task: CANARY, continue: "worker#1" },
       }),
       calls(beside),
@@ -232,7 +235,7 @@ async function background(options: Watched): Promise<void> {
   );
   const fixture = newFixture(options);
   const run = fixture.start(lead.role, CANARY, START);
-  await settled();
+  await flushEventLoop();
   const delivery = run.steer(CANARY);
   told.open();
   await delivery;
@@ -242,7 +245,7 @@ async function background(options: Watched): Promise<void> {
 async function summarized(options: Watched): Promise<void> {
   const reads = spyTool("reads", () => `${CANARY} `.repeat(20), {
     maxResultCharacters: 10,
-    longResults: "summarize",
+    longResultPolicy: "summarize",
   });
   let read = 0;
   const { role } = part(
@@ -278,9 +281,9 @@ async function broken(options: Watched): Promise<void> {
   );
   const fixture = newFixture(options);
   const run = fixture.start(lead.role, CANARY, START);
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   const ended = run.cancel(CANARY);
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   fixture.clock.advance(60_000);
   await ended;
   await fixture.outcome(run);
@@ -299,7 +302,7 @@ async function limited(options: Watched): Promise<void> {
     "solo",
     [
       { error: busy },
-      { text: JSON.stringify(leak), calls: [{ name: "tries", arguments: leak }] },
+      { text: JSON.stringify(leak), calls: [{ toolName: "tries", arguments: leak }] },
       says(SAID),
     ],
     {
@@ -310,7 +313,7 @@ async function limited(options: Watched): Promise<void> {
   const fixture = newFixture(options);
   const run = fixture.start(role, CANARY, { ...START, budget: { steps: 1 } });
   for (let round = 0; round < 6; round += 1) {
-    for (let turn = 0; turn < 10; turn += 1) await settled();
+    for (let turn = 0; turn < 10; turn += 1) await flushEventLoop();
     fixture.clock.advance(1_000);
   }
   await fixture.outcome(run);

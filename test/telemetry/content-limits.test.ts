@@ -86,9 +86,9 @@ test("a name or a description of megabytes is cut, named on its span, and warned
     soloist(
       [
         calls(
-          { name: "look", arguments: {} },
-          { name: MEGABYTES, arguments: {} },
-          { name: "look", arguments: {}, callId: MEGABYTES },
+          { toolName: "look", arguments: {} },
+          { toolName: MEGABYTES, arguments: {} },
+          { toolName: "look", arguments: {}, callId: MEGABYTES },
         ),
         says("Done."),
       ],

@@ -92,9 +92,9 @@ test("the copy is a copy: what the tool works with is never frozen", async () =>
   });
   const fixture = newFixture({
     tracing: {
-      place: (draft) => tracing.place(draft),
-      within: (scope, work) => tracing.within(scope, work),
-      idsOf: (scope) => tracing.idsOf(scope),
+      traceEvent: (draft) => tracing.traceEvent(draft),
+      runInSpan: (scope, work) => tracing.runInSpan(scope, work),
+      getIds: (scope) => tracing.getIds(scope),
       recordContent: (scope, content) => {
         if (content.type === "arguments") last = content.value;
         const before = Object.isFrozen(last);

@@ -54,7 +54,7 @@ proves(
   "a model call holds what was asked and said, a tool call arguments and result",
   async () => {
     const question = [{ role: "user", parts: text("Do it.") }];
-    const call = { type: "tool_call", id: "call_1", name: "add", arguments: { a: 2 } };
+    const call = { type: "tool_call", id: "call_1", toolName: "add", arguments: { a: 2 } };
     const spans = await spoken([asks("add", { a: 2 }, { text: "Let me add." }), says("Three.")], {
       tools: [add],
     });
@@ -103,9 +103,9 @@ test("what calls came to is said as it was: failures, refusals, names that were 
     [
       calls(
         use("broken"),
-        { name: "nobody", arguments: { x: 1 } },
-        { name: "broken", arguments: "{oops" },
-        { name: "broken", arguments: "" },
+        { toolName: "nobody", arguments: { x: 1 } },
+        { toolName: "broken", arguments: "{oops" },
+        { toolName: "broken", arguments: "" },
       ),
       says("", { refusal: "I must not." }),
     ],
@@ -126,10 +126,10 @@ test("what calls came to is said as it was: failures, refusals, names that were 
     .array(z.object({ parts: z.array(z.unknown()) }))
     .parse(last?.["input.messages"]);
   expect(asked?.parts).toEqual([
-    { type: "tool_call", id: "call_1", name: "broken", arguments: {} },
-    { type: "tool_call", id: "call_2", name: "nobody", arguments: { x: 1 } },
-    { type: "tool_call", id: "call_3", name: "broken", arguments: "{oops" },
-    { type: "tool_call", id: "call_4", name: "broken", arguments: {} },
+    { type: "tool_call", id: "call_1", toolName: "broken", arguments: {} },
+    { type: "tool_call", id: "call_2", toolName: "nobody", arguments: { x: 1 } },
+    { type: "tool_call", id: "call_3", toolName: "broken", arguments: "{oops" },
+    { type: "tool_call", id: "call_4", toolName: "broken", arguments: {} },
   ]);
   expect(last?.["output.messages"]).toEqual([
     { role: "assistant", parts: text("I must not."), finish_reason: "stop" },
@@ -232,7 +232,7 @@ test("over a pause, a call says its arguments on both spans, and its result on t
 test("a summary is a model call like any other", async () => {
   const read = spyTool("read", () => "long ".repeat(20), {
     maxResultCharacters: 10,
-    longResults: "summarize",
+    longResultPolicy: "summarize",
   });
   const spans = await spoken([asks("read", {}), says("Short."), says("Done.")], { tools: [read] });
   const summary = spans[2];
@@ -289,8 +289,8 @@ test("content whose call is not open is on no span: not on the agent's, nor on t
   ];
   const astray: Tracing = {
     ...tracing,
-    place: (draft) => {
-      const ids = tracing.place(draft);
+    traceEvent: (draft) => {
+      const ids = tracing.traceEvent(draft);
       const { scope } = draft;
       for (const content of stray) {
         recordContent({ ...scope, callId: null, stepId: null }, content);
@@ -303,8 +303,8 @@ test("content whose call is not open is on no span: not on the agent's, nor on t
       }
       return ids;
     },
-    within: (scope, work) => tracing.within(scope, work),
-    idsOf: (scope) => tracing.idsOf(scope),
+    runInSpan: (scope, work) => tracing.runInSpan(scope, work),
+    getIds: (scope) => tracing.getIds(scope),
     recordContent: undefined,
   };
   const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });

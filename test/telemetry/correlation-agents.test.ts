@@ -9,7 +9,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 import { logbook } from "./logbook.ts";
 
@@ -77,7 +77,7 @@ test("a store that writes a run stands nowhere, whichever agent had something to
     },
   });
   const slow = nothing("work", async () => {
-    for (let turn = 0; turn < 10; turn += 1) await settled();
+    for (let turn = 0; turn < 10; turn += 1) await flushEventLoop();
     return "worked";
   });
   const helper = part("helper", [calls(use("work")), says("Helped.")], { tools: [slow] });

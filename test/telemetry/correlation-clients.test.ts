@@ -8,7 +8,7 @@ import { defineAgent } from "../../src/index.ts";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { caller, made } from "../mcp/agents.ts";
 import { handMadeOverHttp } from "../mcp/http-server.ts";
@@ -76,7 +76,7 @@ for (const [kind, isRegistered] of [
     const { lines, write } = logbook();
     const active: (string | undefined)[] = [];
     const look = spyTool("look", async () => {
-      await settled();
+      await flushEventLoop();
       write("tool");
       active.push(trace.getActiveSpan()?.spanContext().spanId);
       return "looked";

@@ -19,7 +19,7 @@ import { observe, processStep, transform, wrapModelCall, wrapToolCall } from "..
 import { localTracing } from "../support/local-tracing.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -30,7 +30,7 @@ proves(["R176"], "code of every kind has the ids of the events of its place", as
   const { lines, write } = logbook();
   const later = async (at: string): Promise<void> => {
     write(at);
-    await settled();
+    await flushEventLoop();
     write(at);
   };
   const work = defineTool({
@@ -64,8 +64,8 @@ proves(["R176"], "code of every kind has the ids of the events of its place", as
     sections: [
       {
         name: "note",
-        role: "user",
-        lifeCycle: "step",
+        messageRole: "user",
+        lifetime: "step",
         text: async () => {
           await later("section");
           return undefined;
@@ -192,7 +192,7 @@ proves(["R176"], "agents beside each other never see each other's ids", async ()
   const run = fixture.start(lead.role);
   await begun.opened;
   second.open();
-  await settled();
+  await flushEventLoop();
   first.open();
   await fixture.outcome(run);
   const bodies = fixture.sink.events.filter(
@@ -286,11 +286,11 @@ test("a body that was left behind has the ids of its call, in the trace of its r
   const run = fixture.start(soloist([asks("stuck", {})], { tools: [stuck] }).role);
   await begun.opened;
   void run.cancel("Enough.");
-  await settled();
+  await flushEventLoop();
   fixture.clock.advance(0);
   await fixture.outcome(run);
   late.open();
-  await settled();
+  await flushEventLoop();
   const started = firstIds(fixture.sink.events, "tool.started");
   const { spanId } = idsOf(fixture.sink.events.at(-1));
   expect(lines).toEqual([["late", { ...started, spanId }]]);
@@ -302,7 +302,7 @@ function throws(): never {
 
 test("a tracing that cannot say its ids is left out once, and lines keep the trace that was begun", async () => {
   const { lines, write } = logbook();
-  const fixture = newFixture({ tracing: { ...localTracing(), idsOf: throws } });
+  const fixture = newFixture({ tracing: { ...localTracing(), getIds: throws } });
   const opened = Promise.resolve();
   const look = loggingTool(write, opened);
   await fixture.run(soloist([asks("look", {}), says("Done.")], { tools: [look] }).role);
@@ -331,7 +331,7 @@ proves(
         const reading = (async () => {
           for await (const event of run.events()) joined.push(event);
         })();
-        await settled();
+        await flushEventLoop();
         seen.push(getCorrelationIds());
         void reading;
         return "seen";

@@ -29,7 +29,7 @@ proves(
   async () => {
     const scout = part("scout", () => says("Seen."));
     const surveys = [["scout"], ["scout", "scout"], ["nobody", "scout"]];
-    const asked = surveys.map((roles) => ({ name: "survey", arguments: { roles } }));
+    const asked = surveys.map((roles) => ({ toolName: "survey", arguments: { roles } }));
     const lead = part("lead", [calls(spawn("scout"), ...asked), says("Done.")], {
       tools: [survey],
       subagents: [scout.role],

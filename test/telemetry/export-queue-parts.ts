@@ -11,7 +11,7 @@ import {
   type FinishedSpan,
   ExportQueue,
 } from "../../src/telemetry/delivery/export-queue.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
@@ -82,6 +82,6 @@ export const CHECK_QUEUE =
   "Sample (OTEL_TRACES_SAMPLER), or let more spans wait (OTEL_BSP_MAX_QUEUE_SIZE or maxQueueSize).";
 
 export async function warnings(): Promise<readonly string[]> {
-  await settled();
+  await flushEventLoop();
   return takeWarnings();
 }

@@ -12,7 +12,7 @@ import {
   ExportQueue,
 } from "../../src/telemetry/delivery/export-queue.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import {
   CHECK_QUEUE,
   CHECK_TIMEOUT,
@@ -35,11 +35,11 @@ proves(["D671"], "a burst beyond the queue is one warning with the count", async
   await queue.forceFlush();
   const lastError = "the queue of spans was full";
   const counts = { lostSpans: 42, pendingSpans: 0, lastError };
-  expect(queue.counts()).toEqual({ deliveredSpans: 60, ...counts });
+  expect(queue.getCounts()).toEqual({ deliveredSpans: 60, ...counts });
   // The span of the first run was lost with what it reported.
   trace(queue, smallRun());
   await queue.shutdown();
-  expect(queue.counts()).toEqual({ deliveredSpans: 64, ...counts });
+  expect(queue.getCounts()).toEqual({ deliveredSpans: 64, ...counts });
   expect(droppedIn(keeper.taken)).toEqual([42]);
   expect(await warnings()).toEqual([lossWarning(lastError, lost(42), CHECK_QUEUE)]);
 });
@@ -58,7 +58,7 @@ test("each lost span is said on one run, also if the run that said it is lost it
   await queue.shutdown();
 
   expect(droppedIn(keeper.taken)).toEqual([8]);
-  expect([queue.counts(), keeper.shutdowns]).toEqual([
+  expect([queue.getCounts(), keeper.shutdowns]).toEqual([
     { deliveredSpans: 8, lostSpans: 8, pendingSpans: 0, lastError: "disk full" },
     1,
   ]);
@@ -91,7 +91,7 @@ for (const [protocol, timeout] of Object.entries(TIMEOUTS)) {
       trace(queue, smallRun());
       await queue.shutdown();
       metrics.disable();
-      expect(queue.counts()).toEqual({
+      expect(queue.getCounts()).toEqual({
         deliveredSpans: 4,
         lostSpans: 4,
         unconfirmedSpans: 4,
@@ -123,8 +123,8 @@ proves(
       trace(queue, smallRun());
       flushes.push(queue.forceFlush());
     }
-    await settled();
-    expect(queue.counts()).toMatchObject({
+    await flushEventLoop();
+    expect(queue.getCounts()).toMatchObject({
       deliveredSpans: 0,
       lostSpans: 80 - 16,
       pendingSpans: 16,
@@ -132,10 +132,10 @@ proves(
     keeper.answer = (done) => done({ code: 0 });
     for (const done of held) done({ code: 0 });
     await Promise.all(flushes);
-    expect(queue.counts()).toMatchObject({ deliveredSpans: 16, pendingSpans: 0 });
+    expect(queue.getCounts()).toMatchObject({ deliveredSpans: 16, pendingSpans: 0 });
     trace(queue, smallRun());
     await queue.shutdown();
-    expect(queue.counts()).toMatchObject({ deliveredSpans: 20, lostSpans: 64, pendingSpans: 0 });
+    expect(queue.getCounts()).toMatchObject({ deliveredSpans: 20, lostSpans: 64, pendingSpans: 0 });
     expect(await warnings()).toHaveLength(1);
   },
 );
@@ -149,7 +149,7 @@ test("spans that the endpoint refuses within a success are lost, with its words"
     trace(queue, smallRun());
     await queue.forceFlush();
   }
-  expect(queue.counts()).toEqual({
+  expect(queue.getCounts()).toEqual({
     deliveredSpans: 3 + 0 + 4 + 4,
     lostSpans: 1 + 4,
     pendingSpans: 0,
@@ -226,7 +226,7 @@ test.each(Object.entries(ODD))(
     trace(queue, smallRun());
     await queue.forceFlush();
     await queue.shutdown();
-    expect(queue.counts()).toEqual({
+    expect(queue.getCounts()).toEqual({
       deliveredSpans: 0,
       lostSpans: 4,
       pendingSpans: 0,
@@ -244,7 +244,7 @@ test("what a processor drops on its own is counted when it is shut down", async 
   });
   trace(queue, smallRun());
   await queue.shutdown();
-  expect([queue.counts(), exporter.taken.length]).toEqual([
+  expect([queue.getCounts(), exporter.taken.length]).toEqual([
     {
       deliveredSpans: 0,
       lostSpans: 4,
@@ -268,7 +268,7 @@ test("an exporter and a processor that throw instead of ending harm no run", asy
   });
   await queue.forceFlush();
   await queue.shutdown();
-  expect(queue.counts()).toEqual({ deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 });
+  expect(queue.getCounts()).toEqual({ deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 });
 });
 
 test("what ends after the shutdown is lost, and counted", async () => {
@@ -276,7 +276,12 @@ test("what ends after the shutdown is lost, and counted", async () => {
   await queue.shutdown();
   trace(queue, smallRun());
   const lastError = "tracing was shut down before";
-  expect(queue.counts()).toEqual({ deliveredSpans: 0, lostSpans: 4, pendingSpans: 0, lastError });
+  expect(queue.getCounts()).toEqual({
+    deliveredSpans: 0,
+    lostSpans: 4,
+    pendingSpans: 0,
+    lastError,
+  });
   const advice = "Shut tracing down when the last run has ended.";
   expect(await warnings()).toEqual([lossWarning(lastError, lost(4), advice)]);
 });

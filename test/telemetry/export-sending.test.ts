@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import type { AnyExportResult, DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { proves } from "../harness/proves.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import {
   CHECK_TIMEOUT,
   Keeper,
@@ -60,13 +60,13 @@ class ManualExport {
   async answer(...results: readonly AnyExportResult[]): Promise<void> {
     for (const result of results) {
       this.#done(result);
-      await settled();
+      await flushEventLoop();
     }
   }
 
   async passTime(ms: number): Promise<void> {
     this.clock.advance(ms);
-    await settled();
+    await flushEventLoop();
   }
 }
 
@@ -75,7 +75,7 @@ test("one batch is in flight at a time, also while two flushes wait", async () =
   const flushed = Promise.all([manual.flush(), manual.flush()]);
   const exported: number[] = [];
   for (let batch = 0; batch < 8; batch += 1) {
-    await settled();
+    await flushEventLoop();
     exported.push(manual.exported);
     await manual.answer(SUCCESS);
   }
@@ -90,11 +90,11 @@ test("the batches after two failures in a row are given up; a success in between
   await flushed;
   const lastError = "given up after status 400 (Bad Request)";
   const counts = { deliveredSpans: 1, lostSpans: 7, pendingSpans: 0, lastError };
-  expect([manual.exported, manual.queue.counts()]).toEqual([4, counts]);
+  expect([manual.exported, manual.queue.getCounts()]).toEqual([4, counts]);
   const again = manual.flush();
   await manual.answer(SUCCESS, SUCCESS, SUCCESS, SUCCESS);
   await again;
-  expect(manual.queue.counts()).toEqual({ ...counts, deliveredSpans: 5 });
+  expect(manual.queue.getCounts()).toEqual({ ...counts, deliveredSpans: 5 });
   expect(await warnings()).toEqual([lossWarning(lastError, lost(7))]);
 });
 
@@ -104,7 +104,7 @@ test("a failure that the exporter has retried gives up the batches that wait", a
   await manual.answer(UNREACHABLE);
   await flushed;
   const lastError = "given up after connect ECONNREFUSED";
-  expect([manual.exported, manual.queue.counts()]).toEqual([
+  expect([manual.exported, manual.queue.getCounts()]).toEqual([
     1,
     { deliveredSpans: 0, lostSpans: 4, pendingSpans: 0, lastError },
   ]);
@@ -132,7 +132,7 @@ proves(
       pendingSpans: 0,
       lastError,
     };
-    expect([manual.queue.counts(), manual.aborted]).toEqual([counts, [1, 2]]);
+    expect([manual.queue.getCounts(), manual.aborted]).toEqual([counts, [1, 2]]);
     expect(await warnings()).toEqual([
       lossWarning(lastError, `${lost(2)} ${unconfirmed(2)}`, CHECK_TIMEOUT),
     ]);
@@ -156,11 +156,11 @@ proves(
       trace(queue, wideRun(4, 8));
       const flushed = queue.shutdown();
       for (let batch = 0; batch < 42; batch += 1) {
-        await settled();
+        await flushEventLoop();
         clock.advance(serviceMs);
       }
       await flushed;
-      expect(queue.counts()).toEqual({ deliveredSpans: 42, lostSpans: 0, pendingSpans: 0 });
+      expect(queue.getCounts()).toEqual({ deliveredSpans: 42, lostSpans: 0, pendingSpans: 0 });
     }
   },
 );

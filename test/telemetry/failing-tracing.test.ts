@@ -10,7 +10,7 @@ import type { Tracing } from "../../src/protocol/tracing.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { calls, part, spawn, tool, use } from "../tree/scripted-agents.ts";
 
 function team() {
@@ -23,7 +23,7 @@ function team() {
 }
 
 async function warnings(): Promise<readonly string[]> {
-  await settled();
+  await flushEventLoop();
   return takeWarnings();
 }
 
@@ -68,10 +68,10 @@ test("the events of a run keep to its trace, and say once what its beginning say
   let placed = 0;
   const tracing: Tracing = {
     ...local,
-    place: (draft) => {
+    traceEvent: (draft) => {
       placed += 1;
       if (placed > 4) throw new Error("gone");
-      return { ...local.place(draft), ...(placed === 1 ? { isSampled: true } : {}) };
+      return { ...local.traceEvent(draft), ...(placed === 1 ? { isSampled: true } : {}) };
     },
   };
   const s = newFixture({ tracing });
@@ -111,8 +111,9 @@ const IGNORED: Readonly<Record<string, () => unknown>> = {
 test.each(Object.entries(IGNORED))(
   "one that ignores %s costs the run nothing",
   async (_what, get) => {
-    const { place, within, idsOf } = localTracing();
-    const tracing: Tracing = Object.defineProperty({ place, within, idsOf }, "ignored", { get });
+    const { traceEvent, runInSpan, getIds } = localTracing();
+    const parts = { traceEvent, runInSpan, getIds };
+    const tracing: Tracing = Object.defineProperty(parts, "ignored", { get });
     const { role } = team();
     const { status } = await new Orchestrator({ tracing }).start(role, "Begin.").result;
     expect(status).toBe("completed");
@@ -121,17 +122,17 @@ test.each(Object.entries(IGNORED))(
 );
 
 test("what a tracing ignores is asked once, when its run has begun, and is not handed to it", async () => {
-  const { place, within, idsOf } = localTracing();
+  const { traceEvent: place, runInSpan: within, getIds: idsOf } = localTracing();
   const placed: string[] = [];
   const asked: string[] = [];
   const tracing: Tracing = {
-    place: (draft) => {
+    traceEvent: (draft) => {
       placed.push(draft.body.type);
       return place(draft);
     },
-    within,
-    idsOf,
-    get ignored() {
+    runInSpan: within,
+    getIds: idsOf,
+    get ignoredEvents() {
       asked.push(placed.at(-1) ?? "nothing");
       return new Set(["step.started", "budget.reserved"] as const);
     },

@@ -12,7 +12,7 @@ import {
 } from "@opentelemetry/sdk-trace-node";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
-import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { openTelemetry, traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { checkGolden } from "../support/golden-files.ts";
 import { goldenSpans } from "../support/golden-spans.ts";
@@ -25,7 +25,7 @@ type Story = (newTracing: NewTracing) => Promise<void>;
 async function told(story: Story, exporter: SpanExporter): Promise<void> {
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
-    idGenerator: runIdGenerator,
+    idGenerator: traceIdGenerator,
   });
   await story(() => openTelemetry({ tracer: provider.getTracer("espalier") }));
   await provider.forceFlush();

@@ -80,7 +80,10 @@ proves(
     const clerk = defineAgent({
       name: "clerk",
       instructions: "You pay.",
-      model: new ScriptedModel([calls({ name: "pay", arguments: { amount: 1 } }), says("Paid.")]),
+      model: new ScriptedModel([
+        calls({ toolName: "pay", arguments: { amount: 1 } }),
+        says("Paid."),
+      ]),
       tools: [payTool()],
     });
     for (const role of [leadOfReaders(), clerk]) {

@@ -9,7 +9,7 @@ import {
 import { expect, test } from "vitest";
 
 import { OpenSpans } from "../../src/orchestrator/durability/open-spans.ts";
-import { runIdGenerator } from "../../src/telemetry/otel.ts";
+import { traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 
@@ -43,9 +43,9 @@ test("where the events of a process stood in one span, one goes on", () => {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
-    idGenerator: runIdGenerator,
+    idGenerator: traceIdGenerator,
   });
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
-  projector.endLost(leftOpen().lost(), 5_000);
+  projector.endLostSpans(leftOpen().lost(), 5_000);
   expect([exporter.getFinishedSpans(), projector.openSpans]).toEqual([[], 1]);
 });

@@ -90,7 +90,7 @@ test("ids by chance differ and have the format of W3C Trace Context", () => {
 
 test("user code runs as it is", () => {
   const done = Promise.resolve("done");
-  expect(localTracing().within(new RunScript().root.scope(), () => done)).toBe(done);
+  expect(localTracing().runInSpan(new RunScript().root.scope(), () => done)).toBe(done);
 });
 
 test("pooled chance is handed out once, in pieces of the size asked for", () => {

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { MeteredInstruments, RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { measuredTeam } from "./measured-team.ts";
 import { linesOf, linesWith, metricRecorder, sumOf } from "./recorded-metrics.ts";
@@ -73,7 +73,7 @@ describe("meters", () => {
       const metrics = new RunMetrics({ meter: new Proxy(meter, { get: () => make }) });
       placeAll(new SpanProjector(tracer, String, { metrics }), measuredTeam().drafts);
       expect(treeOf(spans())).toBe(treeOf(plain.spans()));
-      await settled();
+      await flushEventLoop();
       const warnings = takeWarnings();
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toMatch(
@@ -94,7 +94,7 @@ describe("meters", () => {
     placeAll(projector, [...measuredTeam().drafts]);
     expect(new MeteredInstruments().find()).toBeUndefined();
     expect(spans()).not.toEqual([]);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: A meter provider threw (no provider); nothing is measured.",
     ]);
@@ -115,7 +115,7 @@ describe("meters", () => {
     };
     metrics.opened(scope);
     metrics.opened(scope);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: Metrics have gaps, since they could not be measured: broken",
     ]);

@@ -4,11 +4,11 @@ import type { Tracing } from "../../src/protocol/tracing.ts";
 export function mortalTracing(tracing: Tracing, isDead: () => boolean): Tracing {
   const nowhere = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
   return {
-    place: (draft) => (isDead() ? nowhere : tracing.place(draft)),
-    within: (scope, work) => (isDead() ? work() : tracing.within(scope, work)),
-    idsOf: (scope) => tracing.idsOf(scope),
-    endLost: (lost, atUs) => (isDead() ? undefined : tracing.endLost?.(lost, atUs)),
-    kept: (runId, seq) => (isDead() ? undefined : tracing.kept?.(runId, seq)),
-    leave: (moment, why) => (isDead() ? undefined : tracing.leave?.(moment, why)),
+    traceEvent: (draft) => (isDead() ? nowhere : tracing.traceEvent(draft)),
+    runInSpan: (scope, work) => (isDead() ? work() : tracing.runInSpan(scope, work)),
+    getIds: (scope) => tracing.getIds(scope),
+    endLostSpans: (lost, atUs) => (isDead() ? undefined : tracing.endLostSpans?.(lost, atUs)),
+    onPersisted: (runId, seq) => (isDead() ? undefined : tracing.onPersisted?.(runId, seq)),
+    release: (moment, why) => (isDead() ? undefined : tracing.release?.(moment, why)),
   };
 }

@@ -20,7 +20,7 @@ import type { EspalierEvent, TraceIds } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { openTelemetry, traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
@@ -65,7 +65,7 @@ async function moved(partings: readonly Parting[], options: HowMoved = {}): Prom
     const dying = dyingStore(store, parting !== undefined && "at" in parting ? parting : undefined);
     const tracer = new NodeTracerProvider({
       spanProcessors: [new SimpleSpanProcessor(exporter)],
-      idGenerator: runIdGenerator,
+      idGenerator: traceIdGenerator,
     }).getTracer("test");
     const tracing: { tracing?: Tracing } = isLocal
       ? {}
@@ -230,7 +230,7 @@ proves(
         const exporter = new InMemorySpanExporter();
         const tracer = new NodeTracerProvider({
           spanProcessors: [new SimpleSpanProcessor(exporter)],
-          idGenerator: runIdGenerator,
+          idGenerator: traceIdGenerator,
         }).getTracer("test");
         const role = leadOfReaders();
         const ids = sequentialIds();
@@ -290,7 +290,7 @@ describe("traceparent", () => {
         const exporter = new InMemorySpanExporter();
         const tracer = new NodeTracerProvider({
           spanProcessors: [new SimpleSpanProcessor(exporter)],
-          idGenerator: runIdGenerator,
+          idGenerator: traceIdGenerator,
         }).getTracer("test");
         const orchestrator = new Orchestrator({
           clock,

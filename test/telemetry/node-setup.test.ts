@@ -80,7 +80,7 @@ test("libraries that trace on their own nest below ours, through the global prov
   const run = delegatingRun();
   const reply = run.drafts.findIndex(({ body }) => body.type === "model.replied");
   placeAll(node.tracing, run.drafts.slice(0, reply));
-  await node.tracing.within(run.drafts[reply]?.scope ?? run.root.scope(), async () => {
+  await node.tracing.runInSpan(run.drafts[reply]?.scope ?? run.root.scope(), async () => {
     await Promise.resolve();
     trace
       .getTracer("http")

@@ -20,7 +20,7 @@ import { registeredApi } from "../../src/telemetry/spans/api-versions.ts";
 import { setUpNodeTracing } from "../../src/telemetry/node-setup.ts";
 import type { DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { readTracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
 import { placeAll } from "./recorded-spans.ts";
@@ -57,7 +57,7 @@ function smallRun(): RunScript {
 const silent = (): void => {};
 
 async function warnings(): Promise<readonly string[]> {
-  await settled();
+  await flushEventLoop();
   return takeWarnings().map((warning) => warning.replace("EspalierWarning: ", ""));
 }
 

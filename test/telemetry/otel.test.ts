@@ -29,7 +29,7 @@ test("a run is below the span that is active when it starts, whatever is active 
   const tracing = openTelemetry();
   const request = app.startSpan("request", { startTime: [1, 0] });
   context.with(trace.setSpan(ROOT_CONTEXT, request), () => {
-    if (started !== undefined) tracing.place(started);
+    if (started !== undefined) tracing.traceEvent(started);
   });
   const stranger = app.startSpan("stranger", { startTime: [1, 0] });
   context.with(trace.setSpan(ROOT_CONTEXT, stranger), () => placeAll(tracing, rest));
@@ -69,10 +69,10 @@ test("user code runs inside the span of its place, across await", async () => {
   const seen: [string, string | undefined][] = [];
   const opened = new Map<string, TraceIds>();
   for (const draft of run.drafts) {
-    opened.set(draft.body.type, tracing.place(draft));
+    opened.set(draft.body.type, tracing.traceEvent(draft));
     if (!["agent.started", "model.requested", "tool.started"].includes(draft.body.type)) continue;
     const scope = lead.scope(draft.scope.callId ?? undefined);
-    await tracing.within(scope, async () => {
+    await tracing.runInSpan(scope, async () => {
       await Promise.resolve();
       seen.push([draft.body.type, trace.getActiveSpan()?.spanContext().spanId]);
     });
@@ -87,7 +87,7 @@ test("user code runs inside the span of its place, across await", async () => {
 
 test("user code outside any open run runs as it is", () => {
   const done = Promise.resolve("done");
-  expect(openTelemetry().within(new RunScript().root.scope(), () => done)).toBe(done);
+  expect(openTelemetry().runInSpan(new RunScript().root.scope(), () => done)).toBe(done);
 });
 
 test("a run that is not sampled has the ids of the spans it would have had", () => {

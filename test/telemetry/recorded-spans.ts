@@ -48,7 +48,7 @@ export function recorder(): Recorder {
 
 /** Places all events and gives the ids of each. */
 export function placeAll(tracing: Tracing, drafts: readonly EventDraft[]): readonly TraceIds[] {
-  return drafts.map((draft) => tracing.place(draft));
+  return drafts.map((draft) => tracing.traceEvent(draft));
 }
 
 const SHOWN = [

@@ -29,7 +29,7 @@ import type { EspalierEvent, TraceIds } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import type { Store } from "../../src/store/store.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { openTelemetry, traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
@@ -70,7 +70,7 @@ async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
     ...(sampler === undefined ? {} : { sampler }),
-    ...(hasOwnIds ? {} : { idGenerator: runIdGenerator }),
+    ...(hasOwnIds ? {} : { idGenerator: traceIdGenerator }),
   });
   const tracer = provider.getTracer("test");
   const store = memoryStore({ clock: new ManualClock() });
@@ -85,10 +85,10 @@ async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told
     const projector = openTelemetry({ tracer, maxSpansPerTrace });
     const tracing: Tracing = {
       ...mortalTracing(projector, () => dying.isDead),
-      kept: (id, seq) => {
+      onPersisted: (id, seq) => {
         if (dying.isDead) return;
         heard = Math.max(heard, seq);
-        projector.kept?.(id, seq);
+        projector.onPersisted?.(id, seq);
       },
     };
     const role = leadOfReaders();

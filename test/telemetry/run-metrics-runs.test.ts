@@ -123,7 +123,7 @@ test("an approver who is asked: pending while it thinks", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const { role } = soloist([asks("pay", {}), says("Done.")], { tools: [pay] });
   const run = s.start(role);
-  await until(() => s.sink.of("question.asked").length === 1);
+  await until(() => s.sink.ofType("question.asked").length === 1);
   expect(sumOf(await recording.read(), "pendingApprovals")).toBe(1);
   expect(sumOf(await recording.read(), "activeAgents")).toBe(1);
   s.clock.advance(2_500);
@@ -142,7 +142,7 @@ test("subagents in the background, and a cancel", async () => {
     tools: [tool("work", ({ signal }) => aborted(signal))],
   });
   const beside = {
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "worker", task: "Work.", background: true },
   };
   const lead = part("lead", [calls(beside), says("Waiting.")], {
@@ -150,7 +150,7 @@ test("subagents in the background, and a cancel", async () => {
     subagents: [worker.role],
   });
   const run = s.start(lead.role);
-  await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
+  await until(() => s.sink.ofType("tool.started").some(({ toolName }) => toolName === "work"));
   expect(sumOf(await recording.read(), "activeAgents")).toBe(2);
   await run.cancel("Enough.");
   const result = await s.outcome(run);

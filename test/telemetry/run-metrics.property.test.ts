@@ -108,7 +108,7 @@ async function measured(events: readonly EspalierEvent[]): Promise<Readings> {
   const projector = new SpanProjector(recorder().tracer, String, { metrics });
   for (const event of events) {
     const { seq, atMs } = event;
-    projector.place({ seq, atMs, scope: event, body: event });
+    projector.traceEvent({ seq, atMs, scope: event, body: event });
   }
   expect([metrics.openRuns, projector.openSpans], "nothing is kept of what is over").toEqual([
     0, 0,

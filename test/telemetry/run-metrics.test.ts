@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { LeaseIdSchema } from "../../src/protocol/ids.ts";
 import { MOST_VALUES, RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { pausedRun } from "./paused-run.ts";
 import {
@@ -210,7 +210,7 @@ test("a run that is left to another process: no durations, but what went up is d
   const metrics = new RunMetrics({ meter });
   const projector = new SpanProjector(recorder().tracer, String, { metrics });
   placeAll(projector, run.drafts);
-  projector.leave({ seq: 99, atMs: 5_000, scope: lead.scope() }, "left");
+  projector.release({ seq: 99, atMs: 5_000, scope: lead.scope() }, "left");
   const readings = await read();
   expect(metrics.openRuns).toBe(0);
   expect(
@@ -297,7 +297,7 @@ describe("few values", () => {
     run.ended("completed", 1);
     const spawned = pointsOf(await readingsOf(run), "spawnedAgents");
     expect(spawned.map(({ attributes }) => attributes["gen_ai.agent.name"])).toEqual(["_OTHER"]);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings().length).toBeGreaterThan(0); // Spans complain of what was cut.
   });
 

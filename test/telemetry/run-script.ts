@@ -19,7 +19,7 @@ import type { SpawnRefusalCode } from "../../src/protocol/subagent.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { SAMPLE_MANIFEST } from "../support/sample-manifest.ts";
-import { textHash } from "../../src/protocol/definition.ts";
+import { hashText } from "../../src/protocol/definition.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import {
   CANARY,
@@ -91,7 +91,7 @@ export class RunScript {
       task: CANARY,
       limits: { maxDepth: 3, maxBreadthPerParent: 5, maxTotalSubagents: 10 },
       budget: { totalTokens: 10_000 },
-      pauses: 1,
+      pauseCount: 1,
       pausedMs: 60_000,
       previousTraceId: PREVIOUS_TRACE_ID,
       answers: 1,
@@ -170,8 +170,8 @@ export class AgentScript {
     this.#add({
       type: "step.started",
       number: this.#step,
-      promptHash: textHash("Work."),
-      toolsHash: textHash("[]"),
+      promptHash: hashText("Work."),
+      toolsHash: hashText("[]"),
     });
     this.#add({
       type: "model.requested",
@@ -281,7 +281,7 @@ export class AgentScript {
     callId: string,
     toolName: string,
     kind: Body<"tool.started">["kind"] = "function",
-    more: Pick<Body<"tool.started">, "isMended"> = {},
+    more: Pick<Body<"tool.started">, "isRepaired"> = {},
   ): void {
     const description = `Does ${kind}`;
     this.#add({ type: "tool.started", toolName, kind, description, ...more }, callId);
@@ -323,7 +323,7 @@ export class AgentScript {
         childDepth: child.#seat.depth,
         task: CANARY,
         isBackground: false,
-        context: SAMPLE_MANIFEST,
+        inherited: SAMPLE_MANIFEST,
         subagentsByDepth: { "1": 1 },
       },
       callId,

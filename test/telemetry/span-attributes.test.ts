@@ -413,7 +413,7 @@ proves(["M50"], "the span of a call whose arguments were mended says so, and no 
   lead.started();
   lead.asks();
   lead.hears({ finishReason: "tool_calls", toolCalls: 2 });
-  lead.calls("call_1", "look", "function", { isMended: true });
+  lead.calls("call_1", "look", "function", { isRepaired: true });
   lead.gets("call_1", "look");
   lead.calls("call_2", "look");
   lead.gets("call_2", "look");

@@ -17,7 +17,7 @@ import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import {
   openTelemetry,
-  runIdGenerator,
+  traceIdGenerator,
   type OpenTelemetryOptions,
 } from "../../src/telemetry/otel.ts";
 import { traceIdFrom } from "../../src/telemetry/spans/derived-ids.ts";
@@ -51,22 +51,22 @@ function setUp({ sampler, hasOwnIds = false, options = {} }: FixtureOptions = {}
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
     ...(sampler === undefined ? {} : { sampler }),
-    ...(hasOwnIds ? {} : { idGenerator: runIdGenerator }),
+    ...(hasOwnIds ? {} : { idGenerator: traceIdGenerator }),
   });
   const events: (EventDraft & TraceIds)[] = [];
   const newTracing = (): Tracing => {
     const tracing = openTelemetry({ ...options, tracer: provider.getTracer("test") });
     return {
-      place: (draft) => {
-        const ids = tracing.place(draft);
+      traceEvent: (draft) => {
+        const ids = tracing.traceEvent(draft);
         events.push({ ...draft, ...ids });
         return ids;
       },
-      within: (scope, work) => tracing.within(scope, work),
-      idsOf: (scope) => tracing.idsOf(scope),
-      endLost: (lost, atUs) => tracing.endLost?.(lost, atUs),
-      kept: (runId, seq) => tracing.kept?.(runId, seq),
-      leave: (moment, why) => tracing.leave?.(moment, why),
+      runInSpan: (scope, work) => tracing.runInSpan(scope, work),
+      getIds: (scope) => tracing.getIds(scope),
+      endLostSpans: (lost, atUs) => tracing.endLostSpans?.(lost, atUs),
+      onPersisted: (runId, seq) => tracing.onPersisted?.(runId, seq),
+      release: (moment, why) => tracing.release?.(moment, why),
     };
   };
   return {

@@ -332,9 +332,9 @@ test("two runs at once are two traces", () => {
   const projector = new SpanProjector(recording.tracer, noMint);
   const [first = [], second = []] = runs.map((run) => run.drafts);
   for (const [index, draft] of first.entries()) {
-    projector.place(draft);
+    projector.traceEvent(draft);
     const other = second[index];
-    if (other !== undefined) projector.place(other);
+    if (other !== undefined) projector.traceEvent(other);
   }
 
   const traces = Map.groupBy(recording.spans(), (span) => span.traceId);

@@ -72,7 +72,7 @@ async function success(newTracing: NewTracing, newClock = manualClock): Promise<
 
 async function toolError(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const { clock, ...fixture } = staged(newTracing, newClock);
-  const wrong: ScriptedCall = { name: "work", arguments: "{oops" };
+  const wrong: ScriptedCall = { toolName: "work", arguments: "{oops" };
   const first = calls(use("break"), use("nobody"), wrong);
   const lead = part("lead", [later(clock, first), later(clock, says("Never mind."))], {
     tools: [fails("break"), works(clock)],
@@ -89,7 +89,7 @@ async function modelError(newTracing: NewTracing, newClock = manualClock): Promi
     subagents: [helper.role],
   });
   const run = fixture.start(lead.role);
-  await until(() => fixture.sink.of("model.retried").length === 1);
+  await until(() => fixture.sink.ofType("model.retried").length === 1);
   clock.advance(500);
   await fixture.outcome(run);
 }
@@ -134,11 +134,14 @@ async function approval(newTracing: NewTracing, newClock = manualClock): Promise
   });
   const lead = part(
     "lead",
-    [later(clock, calls({ name: "pay", arguments: { amount: 1 } })), later(clock, says("Paid."))],
+    [
+      later(clock, calls({ toolName: "pay", arguments: { amount: 1 } })),
+      later(clock, says("Paid.")),
+    ],
     { tools: [payTool()] },
   );
   const run = fixture.start(lead.role);
-  await until(() => fixture.sink.of("question.asked").length === 1);
+  await until(() => fixture.sink.ofType("question.asked").length === 1);
   clock.advance(60_000);
   asked.open();
   await fixture.outcome(run);
@@ -146,7 +149,7 @@ async function approval(newTracing: NewTracing, newClock = manualClock): Promise
 
 async function pauseAndResume(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const { clock, ...fixture } = staged(newTracing, newClock);
-  const pay = { name: "pay", arguments: { amount: 1 } };
+  const pay = { toolName: "pay", arguments: { amount: 1 } };
   const clerk = part("clerk", [later(clock, calls(pay)), later(clock, says("Paid."))], {
     tools: [payTool()],
   });
@@ -164,11 +167,11 @@ async function background(newTracing: NewTracing, newClock = manualClock): Promi
   const { clock, ...fixture } = staged(newTracing, newClock);
   const hurry = latch();
   const beside = {
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "scout", task: "Work.", background: true },
   };
   const message = {
-    name: "MessageSubagent",
+    toolName: "MessageSubagent",
     arguments: { subagent: "scout#1", message: "Hurry." },
   };
   const scout = part(
@@ -269,7 +272,7 @@ async function session(newTracing: NewTracing, newClock = manualClock): Promise<
   const clock = newClock(START_MS);
   const fixture = newFixture({ clock, tracing: newTracing(), store: memoryStore({ clock }) });
   const lead = part("lead", [later(clock, says("One.")), later(clock, says("Two."))]);
-  const thread = await fixture.orchestrator.session("thread-7");
+  const thread = await fixture.orchestrator.openSession("thread-7");
   await fixture.run(lead.role, { session: thread });
   await fixture.run(lead.role, { session: thread });
 }

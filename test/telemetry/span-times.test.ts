@@ -6,7 +6,7 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { NodeTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
 import { describe, expect } from "vitest";
 
-import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { openTelemetry, traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -29,7 +29,7 @@ async function exported(
   const exporter = new OTLPTraceExporter({ url: sink.tracesUrl });
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
-    idGenerator: runIdGenerator,
+    idGenerator: traceIdGenerator,
   });
   await work(() => openTelemetry({ tracer: provider.getTracer("espalier") }));
   await provider.forceFlush();

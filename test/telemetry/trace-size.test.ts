@@ -8,7 +8,7 @@ import {
 } from "@opentelemetry/sdk-trace-node";
 import { describe, expect, test } from "vitest";
 
-import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { openTelemetry, traceIdGenerator } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { placeAll, recorded, type RecordedSpan } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
@@ -24,7 +24,7 @@ interface Shown {
 }
 
 /** Exported with default options; ids are the provider's own, or follow from the events. */
-function shown({ drafts }: RunScript, idGenerator?: typeof runIdGenerator): Shown {
+function shown({ drafts }: RunScript, idGenerator?: typeof traceIdGenerator): Shown {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
@@ -48,7 +48,7 @@ function shown({ drafts }: RunScript, idGenerator?: typeof runIdGenerator): Show
 
 describe("a thousand agents that were spawned in one reply", () => {
   proves(["S7.32"], "of 35 spans each make a handful of traces, none above its size", () => {
-    const { spans, traces, sizes } = shown(crowd(1_000, 16), runIdGenerator);
+    const { spans, traces, sizes } = shown(crowd(1_000, 16), traceIdGenerator);
     expect(spans.length).toBeGreaterThan(35_000);
     expect(sizes.length).toBeLessThanOrEqual(10);
     // A step that began in time ends where it began.
@@ -75,7 +75,7 @@ describe("a thousand agents that were spawned in one reply", () => {
 });
 
 proves(["S7.32"], "small agents that follow each other share traces", () => {
-  const { sizes, spans } = shown(wideRun(1_000, 17), runIdGenerator);
+  const { sizes, spans } = shown(wideRun(1_000, 17), traceIdGenerator);
   expect(spans.length).toBeGreaterThan(19_000);
   expect(sizes.length).toBeLessThanOrEqual(5);
   // The calls of one reply stand together.
@@ -83,7 +83,7 @@ proves(["S7.32"], "small agents that follow each other share traces", () => {
 });
 
 test("an agent that works on and on is in as many traces as it fills, linked one to the next", () => {
-  const { sizes, spans } = shown(crowd(1, 6_000), runIdGenerator);
+  const { sizes, spans } = shown(crowd(1, 6_000), traceIdGenerator);
   expect(sizes.length).toBe(3);
   const places = spans
     .filter(({ name }) => name === "invoke_agent reader#1")
@@ -112,7 +112,7 @@ proves(["S7.35"], "how an agent ended is shown in each of its traces", () => {
     }
     run.root.ended(outcome);
     run.ended(outcome);
-    const { spans } = shown(run, runIdGenerator);
+    const { spans } = shown(run, traceIdGenerator);
     const places = spans.filter((span) => span.name.startsWith("invoke_agent lead"));
     expect(places.map((span) => [span.name, span.status])).toEqual(
       [1, 2].map(() => [name, shownStatus]),

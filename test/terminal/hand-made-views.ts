@@ -56,22 +56,22 @@ export function agent(
     agentPath: name,
     role: name.replace(/#.*/, ""),
     task: `Task of ${name}`,
-    begunAtMs: 0,
+    executionStartedAtMs: 0,
     ...faceOf(activity),
     step: 2,
     own: spent,
     subtree: spent,
-    refusals: 0,
+    refusalCount: 0,
     children,
   };
 }
 
-function faceOf(activity: Activity): Pick<ShownAgent, "activity" | "retry" | "rest" | "openCalls"> {
-  const idle = { retry: undefined, rest: undefined, openCalls: [] };
+function faceOf(activity: Activity): Pick<ShownAgent, "activity" | "retry" | "end" | "openCalls"> {
+  const idle = { retry: undefined, end: undefined, openCalls: [] };
   switch (activity.kind) {
     case "settled": {
       const { kind: _settled, ...rest } = activity;
-      return { ...idle, activity: rest.status, rest: { ...rest, atMs: 0 } };
+      return { ...idle, activity: rest.status, end: { ...rest, atMs: 0 } };
     }
     case "calling":
       return { ...idle, activity: activity.kind, openCalls: activity.calls };
@@ -85,9 +85,9 @@ function faceOf(activity: Activity): Pick<ShownAgent, "activity" | "retry" | "re
 export function run(root: ShownAgent): ShownRun {
   return {
     startedAtMs: 0,
-    time: { startedAtMs: 0, durationMs: 0, restMs: 0, isResting: false },
+    time: { startedAtMs: 0, durationMs: 0, idleMs: 0, isIdle: false },
     budget: { steps: 20 },
-    left: { steps: 3 },
+    remaining: { steps: 3 },
     refusals: [],
     root,
     questions: [],

@@ -9,7 +9,7 @@ import { expect } from "vitest";
 import { PrintedText } from "../../src/terminal/printed-text.ts";
 import {
   displayWidth,
-  plainText,
+  stripControlCharacters,
   singleLine,
   wrappedRows,
 } from "../../src/terminal/terminal-text.ts";
@@ -48,14 +48,18 @@ proves(["D420"], "prints a long row that comes in many pieces without reading it
 
 proves(["D421"], "removes whole sequences and leaves no part that could form another", () => {
   expect(
-    plainText("a\u001b[2Jb\u009b31mc\u001b]0;title\u0007d\u001bPq\u001b\\e\u009dx\u009cf"),
+    stripControlCharacters(
+      "a\u001b[2Jb\u009b31mc\u001b]0;title\u0007d\u001bPq\u001b\\e\u009dx\u009cf",
+    ),
   ).toBe("abcdef");
   // Without its end the text of a sequence is shown.
-  expect(plainText("\u001b]0;title")).toBe(" ]0;title");
+  expect(stripControlCharacters("\u001b]0;title")).toBe(" ]0;title");
   // A sequence hides no lines.
-  expect(plainText("\u001b]0;a\nb\u0007c \u001bPd\te\u009cf")).toBe(" ]0;a\nb c  Pd  e f");
+  expect(stripControlCharacters("\u001b]0;a\nb\u0007c \u001bPd\te\u009cf")).toBe(
+    " ]0;a\nb c  Pd  e f",
+  );
   // What stands between the pieces is removed, and they still are no sequence.
-  expect(plainText("\u001b\u202e[2J \u001b\u001b[31m[2J")).toBe(" [2J  [2J");
+  expect(stripControlCharacters("\u001b\u202e[2J \u001b\u001b[31m[2J")).toBe(" [2J  [2J");
   for (const repeated of Object.values(REPEATED))
     for (const piece of [repeated.slice(1), repeated, `${repeated}\u001b`, `\u001b${repeated}`])
       expect(singleLine(piece.repeat(9))).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);

@@ -113,13 +113,13 @@ test("while a run waits for an answer and does nothing else, its time does not p
     ...run(agent("lead", THINKING)),
     budget: { wallTimeMs: 60_000 },
   };
-  const time = { startedAtMs: 0, durationMs: 30_000, restMs: 10_000, isResting: false };
+  const time = { startedAtMs: 0, durationMs: 30_000, idleMs: 10_000, isIdle: false };
   const left = (more: Partial<ShownRun>): string =>
     picture({ ...view, ...more }, { nowMs: 50_000 }).match(/[0-9.s]+ of 1m/)?.[0] ?? "";
 
   expect(left({ time })).toBe("20.0s of 1m");
-  expect(left({ time: { ...time, isResting: true } })).toBe("40.0s of 1m");
-  const parked = { ...time, durationMs: 20_000, isResting: true };
+  expect(left({ time: { ...time, isIdle: true } })).toBe("40.0s of 1m");
+  const parked = { ...time, durationMs: 20_000, isIdle: true };
   expect(left({ time: parked, end: { status: "paused" } })).toBe("50.0s of 1m");
 });
 

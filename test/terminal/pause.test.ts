@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
-import { runReport, treeOf } from "../../src/terminal/report.ts";
+import { formatRunReport, treeOf } from "../../src/terminal/report.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
 import {
   approve,
@@ -30,7 +30,7 @@ import {
   sequentialIds,
   type ScriptedCall,
 } from "../../src/testing/index.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 import { foldOf } from "../view/fold-of.ts";
 import { FakeTerminal } from "./fake-terminal.ts";
 
@@ -46,7 +46,7 @@ test("a question stands on top of the tree until it is answered, and its wait co
   const run = fixture.orchestrator.start(newLead(), "Tell all.", {
     budget: { wallTimeMs: 60_000 },
   });
-  while (fixture.sink.of("question.asked").length < 2) await settled();
+  while (fixture.sink.ofType("question.asked").length < 2) await flushEventLoop();
   fixture.clock.advance(90_000);
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
@@ -96,11 +96,11 @@ test("a question that a tool asks is gone once it is answered, and the tool is a
     },
   });
   const run = fixture.orchestrator.start(role, "Fill it in.");
-  while (fixture.sink.of("question.asked").length < 1) await settled();
+  while (fixture.sink.ofType("question.asked").length < 1) await flushEventLoop();
   fixture.clock.advance(1_000);
   expect(frame(fixture.terminal)).toMatch(/needs you \(1\)[^]*The form is not complete/);
   answer.resolve(undefined);
-  while (fixture.sink.of("question.answered").length < 1) await settled();
+  while (fixture.sink.ofType("question.answered").length < 1) await flushEventLoop();
   fixture.clock.advance(1_000);
   expect(frame(fixture.terminal)).toMatch(/clerk +\S form/);
   expect(frame(fixture.terminal)).not.toContain("needs you");
@@ -125,7 +125,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
   `);
   expect([fixture.clock.pendingTimers, fixture.terminal.listeners]).toEqual([0, 0]);
   expect(summary(treeOf(result))).toEqual(summary(foldOf(fixture.sink.events).root));
-  expect(shown(runReport({ ...result, traceId: "0af7651916cd43dd8448eb211c80319c" })))
+  expect(shown(formatRunReport({ ...result, traceId: "0af7651916cd43dd8448eb211c80319c" })))
     .toMatchInlineSnapshot(`
       "
       Open questions
@@ -165,7 +165,7 @@ test("a pause that was asked for needs no answers", async () => {
   const role = defineAgent({ name: "lead", instructions: "Lead.", model });
   const run = fixture.orchestrator.start(role, "Do it.");
   run.requestPause();
-  const report = runReport(await run.result);
+  const report = formatRunReport(await run.result);
   expect(report).toContain("Go on with orchestrator.resume(result.pausedRun)\n");
   expect(report).not.toContain("Open questions");
 });
@@ -190,7 +190,7 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
       "lead/researcher#2 preparing step 0 own 0 tree 0",
     ]
   `);
-  expect([middle.budget, middle.left]).toEqual([{ steps: 17 }, { steps: 17 }]);
+  expect([middle.budget, middle.remaining]).toEqual([{ steps: 17 }, { steps: 17 }]);
   expect(summary(foldOf(resumed).root)).toEqual(summary(treeOf(result)));
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
@@ -227,7 +227,7 @@ test("a view that saw the run before continues with it, as if there had been no 
   const view = foldOf(fixture.sink.events);
   expect(summary(view.root)).toEqual(summary(treeOf(result)));
   expect(view).toMatchObject({ budget: { steps: 20 }, left: { steps: 14 }, questions: [] });
-  expect([view.startedAtMs, view.restMs]).toEqual([0, 3_600_000]);
+  expect([view.startedAtMs, view.idleMs]).toEqual([0, 3_600_000]);
 });
 
 test("plain lines tell of questions, answers, the pause and the resumption", async () => {
@@ -266,7 +266,9 @@ test("plain lines tell of questions, answers, the pause and the resumption", asy
         0ms  lead completed: 2 steps, 30 tokens, cost unknown, subtree 90 tokens, cost unknown, 1m 00s
     "
   `);
-  expect(runReport(result)).toContain("completed in 1m 00s, of which it stood still for 1m 00s");
+  expect(formatRunReport(result)).toContain(
+    "completed in 1m 00s, of which it stood still for 1m 00s",
+  );
 });
 
 interface Theatre {
@@ -323,7 +325,7 @@ function newLead(): AgentRole {
 }
 
 function spawn(task: string): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role: "researcher", task } };
+  return { toolName: "SpawnSubagent", arguments: { role: "researcher", task } };
 }
 
 /** The first question is approved, the others are denied. */

@@ -7,7 +7,7 @@ import { terminalView, type TerminalView } from "../../src/terminal/terminal.ts"
 import { defineAgent, Orchestrator, type AgentRole, type StreamPart } from "../../src/index.ts";
 import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, settled } from "../harness/run-scripted.ts";
+import { latch, flushEventLoop } from "../harness/run-scripted.ts";
 import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
 
 proves(
@@ -17,7 +17,7 @@ proves(
     const { terminal, clock, view, orchestrator } = theatre({ columns: 60 });
     const { opened, open } = latch();
     const run = orchestrator.start(waiter(opened), "Wait.");
-    await settled();
+    await flushEventLoop();
     view.print("The code is ");
     view.print("long.\nIts ");
     clock.advance(100);
@@ -64,7 +64,7 @@ proves(["V25"], "text cannot steer the terminal, whichever way it is cut", async
     const { terminal, clock, view, orchestrator } = theatre();
     const { opened, open } = latch();
     const run = orchestrator.start(waiter(opened), "Wait.");
-    await settled();
+    await flushEventLoop();
     view.print(text.slice(0, cut));
     clock.advance(100);
     view.print(text.slice(cut));
@@ -93,7 +93,7 @@ test("between plain lines, text is printed by whole rows", async () => {
   const { terminal, view, orchestrator } = theatre({ isTTY: false });
   const { opened, open } = latch();
   const run = orchestrator.start(waiter(opened), "Wait.");
-  await settled();
+  await flushEventLoop();
   view.print("The code is ");
   view.print("long.\nIts end");
   expect(frame(terminal)).toMatchInlineSnapshot(`
@@ -173,7 +173,7 @@ proves(
       const { terminal, clock, view, orchestrator } = theatre({ columns: 60, isTTY });
       const { opened, open } = latch();
       const run = orchestrator.start(waiter(opened), "Wait.");
-      await settled();
+      await flushEventLoop();
       clock.advance(100);
       const resume = view.suspend();
       const again = view.suspend();

@@ -168,7 +168,7 @@ proves(["S7.33"], "unknown costs stay unknown in every row, however small it is"
   ];
   const root = unknown(agent("lead", THINKING, children));
   const shown = { ...run(root), budget: { costMicroUsd: 1_000_000 } };
-  const view: ShownRun = { ...shown, left: { costMicroUsd: 1_000_000 } };
+  const view: ShownRun = { ...shown, remaining: { costMicroUsd: 1_000_000 } };
   for (const height of [30, 9, 6, 4]) {
     const drawn = picture(view, { height });
     expect(drawn).not.toMatch(/\$0(?![.\d])/);

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { runReport } from "../../src/terminal/report.ts";
+import { formatRunReport } from "../../src/terminal/report.ts";
 import { defineAgent, type StartOptions, type Usage } from "../../src/index.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
@@ -25,7 +25,7 @@ test("a report has the tree, the budget, who used how much, the refusals and the
   code.open();
   const result = await fixture.outcome(run);
 
-  expect(shown(runReport({ ...result, traceId: TRACE_ID }))).toMatchInlineSnapshot(`
+  expect(shown(formatRunReport({ ...result, traceId: TRACE_ID }))).toMatchInlineSnapshot(`
     "
     Tree
     agent            state        step  own tok  tree tok  own cost  tree cost  time  task
@@ -65,7 +65,7 @@ proves(["D729"], "the time row of a run that was continued counts all its execut
   const fixture = newFixture();
   const worksFor = (ms: number) => () => {
     fixture.clock.advance(ms);
-    return { calls: [{ name: "nothing", arguments: {} }] };
+    return { calls: [{ toolName: "nothing", arguments: {} }] };
   };
   const model = new ScriptedModel([
     worksFor(60_000),
@@ -81,7 +81,7 @@ proves(["D729"], "the time row of a run that was continued counts all its execut
     fixture.clock.advance(3_600_000);
     const more = [{ budget: { steps: 5 }, by: "Ada" }];
     const result = await fixture.outcome(fixture.grantOn(lead, run.snapshot(), more));
-    const [row] = runReport(result).match(/^time .*$/mu) ?? [];
+    const [row] = formatRunReport(result).match(/^time .*$/mu) ?? [];
     return row?.replaceAll(/ {2,}/gu, " | ");
   };
   expect(await timeRow({ budget: { wallTimeMs: 100_000 } })).toBe("time | 1m 40s | 1m 10s | 30.0s");
@@ -91,10 +91,11 @@ proves(["D729"], "the time row of a run that was continued counts all its execut
 
 test("a report of a run that was stopped says by what, and that nothing was limited if so", async () => {
   const fixture = newFixture();
-  const model = new ScriptedModel([{ calls: [{ name: "nothing", arguments: {} }] }]);
+  const model = new ScriptedModel([{ calls: [{ toolName: "nothing", arguments: {} }] }]);
   const role = defineAgent({ name: "lead", instructions: "Lead.", model, budget: { steps: 1 } });
   const stopped = await fixture.run(role);
-  expect(shown(runReport({ ...stopped, traceId: TRACE_ID }, { width: 80 }))).toMatchInlineSnapshot(`
+  expect(shown(formatRunReport({ ...stopped, traceId: TRACE_ID }, { width: 80 })))
+    .toMatchInlineSnapshot(`
     "
     Tree
     agent  state                  step  own tok  tree tok  own cost  tree cost
@@ -128,7 +129,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
     model: new ScriptedModel([says("Done.")]),
   });
   const completed = await newFixture().run(free);
-  expect(runReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
+  expect(formatRunReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
 });
 
 test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {
@@ -136,19 +137,19 @@ test("with the address of Jaeger, a report ends with a link to the trace, and to
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
   const completed = { ...(await newFixture().run(lead)), traceId: TRACE_ID };
   const at = { jaegerUrl: "http://localhost:16686", width: 40 };
-  expect(runReport(completed, at).split("\n").slice(-2)).toEqual([
+  expect(formatRunReport(completed, at).split("\n").slice(-2)).toEqual([
     `Trace id ${TRACE_ID}`,
     `Trace    http://localhost:16686/trace/${TRACE_ID}`,
   ]);
   expect(
-    runReport({ ...completed, status: "failed" }, at)
+    formatRunReport({ ...completed, status: "failed" }, at)
       .split("\n")
       .slice(-2),
   ).toEqual([
     `Trace    http://localhost:16686/trace/${TRACE_ID}`,
     `Failures http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue%20status%3Derror`,
   ]);
-  expect(() => runReport(completed, { jaegerUrl: "jaeger" })).toThrow(
+  expect(() => formatRunReport(completed, { jaegerUrl: "jaeger" })).toThrow(
     expect.objectContaining({ code: "invalid_option" }),
   );
 });
@@ -158,7 +159,7 @@ proves(["R57"], "an unknown price is never shown as zero", async () => {
   const result = await newFixture().run(
     defineAgent({ name: "lead", instructions: "Lead.", model }),
   );
-  const report = runReport(result);
+  const report = formatRunReport(result);
 
   expect(report.match(/unknown/g)).toHaveLength(4);
   expect(report).not.toContain("$");
@@ -171,7 +172,7 @@ proves(["S7.33"], "of a cost with a limit, too, the report says what is not know
   const result = await newFixture().run(role, { budget: { costUsd: 1 } });
   const { usage } = result;
   const budgetOf = (more: Partial<Usage>): string | undefined =>
-    runReport({ ...result, usage: { ...usage, total: { ...usage.total, ...more } } })
+    formatRunReport({ ...result, usage: { ...usage, total: { ...usage.total, ...more } } })
       .split("\n")
       .find((line) => line.startsWith("cost "));
   expect([

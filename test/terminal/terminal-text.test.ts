@@ -20,7 +20,7 @@ import {
   firstLine,
   fit,
   singleLine,
-  plainText,
+  stripControlCharacters,
   wrappedRows,
 } from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
@@ -158,7 +158,7 @@ test("any text fits into any width, and fills it when it is padded", () => {
 
 test("text of others loses what could steer a terminal, and keeps its lines", () => {
   const hostile = "\u001b[2J# Title\r\n\tcode\u0007\u009b31m \u202Eevil\u202C  \nend\u2028next";
-  expect(plainText(hostile)).toBe("# Title\n  code  evil\nend\nnext");
+  expect(stripControlCharacters(hostile)).toBe("# Title\n  code  evil\nend\nnext");
   expect(singleLine(hostile)).toBe("# Title code evil end next");
   expect(firstLine("\n \u001b[31m\n  Read it.\nNow.")).toBe("Read it.");
 });
@@ -166,7 +166,7 @@ test("text of others loses what could steer a terminal, and keeps its lines", ()
 test("no control character is left in harmless text but the line break", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 60 }), (text) => {
-      expect(plainText(text)).not.toMatch(/(?!\n)\p{Cc}/u);
+      expect(stripControlCharacters(text)).not.toMatch(/(?!\n)\p{Cc}/u);
       expect(singleLine(text)).not.toMatch(/\p{Cc}/u);
     }),
   );

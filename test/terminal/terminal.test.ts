@@ -15,7 +15,13 @@ import {
 import { defineAgent, type AgentRole, type EspalierEvent } from "../../src/index.ts";
 import { ManualClock, ScriptedModel, says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Latch, type Fixture } from "../harness/run-scripted.ts";
+import {
+  latch,
+  newFixture,
+  flushEventLoop,
+  type Latch,
+  type Fixture,
+} from "../harness/run-scripted.ts";
 import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
 import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
@@ -106,8 +112,8 @@ test("a tree that is taller than the terminal is folded to its height", async ()
   await isWaiting;
   // The refused spawn, and the one whose researcher has answered.
   const ofLead = ({ agentPath }: EspalierEvent): boolean => agentPath === "lead";
-  while (!fixture.sink.of("tool.rejected").some(ofLead)) await settled();
-  while (!fixture.sink.of("tool.ended").some(ofLead)) await settled();
+  while (!fixture.sink.ofType("tool.rejected").some(ofLead)) await flushEventLoop();
+  while (!fixture.sink.ofType("tool.ended").some(ofLead)) await flushEventLoop();
   fixture.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
@@ -150,7 +156,7 @@ test("two runs at once share the screen, and each leaves its last picture", asyn
   const { terminal, fixture } = theatre({ rows: 9 });
   const [first, second] = [latch(), latch()];
   const runs = [fixture.start(waiter("first", first)), fixture.start(waiter("second", second))];
-  while (fixture.sink.of("model.requested").length < 2) await settled();
+  while (fixture.sink.ofType("model.requested").length < 2) await flushEventLoop();
   fixture.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
@@ -257,7 +263,7 @@ test("plain lines say once what happened, without any escape sequence", async ()
   await isWaiting;
   fixture.clock.advance(1_234);
   docs.open();
-  while (fixture.sink.of("subagent.ended").length === 0) await settled();
+  while (fixture.sink.ofType("subagent.ended").length === 0) await flushEventLoop();
   code.open();
   await fixture.outcome(run);
 
@@ -286,13 +292,13 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
   const overloaded = new ModelError({ code: "model_overloaded", message: "Too many requests." });
   const model = new ScriptedModel([
     { error: overloaded },
-    { calls: [{ name: "nothing", arguments: {} }] },
+    { calls: [{ toolName: "nothing", arguments: {} }] },
   ]);
   const { terminal, fixture, clock } = theatre({ isTTY: false });
   const run = fixture.start(defineAgent({ name: "lead", instructions: "Lead.", model }), "Work.", {
     budget: { steps: 1 },
   });
-  while (fixture.sink.of("model.retried").length === 0) await settled();
+  while (fixture.sink.ofType("model.retried").length === 0) await flushEventLoop();
   clock.advance(500);
   await fixture.outcome(run);
 

@@ -72,5 +72,5 @@ function spawns(task: string): ScriptedReply {
     { role: "researcher", task: "Read the code." },
     { role: "poet", task: "Write a poem." },
   ];
-  return { calls: requests.map((input) => ({ name: "SpawnSubagent", arguments: input })) };
+  return { calls: requests.map((input) => ({ toolName: "SpawnSubagent", arguments: input })) };
 }

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { Message } from "../../src/protocol/message.ts";
-import { checkMessages } from "../../src/testing/check-messages.ts";
+import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { toolCall } from "../support/changes.ts";
 
 const SYSTEM: Message = { role: "system", text: "Work.", origin: "instructions" };
@@ -34,7 +34,7 @@ const GOOD: readonly (readonly [string, readonly Message[]])[] = [
 
 for (const [what, messages] of GOOD) {
   test(`${what} is fine`, () => {
-    expect(checkMessages(messages)).toEqual([]);
+    expect(findMessageProblems(messages)).toEqual([]);
   });
 }
 
@@ -83,6 +83,6 @@ const BAD: readonly (readonly [string, readonly Message[], readonly string[]])[]
 
 for (const [what, messages, problems] of BAD) {
   test(`${what} is named`, () => {
-    expect(checkMessages(messages)).toEqual(problems);
+    expect(findMessageProblems(messages)).toEqual(problems);
   });
 }

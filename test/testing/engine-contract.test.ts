@@ -44,7 +44,7 @@ class Doubling extends MemoryQueue {
     for (const ticket of waiting)
       for (const { executor, leave } of this.workers)
         if (this.led.has(ticket.runId) && executor.roles.includes(ticket.role))
-          executor.settle(ticket.runId, leave.signal).catch(() => undefined);
+          executor.execute(ticket.runId, leave.signal).catch(() => undefined);
   }
 }
 
@@ -82,8 +82,8 @@ const BREAKS: Readonly<Record<string, Break>> = {
   "times are not waited for": { queue: () => new Hasty(), noticed: DEADLINE },
   "times are forgotten": {
     executor: (real) => ({
-      settle: async (runId, leave) => {
-        const { type } = await real.settle(runId, leave);
+      execute: async (runId, leave) => {
+        const { type } = await real.execute(runId, leave);
         return { type };
       },
     }),
@@ -92,9 +92,9 @@ const BREAKS: Readonly<Record<string, Break>> = {
   "rejections are swallowed": { queue: () => new Forgetful(), noticed: AGAIN },
   "what was left is not led by others": {
     executor: (real) => ({
-      settle: async (runId, leave) => {
+      execute: async (runId, leave) => {
         try {
-          return await real.settle(runId, leave);
+          return await real.execute(runId, leave);
         } catch (cause) {
           if (!leave.aborted) throw cause;
           return { type: "ended" };
@@ -106,7 +106,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
   "versions are not looked at": { queue: () => new VersionBlind(), noticed: FOREIGN },
   "no run is left on closing": {
     executor: (real) => ({
-      settle: (runId) => real.settle(runId, new AbortController().signal),
+      execute: (runId) => real.execute(runId, new AbortController().signal),
     }),
     noticed: HANDED,
   },
@@ -131,7 +131,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
 async function isNoticed(
   { run }: EngineCheck,
   how: Partial<Break>,
-  withinMs?: number,
+  timeoutMs?: number,
 ): Promise<boolean> {
   const queue = how.queue?.() ?? new MemoryQueue();
   const store = memoryStore();
@@ -139,8 +139,8 @@ async function isNoticed(
     queue.end();
     await store.close();
   };
-  const place = { store, engine: () => broken(queue, how), close };
-  const outcome = run(async () => (withinMs === undefined ? place : { ...place, withinMs }));
+  const place = { store, createEngine: () => broken(queue, how), close };
+  const outcome = run(async () => (timeoutMs === undefined ? place : { ...place, timeoutMs }));
   return await outcome.then(
     () => false,
     () => true,
@@ -151,7 +151,7 @@ function broken(queue: MemoryQueue, { lead, executor, worker }: Partial<Break>):
   const real = queue.engine();
   return {
     ...real,
-    lead: (ticket, atMs) => (lead ?? leadAsEver)(real, ticket, atMs),
+    enqueue: (ticket, atMs) => (lead ?? leadAsEver)(real, ticket, atMs),
     serve: async (given) => {
       const serving = await real.serve({ ...given, ...executor?.(given) });
       const changed = worker?.(serving, queue) ?? {};
@@ -161,7 +161,7 @@ function broken(queue: MemoryQueue, { lead, executor, worker }: Partial<Break>):
 }
 
 function leadAsEver(engine: Engine, ticket: RunTicket, atMs?: number): Promise<void> {
-  return engine.lead(ticket, atMs);
+  return engine.enqueue(ticket, atMs);
 }
 
 proves(["E90"], "the contract holds for an engine that keeps the promises", async () => {

@@ -3,18 +3,18 @@
 
 import { expect, test } from "vitest";
 
-import { goldenTree } from "../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 
 function treeOf(...tell: Parameters<typeof sampleEvents>): string {
-  return goldenTree(sampleEvents(...tell));
+  return formatEventTree(sampleEvents(...tell));
 }
 
 const END = "1 steps, 120 of 120 tokens";
 
 test("a run without events is an empty tree", () => {
-  expect(goldenTree([])).toBe("");
+  expect(formatEventTree([])).toBe("");
 });
 
 test("an agent that answers has one step", () => {
@@ -117,6 +117,8 @@ test("a recording sink keeps all events in order, and gives those of one type", 
   const sink = new RecordingSink();
   for (const event of events) sink.emit(event);
   expect(sink.events).toEqual(events);
-  expect(sink.of("agent.ended")).toEqual(events.filter((event) => event.type === "agent.ended"));
-  expect(sink.of("tool.started")).toEqual([]);
+  expect(sink.ofType("agent.ended")).toEqual(
+    events.filter((event) => event.type === "agent.ended"),
+  );
+  expect(sink.ofType("tool.started")).toEqual([]);
 });

@@ -54,8 +54,8 @@ test("a script says everything else of a reply, too", async () => {
   const model = new ScriptedModel([
     says("Hm", {
       calls: [
-        { name: "a", arguments: "{broken", callId: "mine" },
-        { name: "b", arguments: {} },
+        { toolName: "a", arguments: "{broken", callId: "mine" },
+        { toolName: "b", arguments: {} },
       ],
     }),
     { refusal: "No.", finishReason: "content_filter", usage: { outputTokens: 1 } },

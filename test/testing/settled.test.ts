@@ -9,7 +9,7 @@ import { latch } from "../../src/testing/latch.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { settled } from "../../src/testing/settled.ts";
+import { flushEventLoop } from "../../src/testing/settled.ts";
 
 test("after settled, whatever waits for no latch has run", async () => {
   const first = latch();
@@ -24,21 +24,21 @@ test("after settled, whatever waits for no latch has run", async () => {
     instructions: "Work.",
     model: work,
   });
-  const call = { name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } };
+  const call = { toolName: "SpawnSubagent", arguments: { role: "worker", task: "Work." } };
   const model = new ScriptedModel([{ calls: [call, call] }, says("Both.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model, subagents: [worker] });
 
   const sink = new RecordingSink();
   const run = new Orchestrator({ sinks: [sink] }).start(lead, "Go.");
-  await settled();
+  await flushEventLoop();
   expect([model.requests.length, work.requests.length]).toEqual([1, 2]);
   first.open();
-  await settled();
-  expect([model.requests.length, sink.of("run.ended").length]).toEqual([1, 0]);
+  await flushEventLoop();
+  expect([model.requests.length, sink.ofType("run.ended").length]).toEqual([1, 0]);
   second.open();
   second.open(); // nothing more
-  await settled();
-  expect([model.requests.length, sink.of("run.ended").length]).toEqual([2, 1]);
+  await flushEventLoop();
+  expect([model.requests.length, sink.ofType("run.ended").length]).toEqual([2, 1]);
   expect((await run.result).text).toBe("Both.");
 });
 
@@ -49,10 +49,10 @@ test("settled does not wait for a manual clock", async () => {
   const budget = { wallTimeMs: 5_000 };
   const role = defineAgent({ name: "lead", instructions: "Lead.", model, budget });
   const run = new Orchestrator({ clock, sinks: [sink] }).start(role, "Go.");
-  await settled();
-  expect(sink.of("run.ended")).toEqual([]);
+  await flushEventLoop();
+  expect(sink.ofType("run.ended")).toEqual([]);
   clock.advance(5_000);
-  await settled();
-  expect(sink.of("run.ended").map(({ reason }) => reason.code)).toEqual(["time_limit"]);
+  await flushEventLoop();
+  expect(sink.ofType("run.ended").map(({ reason }) => reason.code)).toEqual(["time_limit"]);
   expect((await run.result).status).toBe("stopped");
 });

@@ -150,7 +150,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { exectue: () => "" },
     "invalid_option",
     "tool.exectue",
-    "one of name, description, input, coerceArguments, strictSchema, execute, needsApproval, sequential, retryAfterCrash, timeoutMs, maxRetries, maxResultCharacters, longResults, maxIdenticalCalls",
+    "one of name, description, input, coerceArguments, strictSchema, execute, needsApproval, sequential, retryAfterCrash, timeoutMs, maxRetries, maxResultCharacters, longResultPolicy, maxIdenticalCalls",
     '"exectue"',
   ],
 ];

@@ -265,7 +265,7 @@ proves(
     );
     const values = [selfSame(), { a: 1 }];
     const tool = spyTool("look", () => values.shift());
-    const call = { name: "look", arguments: {} };
+    const call = { toolName: "look", arguments: {} };
     const { role } = soloist([{ calls: [call, call] }, says("Done.")], { tools: [tool] });
     const result = await newFixture().run(role);
     const executions = result.steps[0]?.tools.executions ?? [];
@@ -358,7 +358,7 @@ const RESULT: SubagentResult = {
   status: "completed",
   reason: { code: "completed", message: "Done.", data: {} },
   text: "Three files.",
-  steps: 2,
+  stepCount: 2,
   toolsUsed: {},
   usage: { own: callUsage(10, 5), descendants: callUsage(3, 2), total: callUsage(13, 7) },
   errors: [],

@@ -25,7 +25,7 @@ import { approveAll, asked, payTool, questionOf, refusalOf } from "../support/pa
 import { calls, part, quiet, spawn, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 const BACKGROUND = { delegation: { background: true } } as const;
-const pays = (amount: number) => calls({ name: "pay", arguments: { amount } });
+const pays = (amount: number) => calls({ toolName: "pay", arguments: { amount } });
 const look = tool("look", () => "seen");
 
 describe("a child in the background that needs an approval", () => {
@@ -68,7 +68,7 @@ describe("a child in the background that needs an approval", () => {
       ]);
       const again = refusalOf(() => s.resume(lead.role, result.pausedRun, approveAll(paused)));
       expect(again[0]).toBe("invalid_paused_run");
-      expect(s.sink.of("question.answered").length).toBe(1);
+      expect(s.sink.ofType("question.answered").length).toBe(1);
     },
   );
 
@@ -140,7 +140,7 @@ describe("a child in the background that needs an approval", () => {
     expect([
       result.text,
       pay.paid,
-      s.sink.of("run.paused").length,
+      s.sink.ofType("run.paused").length,
       lead.model.requests.length,
     ]).toEqual(["Late.", [1, 2, 3], 3, 3]);
   });
@@ -159,9 +159,9 @@ describe("a child in the background that needs an approval", () => {
     );
     const s = newFixture();
     const run = s.start(lead.role);
-    await until(() => s.sink.of("agent.paused").length === 1);
+    await until(() => s.sink.ofType("agent.paused").length === 1);
     await quiet();
-    expect(s.sink.of("run.paused")).toEqual([]);
+    expect(s.sink.ofType("run.paused")).toEqual([]);
     held.open();
     const paused = await s.outcome(run);
     const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
@@ -180,7 +180,7 @@ const setUp = (...verbs: readonly ReturnType<typeof list>[]) => {
   const pay = payTool();
   const worker = part("worker", [pays(1), says("Paid.")], { tools: [pay] });
   const settledFirst = tool("settle", async () => {
-    await until(() => s.sink.of("agent.paused").length === 1);
+    await until(() => s.sink.ofType("agent.paused").length === 1);
     return "settled";
   });
   const lead = part(
@@ -235,7 +235,7 @@ describe("what a parent may do with a child that is paused", () => {
           text: "",
         },
       ]);
-      expect(s.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+      expect(s.sink.ofType("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
         ["denied", "end"],
       ]);
     },
@@ -253,7 +253,7 @@ test("a foreground child that waits for an approval and is cancelled by another 
       guards: [
         toolGuard(
           async () => {
-            await until(() => s.sink.of("agent.paused").length === 1);
+            await until(() => s.sink.ofType("agent.paused").length === 1);
             return { type: "allow" };
           },
           { tools: ["CancelSubagent"] },

@@ -82,9 +82,9 @@ describe("a question two levels down", () => {
       const fixture = newFixture();
       const run = fixture.start(role, "One question.");
       const workers = (): number =>
-        fixture.sink.of("tool.started").filter(({ toolName }) => toolName === "work").length;
-      await until(() => fixture.sink.of("question.asked").length === 1 && workers() === 2);
-      expect([at.log(), fixture.sink.of("run.paused")]).toEqual([[], []]);
+        fixture.sink.ofType("tool.started").filter(({ toolName }) => toolName === "work").length;
+      await until(() => fixture.sink.ofType("question.asked").length === 1 && workers() === 2);
+      expect([at.log(), fixture.sink.ofType("run.paused")]).toEqual([[], []]);
       held.open();
       const paused = await fixture.outcome(run);
 
@@ -93,7 +93,7 @@ describe("a question two levels down", () => {
         ["paused", "answers_needed"],
         [[path, "write"]],
       ]);
-      expect(fixture.sink.of("run.paused")[0]?.questions).toEqual(paused.questions);
+      expect(fixture.sink.ofType("run.paused")[0]?.questions).toEqual(paused.questions);
       expect(rests(paused)).toEqual({
         root: "paused: ",
         "root/child#1": "paused: ",
@@ -147,7 +147,7 @@ describe("a question two levels down", () => {
     const second = await at.goOnAfresh(paused, approveAll(paused));
     const again = second.result ?? expect.fail("refused");
     checkRun(again, [...fixture.sink.events, ...second.events]);
-    expect([ending(again), asked(again), again.pausedRun?.pauses, at.log()]).toEqual([
+    expect([ending(again), asked(again), again.pausedRun?.pauseCount, at.log()]).toEqual([
       ["paused", "answers_needed"],
       [[path, "write"]],
       2,

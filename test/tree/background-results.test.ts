@@ -17,7 +17,7 @@ const TYPED = {
 } as const;
 
 const beside = (role: string) => ({
-  name: "SpawnSubagent",
+  toolName: "SpawnSubagent",
   arguments: { role, task: "Work.", background: true },
 });
 

@@ -11,11 +11,11 @@ import { calls, listens, part, quiet, receivedTexts, tool, until, use } from "./
 const BACKGROUND = { delegation: { background: true } } as const;
 
 function beside(role: string, task = "Work."): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task, background: true } };
+  return { toolName: "SpawnSubagent", arguments: { role, task, background: true } };
 }
 
 function verb(name: string, input: object = {}): ScriptedCall {
-  return { name, arguments: input };
+  return { toolName: name, arguments: input };
 }
 
 const RECEIPT =
@@ -44,7 +44,7 @@ describe("a receipt and a message", () => {
       await until(() => lead.model.requests.length === 2);
       expect(receivedTexts(lead.model.requests[1])).toEqual([RECEIPT]);
       done.open();
-      await until(() => s.sink.of("subagent.ended").length === 1);
+      await until(() => s.sink.ofType("subagent.ended").length === 1);
       pause.open();
       const result = await s.outcome(run);
       expect([result.status, result.text]).toEqual(["completed", "Done."]);
@@ -67,7 +67,7 @@ describe("a receipt and a message", () => {
     const run = s.start(lead.role);
     await until(() => lead.model.requests.length === 2);
     await quiet();
-    expect(s.sink.of("agent.ended")).toEqual([]);
+    expect(s.sink.ofType("agent.ended")).toEqual([]);
     done.open();
     const result = await s.outcome(run);
     expect(result.text).toBe("Late.");
@@ -88,7 +88,7 @@ describe("a receipt and a message", () => {
       ["lead", "completed"],
       ["lead/worker#1", "cancelled"],
     ]);
-    expect(s.sink.of("agent.ended").map(({ agentPath }) => agentPath)).toEqual([
+    expect(s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)).toEqual([
       "lead/worker#1",
       "lead",
     ]);
@@ -209,13 +209,13 @@ describe("while they work", () => {
       const lead = part(
         "lead",
         [
-          calls({ name: "SpawnSubagent", arguments: { role: "worker", task: "First." } }),
+          calls({ toolName: "SpawnSubagent", arguments: { role: "worker", task: "First." } }),
           calls({
-            name: "SpawnSubagent",
+            toolName: "SpawnSubagent",
             arguments: { role: "worker", task: "Second.", continue: "worker#1" },
           }),
           calls({
-            name: "SpawnSubagent",
+            toolName: "SpawnSubagent",
             arguments: { role: "worker", task: "Third.", continue: "worker#1" },
           }),
           says("Done."),
@@ -231,7 +231,11 @@ describe("while they work", () => {
         ["user", "Second."],
       ]);
       expect(
-        result.agents.map(({ agentPath, status, executions }) => [agentPath, status, executions]),
+        result.agents.map(({ agentPath, status, executionCount: executions }) => [
+          agentPath,
+          status,
+          executions,
+        ]),
       ).toEqual([
         ["lead", "completed", 1],
         ["lead/worker#1", "stopped", 3],
@@ -259,11 +263,12 @@ test("a parent that is cancelled takes them with it, leaves first", async () => 
   const s = newFixture();
   const run = s.start(lead.role);
   await until(
-    () => s.sink.of("tool.started").filter(({ toolName }) => toolName === "listen").length === 3,
+    () =>
+      s.sink.ofType("tool.started").filter(({ toolName }) => toolName === "listen").length === 3,
   );
   void run.cancel("Enough.");
   const result = await s.outcome(run);
-  expect(s.sink.of("agent.ended").map(({ agentPath, status }) => [agentPath, status])).toEqual([
+  expect(s.sink.ofType("agent.ended").map(({ agentPath, status }) => [agentPath, status])).toEqual([
     ["lead/worker#1/leaf#1", "cancelled"],
     ["lead/worker#1", "cancelled"],
     ["lead", "cancelled"],
@@ -291,7 +296,7 @@ describe("over a pause", () => {
     );
     const s = newFixture();
     const run = s.start(lead.role);
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     run.requestPause();
     held.open();
     wait.open();

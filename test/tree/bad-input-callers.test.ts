@@ -11,7 +11,7 @@ import { approveAll, payTool, questionOf } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { calls, listens, part, spawn, receivedTexts, use } from "./scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 const BACKGROUND = { delegation: { background: true } } as const;
 
@@ -138,7 +138,7 @@ describe("errors of the caller name the place in the tree", () => {
       { subagent_ended: 2 },
     ]);
     const refused = s.sink
-      .of("subagent.refused")
+      .ofType("subagent.refused")
       .map(({ agentPath, role, refusal }) => [agentPath, role, refusal.code]);
     expect(refused).toEqual([
       ["lead", "worker", "subagent_ended"],

@@ -123,7 +123,7 @@ describe("arguments that do not fit", () => {
     expect(JSON.stringify(lead.model.requests[0]?.tools)).not.toContain("background");
     expect([
       result.status,
-      s.sink.of("subagent.spawned").map(({ isBackground }) => isBackground),
+      s.sink.ofType("subagent.spawned").map(({ isBackground }) => isBackground),
     ]).toEqual(["completed", expect.not.arrayContaining([true])]);
   });
 });
@@ -132,7 +132,7 @@ describe("a delegation of one's own", () => {
   const attempts: Readonly<
     Record<string, (context: DelegationContext) => DelegationOutcome | Promise<DelegationOutcome>>
   > = {
-    "an empty message": ({ subagents }) => subagents.message("worker#1", " "),
+    "an empty message": ({ subagents }) => subagents.sendMessage("worker#1", " "),
     "a wait until never": ({ subagents }) => subagents.wait({ timeoutMs: Number.NaN }),
     "a wait of minus nothing": ({ subagents }) => subagents.wait({ timeoutMs: -1 }),
     "a field that is not there": ({ subagents }) => subagents.wait({ timeoutMs: 1, ...ODD }),
@@ -210,7 +210,7 @@ describe("a delegation of one's own", () => {
       late.push(await context.spawn({ role: "worker", task: "Work.", background: true }));
       late.push(await context.subagents.continue({ childName: "worker#1", task: "More." }));
       late.push(await context.subagents.wait());
-      late.push(context.subagents.message("worker#1", "More."));
+      late.push(context.subagents.sendMessage("worker#1", "More."));
       late.push(await context.subagents.cancel("worker#1"));
       return "misused";
     });

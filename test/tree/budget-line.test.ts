@@ -173,7 +173,7 @@ test("the line is never longer than what was counted for it, whatever is left", 
   );
   const s = newFixture();
   await s.run(agent.role, { budget: { steps: 21, costUsd: 0.0105, totalTokens: 10_001 } });
-  const held = s.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens);
+  const held = s.sink.ofType("budget.reserved").map(({ inputTokens }) => inputTokens);
   for (const [index, { messages }] of agent.model.requests.entries()) {
     const line = messages.at(-1)?.text ?? "";
     expect(held[index]).toBeGreaterThanOrEqual((messages.length - 1) * 10 + line.length / 4);
@@ -217,7 +217,7 @@ test("what the provider counted of a request with a line is used for the next on
     const agent = solo(script, { showBudget, tools: [read, work] }, uncounted);
     const s = newFixture();
     await s.run(agent.role, { budget: { steps: 9 } });
-    return s.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens);
+    return s.sink.ofType("budget.reserved").map(({ inputTokens }) => inputTokens);
   };
   const [plain, shown] = [await leases(false), await leases(true)];
   const more = shown.map((tokens, index) => tokens - (plain[index] ?? 0));

@@ -89,7 +89,7 @@ describe("what a child may spend", () => {
       const result = await s.run(lead.role, { budget: { totalTokens: 500, outputTokens: 1_000 } });
       // After one step of each ancestor: 500 - 30, 400 - 15, 50 tokens; 1,000 - 10, 40 - 5, 300 of
       // output.
-      const started = s.sink.of("agent.started").map((event) => event.budget);
+      const started = s.sink.ofType("agent.started").map((event) => event.budget);
       expect(started[2]).toEqual({ totalTokens: 50, outputTokens: 35 });
       expect(leaf.model.requests[0]?.maxOutputTokens).toBe(35);
       expect(tokens(result)).toEqual([
@@ -135,7 +135,7 @@ describe("who is charged", () => {
         const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 1_000 } });
         if (how === "is cancelled") {
           await until(() => helper.model.requests.length === 2);
-          run.cancelAgent(s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
+          run.cancelAgent(s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
         }
         const result = await s.outcome(run);
         const estimatedCalls = how === "is cancelled" ? 1 : 0;
@@ -173,7 +173,7 @@ describe("who is charged", () => {
         expect(report).toEqual({ own, descendants: child, total });
         expect(byRole).toEqual({ lead: own, helper: child });
         expect(byModel).toEqual({ "lead-model": own, "helper-model": child });
-        const left = s.sink.of("budget.settled").at(-1)?.runRemaining;
+        const left = s.sink.ofType("budget.settled").at(-1)?.runRemaining;
         expect(left).toEqual({ totalTokens: 1_000 - total.totalTokens });
       },
     );
@@ -195,12 +195,12 @@ describe("who is charged", () => {
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 200 } });
     await until(() => helper.model.requests.length === 4);
     // Three calls of 15 have settled and two are in flight: no agent has ended.
-    expect(s.sink.of("agent.ended")).toEqual([]);
+    expect(s.sink.ofType("agent.ended")).toEqual([]);
     const left = (): readonly unknown[] =>
-      s.sink.of("budget.settled").map((event) => event.runRemaining);
+      s.sink.ofType("budget.settled").map((event) => event.runRemaining);
     expect(left()).toEqual([185, 155, 155].map((totalTokens) => ({ totalTokens })));
     late[1].open();
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     expect(left().at(-1)).toEqual({ totalTokens: 125 });
     late[0].open();
     const result = await s.outcome(run);
@@ -260,13 +260,13 @@ describe("a budget under parallel children", () => {
       s.clock.advance(50);
       await quiet();
       expect(helper.model.requests).toHaveLength(2);
-      expect(s.sink.of("budget.denied")).toEqual([]);
+      expect(s.sink.ofType("budget.denied")).toEqual([]);
       latches[1]?.open();
       await until(() => helper.model.requests.length === 3);
       for (const one of latches) one.open();
       const result = await s.outcome(run);
       const leases = s.sink
-        .of("budget.reserved")
+        .ofType("budget.reserved")
         .map(({ agentPath, maxOutputTokens, waitedMs }) => {
           return [agentPath, maxOutputTokens, waitedMs];
         });
@@ -275,7 +275,7 @@ describe("a budget under parallel children", () => {
         ["lead/helper#2", 30, 0],
         ["lead/helper#3", 30, 50],
       ]);
-      expect(result.agents.map((agent) => [agent.status, agent.waitedMs])).toEqual([
+      expect(result.agents.map((agent) => [agent.status, agent.budgetWaitMs])).toEqual([
         ["completed", 0],
         ["completed", 0],
         ["completed", 0],
@@ -297,10 +297,10 @@ describe("a budget under parallel children", () => {
       const lead = freeLead([spawn("small"), spawn("large")], small, large);
       const s = newFixture();
       const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
-      await until(() => s.sink.of("subagent.ended").length === 1);
+      await until(() => s.sink.ofType("subagent.ended").length === 1);
       expect(
         s.sink
-          .of("budget.denied")
+          .ofType("budget.denied")
           .map(({ agentPath, axis, accountPath, maximum, spent, asked }) => {
             return { agentPath, axis, accountPath, maximum, spent, asked };
           }),
@@ -316,13 +316,13 @@ describe("a budget under parallel children", () => {
       ]);
       late.open();
       const result = await s.outcome(run);
-      expect(result.agents.map((agent) => [agent.agentPath, agent.status, agent.waitedMs])).toEqual(
-        [
-          ["lead", "completed", 0],
-          ["lead/small#1", "completed", 0],
-          ["lead/large#1", "stopped", 0],
-        ],
-      );
+      expect(
+        result.agents.map((agent) => [agent.agentPath, agent.status, agent.budgetWaitMs]),
+      ).toEqual([
+        ["lead", "completed", 0],
+        ["lead/small#1", "completed", 0],
+        ["lead/large#1", "stopped", 0],
+      ]);
       expect(large.model.requests).toEqual([]);
     },
   );
@@ -372,7 +372,7 @@ async function childUnder(
   const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: tree });
   await s.outcome(run);
-  const budget = s.sink.of("agent.started")[1]?.budget;
+  const budget = s.sink.ofType("agent.started")[1]?.budget;
   return { budget, cap: helper.model.requests[0]?.maxOutputTokens };
 }
 

@@ -46,11 +46,13 @@ test("in the ledger's line: it leaves the line, and those behind it move up", as
   await quiet();
   expect([big.model.requests.length, small.model.requests.length]).toEqual([0, 0]);
   s.clock.advance(30);
-  run.cancelAgent(s.sink.of("subagent.spawned")[1]?.childId ?? expect.fail("no child"));
+  run.cancelAgent(s.sink.ofType("subagent.spawned")[1]?.childId ?? expect.fail("no child"));
   await until(() => small.model.requests.length === 1);
   latches.holder.open();
   const result = await s.outcome(run);
-  expect(result.agents.map((agent) => [agent.status, agent.waitedMs, agent.steps.length])).toEqual([
+  expect(
+    result.agents.map((agent) => [agent.status, agent.budgetWaitMs, agent.steps.length]),
+  ).toEqual([
     ["completed", 0, 2],
     ["completed", 0, 1],
     ["cancelled", 30, 0],
@@ -94,7 +96,7 @@ proves(
         if (event.type !== "model.replied" || event.agentPath !== "lead/first#1") return;
         // Its slot is given back right after this, and the call behind it begins a little later.
         queueMicrotask(() =>
-          run.cancelAgent(s.sink.of("subagent.spawned")[1]?.childId ?? expect.fail()),
+          run.cancelAgent(s.sink.ofType("subagent.spawned")[1]?.childId ?? expect.fail()),
         );
       },
     };
@@ -105,7 +107,7 @@ proves(
     held.open();
     const result = await s.outcome(run);
     expect(ends(result)).toEqual(["completed", "completed", "cancelled", "completed"]);
-    expect(s.sink.of("model.requested").map(({ agentPath }) => agentPath)).toEqual([
+    expect(s.sink.ofType("model.requested").map(({ agentPath }) => agentPath)).toEqual([
       "lead",
       "lead/first#1",
       "lead/third#1",
@@ -125,9 +127,9 @@ test("in the queue for a slot, behind a model that hangs", async () => {
   const run = s.start(lead.role);
   await until(() => helper.model.requests.length === 1);
   await quiet();
-  run.cancelAgent(s.sink.of("subagent.spawned")[1]?.childId ?? expect.fail("no child"));
-  await until(() => s.sink.of("subagent.ended").length === 1);
-  expect(s.sink.of("subagent.ended")[0]?.childPath).toBe("lead/helper#2");
+  run.cancelAgent(s.sink.ofType("subagent.spawned")[1]?.childId ?? expect.fail("no child"));
+  await until(() => s.sink.ofType("subagent.ended").length === 1);
+  expect(s.sink.ofType("subagent.ended")[0]?.childPath).toBe("lead/helper#2");
   stuck.open();
   const result = await s.outcome(run);
   expect(ends(result)).toEqual(["completed", "completed", "cancelled"]);
@@ -158,7 +160,7 @@ test("between two attempts of a model call: at once, without the clock", async (
   const s = newFixture();
   const tree = chain(listens("work"), { error });
   const run = s.start(tree.root.role);
-  await until(() => s.sink.of("model.retried").length === 1);
+  await until(() => s.sink.ofType("model.retried").length === 1);
   void run.cancel();
   const result = await s.outcome(run);
   expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
@@ -174,5 +176,5 @@ test("during a model call that obeys its signal", async () => {
   void run.cancel();
   const result = await s.outcome(run);
   expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
-  expect(s.sink.of("model.failed").map((event) => event.error.code)).toEqual(["cancelled"]);
+  expect(s.sink.ofType("model.failed").map((event) => event.error.code)).toEqual(["cancelled"]);
 });

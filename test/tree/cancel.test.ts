@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 
 import { cancelReasonOf } from "../../src/kernel/cancel.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
-import { goldenTree } from "../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
@@ -38,11 +38,11 @@ describe("cancelling a run", () => {
       const s = newFixture();
       const tree = chain(listens("work"));
       const run = s.start(tree.root.role);
-      await until(() => s.sink.of("tool.started").some((event) => event.toolName === "work"));
+      await until(() => s.sink.ofType("tool.started").some((event) => event.toolName === "work"));
       const cancelled = run.cancel("Enough.");
       const result = await s.outcome(run);
       expect(await cancelled).toBe(result);
-      expect(s.sink.of("agent.ended").map((event) => event.agentPath)).toEqual([
+      expect(s.sink.ofType("agent.ended").map((event) => event.agentPath)).toEqual([
         "root/child#1/leaf#1",
         "root/child#1",
         "root",
@@ -53,7 +53,7 @@ describe("cancelling a run", () => {
         ["cancelled", reason],
         ["cancelled", reason],
       ]);
-      expect(goldenTree(s.sink.events)).toBe(
+      expect(formatEventTree(s.sink.events)).toBe(
         [
           "root cancelled (cancelled) 1 steps, 15 of 45 tokens",
           "└─ step 1 asked for 1",
@@ -82,12 +82,12 @@ describe("cancelling a run", () => {
           return "too late";
         });
         const run = s.start(chain(work).root.role);
-        await until(() => s.sink.of("tool.started").length === 3);
+        await until(() => s.sink.ofType("tool.started").length === 3);
         s.clock.advance(1_000);
         void run.cancel("Enough.");
         s.clock.advance(199);
         await quiet();
-        expect(s.sink.of("agent.ended")).toEqual([]);
+        expect(s.sink.ofType("agent.ended")).toEqual([]);
         s.clock.advance(1);
         const result = await s.outcome(run);
         expect(result.durationMs).toBe(1_200);
@@ -108,7 +108,7 @@ describe("cancelling a run", () => {
     await until(() => tree.leaf.model.requests.length === 1);
     void run.cancel();
     await quiet();
-    expect(s.sink.of("agent.ended")).toEqual([]);
+    expect(s.sink.ofType("agent.ended")).toEqual([]);
     s.clock.advance(200);
     const result = await s.outcome(run);
     expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
@@ -137,7 +137,7 @@ describe("cancelling a run", () => {
     const leaf = result.agents[2] ?? expect.fail("no leaf");
     expect([leaf.text, leaf.steps[0]?.tools.calls, worked]).toEqual(["", [], 0]);
     expect(leaf.usage.own).toMatchObject({ modelCalls: 1, outputTokens: 7, estimatedCalls: 0 });
-    expect(s.sink.of("model.failed").map((event) => event.error.code)).toEqual(["cancelled"]);
+    expect(s.sink.ofType("model.failed").map((event) => event.error.code)).toEqual(["cancelled"]);
   });
 
   test("what a model that was left behind writes later goes nowhere (S3)", async () => {
@@ -166,7 +166,7 @@ describe("cancelling a run", () => {
       throw new Error("cleaned up");
     });
     const run = s.start(chain(work).root.role);
-    await until(() => s.sink.of("tool.started").length === 3);
+    await until(() => s.sink.ofType("tool.started").length === 3);
     void run.cancel("Enough.");
     const result = await s.outcome(run);
     expect(seen).toEqual([{ type: "cancelled", message: "Enough.", agentId: "agent_1" }]);
@@ -184,7 +184,7 @@ describe("cancelling a run", () => {
     void run.cancel();
     const result = await s.outcome(run);
     expect(ends(result)).toEqual(Array.from({ length: 6 }, () => "cancelled"));
-    expect(s.sink.of("agent.ended").at(-1)?.agentPath).toBe("lead");
+    expect(s.sink.ofType("agent.ended").at(-1)?.agentPath).toBe("lead");
   });
 
   test("fifty siblings can be cancelled without a warning about listeners", async () => {
@@ -196,7 +196,8 @@ describe("cancelling a run", () => {
     const s = newFixture({ limits, concurrency: { toolCalls: 10, modelCalls: 10 } });
     const run = s.start(lead.role);
     await until(
-      () => s.sink.of("tool.started").filter((event) => event.toolName === "work").length === 10,
+      () =>
+        s.sink.ofType("tool.started").filter((event) => event.toolName === "work").length === 10,
     );
     void run.cancel();
     const result = await s.outcome(run);
@@ -233,7 +234,7 @@ describe("cancelling a run", () => {
   test("twice is as good as once, and after the end it changes nothing", async () => {
     const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
-    await until(() => s.sink.of("tool.started").length === 3);
+    await until(() => s.sink.ofType("tool.started").length === 3);
     const first = run.cancel("First.");
     const second = run.cancel("Second.");
     const result = await s.outcome(run);
@@ -274,7 +275,7 @@ describe("cancelling a run", () => {
     for (let count = 0; count < 3; count += 1) await iterator.next();
     const execution = iterator.next();
     await until(
-      () => s.sink.of("tool.started").filter((event) => event.toolName === "work").length === 1,
+      () => s.sink.ofType("tool.started").filter((event) => event.toolName === "work").length === 1,
     );
     await iterator.return?.();
     expect((await execution).done).toBe(false);
@@ -290,11 +291,11 @@ describe("cancelling one agent", () => {
       const s = newFixture();
       const tree = chain(listens("work"));
       const run = s.start(tree.root.role);
-      await until(() => s.sink.of("tool.started").length === 3);
+      await until(() => s.sink.ofType("tool.started").length === 3);
       run.cancelAgent(childOf(s), "Not needed.");
       const result = await s.outcome(run);
       expect(ends(result)).toEqual(["completed", "cancelled", "cancelled"]);
-      expect(s.sink.of("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
+      expect(s.sink.ofType("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
       expect(
         receivedTexts(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text)),
       ).toEqual([
@@ -327,7 +328,7 @@ describe("cancelling one agent", () => {
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 2);
     run.cancelAgent(childOf(s));
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     late.open();
     expect(ends(await s.outcome(run))).toEqual(["completed", "cancelled", "completed"]);
   });
@@ -345,5 +346,5 @@ describe("cancelling one agent", () => {
 });
 
 function childOf(s: Fixture): Parameters<Run["cancelAgent"]>[0] {
-  return s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
+  return s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child");
 }

@@ -53,7 +53,7 @@ function asking(
   readonly helper: Part;
 } {
   const helper = part("helper", [says("Ok.")], { tools: [a, b, c] });
-  const lead = part("lead", [calls({ name: "delegate", arguments: lists }), says("Done.")], {
+  const lead = part("lead", [calls({ toolName: "delegate", arguments: lists }), says("Done.")], {
     subagents: [helper.role],
     tools: [delegate],
     contextPolicy: context,
@@ -104,7 +104,7 @@ describe("the lists of a request", () => {
     });
     const lead = part(
       "lead",
-      [calls({ name: "delegate", arguments: { deniedTools: ["b"] } }), says("Done.")],
+      [calls({ toolName: "delegate", arguments: { deniedTools: ["b"] } }), says("Done.")],
       { subagents: [helper.role], tools: [delegate] },
     );
     const s = newFixture();
@@ -135,7 +135,7 @@ describe("over a pause", () => {
       );
       const lead = part(
         "lead",
-        [calls({ name: "delegate", arguments: { deniedTools: ["c"] } }), says("Done.")],
+        [calls({ toolName: "delegate", arguments: { deniedTools: ["c"] } }), says("Done.")],
         { subagents: [helper.role], tools: [delegate], contextPolicy: { deniedTools: ["b"] } },
       );
       const s = newFixture();
@@ -178,7 +178,7 @@ describe("over a pause", () => {
 
 describe("an agent that comes later", () => {
   const again = {
-    name: SPAWN_TOOL_NAME,
+    toolName: SPAWN_TOOL_NAME,
     arguments: { role: "helper", task: "More.", continue: "helper#1" },
   };
 
@@ -188,7 +188,7 @@ describe("an agent that comes later", () => {
     const middle = part(
       "middle",
       [
-        calls({ name: SPAWN_TOOL_NAME, arguments: { role: "own", task: "Work.", newRole } }),
+        calls({ toolName: SPAWN_TOOL_NAME, arguments: { role: "own", task: "Work.", newRole } }),
         says("Ok."),
       ],
       { dynamicRoles: { tools: [a, b], models: { small: written } } },
@@ -206,7 +206,7 @@ describe("an agent that comes later", () => {
   test("a subagent in the background is bound and informed like any other", async () => {
     const helper = part("helper", [says("Ok.")], { tools: [a, b] });
     const call = {
-      name: SPAWN_TOOL_NAME,
+      toolName: SPAWN_TOOL_NAME,
       arguments: { role: "helper", task: "Work.", background: true },
     };
     const lead = part("lead", [calls(call), says("Waiting."), says("Done.")], {
@@ -222,7 +222,7 @@ describe("an agent that comes later", () => {
 
   test("a second execution of a subagent lacks the same tools", async () => {
     const helper = part("helper", [says("One."), says("Two.")], { tools: [a, b, c] });
-    const once = { name: "delegate", arguments: { deniedTools: ["c"] } };
+    const once = { toolName: "delegate", arguments: { deniedTools: ["c"] } };
     const lead = part("lead", [calls(once), calls(again), says("Done.")], {
       subagents: [helper.role],
       tools: [delegate],
@@ -236,7 +236,7 @@ describe("an agent that comes later", () => {
 
   test("in a fork those from before and those that are started anew are bound", async () => {
     const helper = part("helper", [says("One."), says("Two.")], { tools: [a, b, c] });
-    const once = { name: "delegate", arguments: { deniedTools: ["c"] } };
+    const once = { toolName: "delegate", arguments: { deniedTools: ["c"] } };
     const script = [calls(once), says("Done."), calls(spawn("helper")), says("Done once more.")];
     const lead = part("lead", script, {
       subagents: [helper.role],

@@ -83,7 +83,7 @@ describe("the lists of one parent", () => {
   });
 
   proves(["R134"], "by option it is not informed, and lacks the tools all the same", async () => {
-    const { lead, helper } = pair({ deniedTools: ["b"], tellRemovedTools: false });
+    const { lead, helper } = pair({ deniedTools: ["b"], reportRemovedTools: false });
     const s = newFixture();
     await s.run(lead.role);
     expect([offered(helper), texts(helper), removedByEvent(s)]).toEqual([
@@ -107,7 +107,7 @@ describe("the lists of one parent", () => {
   });
 
   proves(["R131"], "Finish stays, also where nothing is allowed", async () => {
-    const helper = part("helper", [calls({ name: FINISH_TOOL_NAME, arguments: { n: 1 } })], {
+    const helper = part("helper", [calls({ toolName: FINISH_TOOL_NAME, arguments: { n: 1 } })], {
       tools: [a],
       output: z.object({ n: z.number() }),
     });
@@ -282,7 +282,7 @@ describe("calls of a tool that was taken away", () => {
         severity,
       ]),
     ).toEqual([["b", "tool_not_available", "recoverable"]]);
-    const [rejected] = s.sink.of("tool.rejected").filter(({ toolName }) => toolName === "b");
+    const [rejected] = s.sink.ofType("tool.rejected").filter(({ toolName }) => toolName === "b");
     expect([rejected?.outcome, rejected?.errorCode, rejected?.blockedBy]).toEqual([
       "refused",
       "tool_not_available",

@@ -62,7 +62,7 @@ describe("results of siblings", () => {
     ["R150"],
     "with the option the second child is shown what the first one came to",
     async () => {
-      const { lead, helper } = pair({ siblingResults: true }, script);
+      const { lead, helper } = pair({ includeSiblingResults: true }, script);
       await newFixture().run(lead.role);
       expect(receivedBy(helper)).toEqual([]);
       const frame = framed([completed("helper#1", "Done: First.")]);
@@ -78,14 +78,14 @@ describe("results of siblings", () => {
 
   test("children that run at once know nothing of each other", async () => {
     const both = [calls(spawn("helper", "Left."), spawn("helper", "Right.")), says("Done.")];
-    const { lead, helper } = pair({ siblingResults: true }, both);
+    const { lead, helper } = pair({ includeSiblingResults: true }, both);
     await newFixture().run(lead.role);
     expect([receivedBy(helper), receivedBy(helper, 1)]).toEqual([[], []]);
   });
 
   test("a long result is shown in short, and says so; a typed one as JSON", async () => {
     const long = "x".repeat(5_000);
-    const typed = part("typed", [calls({ name: "Finish", arguments: { n: 1 } })], {
+    const typed = part("typed", [calls({ toolName: "Finish", arguments: { n: 1 } })], {
       output: z.object({ n: z.number() }),
     });
     const helper = part("helper", byTask({ "Long.": [says(long)], "Last.": [says("Ok.")] }));
@@ -96,7 +96,7 @@ describe("results of siblings", () => {
         calls(spawn("helper", "Last.")),
         says("Done."),
       ],
-      { subagents: [helper.role, typed.role], contextPolicy: { siblingResults: true } },
+      { subagents: [helper.role, typed.role], contextPolicy: { includeSiblingResults: true } },
     );
     await newFixture().run(lead.role);
     const results = [
@@ -111,9 +111,9 @@ describe("results of siblings", () => {
     const helper = part("helper", [says("Ok.")]);
     const lead = part("lead", [calls(spawn("broken")), calls(spawn("helper")), says("Done.")], {
       subagents: [broken.role, helper.role],
-      contextPolicy: { siblingResults: true },
+      contextPolicy: { includeSiblingResults: true },
     });
-    await newFixture({ retry: { maxAttempts: 1 } }).run(lead.role);
+    await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(lead.role);
     const result = { childName: "broken#1", role: "broken", outcome: "failed", text: "" } as const;
     expect(receivedBy(helper)).toEqual([injected(`${IN_SHORT} ${framed([result])}`)]);
   });
@@ -122,7 +122,7 @@ describe("results of siblings", () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
-      contextPolicy: { siblingResults: true },
+      contextPolicy: { includeSiblingResults: true },
     });
     const other = part("other", [says("Other.")]);
     const lead = part("lead", [calls(spawn("other")), calls(spawn("middle")), says("Done.")], {
@@ -140,7 +140,7 @@ describe("what binds and what failed", () => {
     ["R151"],
     "failed tool calls of the parent are listed in the child's context",
     async () => {
-      const { lead, helper } = pair({ failedAttempts: true }, tries);
+      const { lead, helper } = pair({ includeFailedAttempts: true }, tries);
       await newFixture().run(lead.role);
       expect(receivedBy(helper)).toEqual([
         injected(
@@ -157,7 +157,7 @@ describe("what binds and what failed", () => {
     ["R151"],
     "what is left to the parent is reported as it is when the child is started",
     async () => {
-      const { lead, helper } = pair({ parentConstraints: true }, tries);
+      const { lead, helper } = pair({ includeParentConstraints: true }, tries);
       await newFixture({ limits: { maxBreadthPerParent: 3 } }).run(lead.role, {
         budget: { steps: 20, totalTokens: 1_000 },
       });
@@ -179,7 +179,7 @@ describe("what binds and what failed", () => {
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
       delegation: { reserve: { steps: 4 } },
-      contextPolicy: { parentConstraints: true },
+      contextPolicy: { includeParentConstraints: true },
     });
     await newFixture().run(lead.role, { budget: { steps: 20 } });
     expect(receivedBy(helper)[0]?.text.split("\n").slice(1)).toEqual([
@@ -193,7 +193,7 @@ describe("what binds and what failed", () => {
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
       tools: [look, fetch],
-      contextPolicy: { parentConstraints: true },
+      contextPolicy: { includeParentConstraints: true },
     });
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
@@ -266,9 +266,9 @@ describe("a selection of one's own", () => {
       2,
       [],
     ]);
-    expect(s.sink.of("subagent.refused").map(({ role, refusal }) => [role, refusal.code])).toEqual([
-      ["leaf", "invalid_context"],
-    ]);
+    expect(
+      s.sink.ofType("subagent.refused").map(({ role, refusal }) => [role, refusal.code]),
+    ).toEqual([["leaf", "invalid_context"]]);
     expect(result.refusalsByCode).toEqual({ invalid_context: 1 });
     expect(middle.model.requests.at(-1)?.messages.at(-1)?.text).toBe(
       "Not started: what leaf is to see of your conversation could not be picked. Expected context.selectMessages of lead/middle#1 to give some of the messages that it was handed, in their order, calls with all their results, got the one at [0] torn from the calls or results that belong to it. Make it a pure function that answers at once: pick whole exchanges, or leave it out and set messageWindowSize. Until then do this part yourself.",
@@ -311,7 +311,7 @@ describe("what the parent's history holds", () => {
       });
       const s = newFixture();
       await s.run(lead.role);
-      expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+      expect(s.sink.ofType("conversation.compacted").length).toBeGreaterThan(0);
       const told = receivedBy(helper);
       const history = lead.model.requests.at(-2)?.messages ?? [];
       expect(told).toEqual(
@@ -369,7 +369,7 @@ describe("two children at once", () => {
           contextPolicy: {
             inheritMessages: true,
             metadataKeys: ["a"],
-            contextInjections: ["Hint."],
+            injectedTexts: ["Hint."],
           },
         },
       );

@@ -30,7 +30,7 @@ const asksBeforeMore = toolGuard((call) =>
   isMore(call.arguments) ? { type: "ask", reason: "Once more?" } : { type: "allow" },
 );
 
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 const lines = (
   request:
@@ -70,7 +70,7 @@ describe("its own subagents", () => {
         { lead: "completed", "lead/middle#1": "completed", "lead/middle#1/leaf#1": "completed" },
         {},
       ]);
-      expect(result.agents.map(({ executions }) => executions)).toEqual([1, 2, 2]);
+      expect(result.agents.map(({ executionCount: executions }) => executions)).toEqual([1, 2, 2]);
       expect(result.usage.total.totalTokens).toBe(15 * 10);
     },
   );
@@ -121,7 +121,7 @@ describe("its own subagents", () => {
     );
     const s = newFixture();
     const run = s.start(lead.role);
-    await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
+    await until(() => s.sink.ofType("tool.started").some(({ toolName }) => toolName === "listen"));
     void run.cancel("Enough.");
     const result = await s.outcome(run);
     expect([endings(s).slice(-3), rests(result)]).toEqual([
@@ -183,7 +183,7 @@ describe("over a pause", () => {
       const s = newFixture();
       const paused = await s.outcome(s.start(lead.role));
       const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
-      expect([result.status, result.agents[1]?.executions]).toEqual(["completed", 2]);
+      expect([result.status, result.agents[1]?.executionCount]).toEqual(["completed", 2]);
       expect(lines(worker.model.requests[2])).toEqual([
         "system: You are worker.",
         "user: First.",
@@ -213,7 +213,7 @@ describe("over a pause", () => {
       const paused = await s.outcome(s.start(lead.role));
       expect(paused.questions.map(({ agentPath }) => agentPath)).toEqual(["lead/worker#1"]);
       const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
-      expect([result.status, pay.paid, result.agents[1]?.executions, settlements(s)]).toEqual([
+      expect([result.status, pay.paid, result.agents[1]?.executionCount, settlements(s)]).toEqual([
         "completed",
         [1],
         2,

@@ -130,7 +130,7 @@ proves(["D728"], "a run that waited for a slot has not worked for less than it h
   const second = s.start(
     part("second", [calls(use("work")), says("Second.")], { tools: [work] }).role,
   );
-  await until(() => s.sink.of("agent.started").length === 1);
+  await until(() => s.sink.ofType("agent.started").length === 1);
   s.clock.advance(5_000);
   await quiet();
   held.open();

@@ -12,7 +12,7 @@ import { outcomes, newWideFixture } from "../support/life-agents.ts";
 import { calls, part, spawn, receivedTexts } from "./scripted-agents.ts";
 
 function continuing(more: object): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { task: "Second.", ...more } };
+  return { toolName: "SpawnSubagent", arguments: { task: "Second.", ...more } };
 }
 
 describe("a delegation that says whom to continue", () => {
@@ -31,7 +31,7 @@ describe("a delegation that says whom to continue", () => {
     expect(outcomes(receivedTexts(lead.model.requests[2]))).toEqual([
       { outcome: "completed", subagent: "worker#1", text: "Two." },
     ]);
-    expect(result.agents.map(({ executions }) => executions)).toEqual([1, 2]);
+    expect(result.agents.map(({ executionCount: executions }) => executions)).toEqual([1, 2]);
   });
 
   for (const empty of ["", "  "]) {

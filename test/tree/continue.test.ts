@@ -42,7 +42,7 @@ const lines = (
     | undefined,
 ) => request?.messages.map(({ role, text }) => `${role}: ${text}`);
 
-const finish = (value: number) => calls({ name: "Finish", arguments: { value } });
+const finish = (value: number) => calls({ toolName: "Finish", arguments: { value } });
 
 describe("one that has ended continues", () => {
   proves(
@@ -68,14 +68,14 @@ describe("one that has ended continues", () => {
         "user: Second.",
       ]);
       const ids = s.sink
-        .of("agent.started")
+        .ofType("agent.started")
         .map(({ agentId, executionId, agentPath }) => [agentPath, agentId, executionId]);
       expect(ids).toEqual([
         ["lead", "agent_1", "execution_1"],
         ["lead/worker#1", "agent_2", "execution_2"],
         ["lead/worker#1", "agent_2", "execution_3"],
       ]);
-      expect(s.sink.of("subagent.continued")).toMatchObject([
+      expect(s.sink.ofType("subagent.continued")).toMatchObject([
         {
           childId: "agent_2",
           childPath: "lead/worker#1",
@@ -202,11 +202,11 @@ describe("one that has ended continues", () => {
     });
     const s = newFixture();
     const result = await s.run(lead.role);
-    expect([result.agents[1]?.executions, result.subagentsByDepth, settlements(s).length]).toEqual([
-      5,
-      { "1": 1 },
-      5,
-    ]);
+    expect([
+      result.agents[1]?.executionCount,
+      result.subagentsByDepth,
+      settlements(s).length,
+    ]).toEqual([5, { "1": 1 }, 5]);
     expect(
       worker.model.requests
         .at(-1)
@@ -256,7 +256,7 @@ describe("one that has ended continues", () => {
         expect(receivedTexts(lead.model.requests[2])).toEqual([text]);
         expect(result.refusalsByCode).toEqual({ [code]: 1 });
         expect(outcomes(receivedTexts(lead.model.requests[3]))).toMatchObject([{ text: "Two." }]);
-        expect(result.agents[1]?.executions).toBe(2);
+        expect(result.agents[1]?.executionCount).toBe(2);
       });
     }
   });
@@ -327,7 +327,7 @@ describe("one that has ended continues", () => {
       expect.stringMatching(/^tool: /u),
       "user: 6",
     ]);
-    expect(result.agents[1]?.executions).toBe(6);
+    expect(result.agents[1]?.executionCount).toBe(6);
   });
 
   test("with a typed result: each execution gives its own", async () => {
@@ -350,7 +350,7 @@ describe("one that has ended continues", () => {
   test("one that did not give its typed result reads the new task, and may give it then", async () => {
     const worker = part(
       "worker",
-      [says("no"), says("no"), says("no"), calls({ name: "Finish", arguments: { value: 3 } })],
+      [says("no"), says("no"), says("no"), calls({ toolName: "Finish", arguments: { value: 3 } })],
       { output: z.object({ value: z.number() }) },
     );
     const lead = part(

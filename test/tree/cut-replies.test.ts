@@ -26,7 +26,9 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
   const endless: Readonly<Record<string, object>> = {
     text: { content: "word " },
     reasoning: { reasoning_content: "word " },
-    arguments: { tool_calls: [{ index: 0, id: "a", function: { name: "go", arguments: "1" } }] },
+    arguments: {
+      tool_calls: [{ index: 0, id: "a", function: { toolName: "go", arguments: "1" } }],
+    },
     "Chinese text": { content: "語" },
     emoji: { content: "👍🏽" },
   };
@@ -48,12 +50,12 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
       await s.run(lead.role, { onStreamPart: () => undefined });
       expect(await server.request(1).ended).toBe("closed early");
       const [reply] = s.sink
-        .of("model.replied")
+        .ofType("model.replied")
         .filter(({ agentPath }) => agentPath.includes("helper"));
       expect(reply?.finishReason).toBe("length");
       expect(reply?.usage.outputTokens).toBeGreaterThan(1.9 * CAP);
       expect(reply?.usage.outputTokens).toBeLessThanOrEqual(2 * CAP);
-      expect(s.sink.of("model.warned").map(({ warning }) => warning)).toContainEqual(
+      expect(s.sink.ofType("model.warned").map(({ warning }) => warning)).toContainEqual(
         expect.stringContaining("cut at twice the cap"),
       );
     });
@@ -74,7 +76,7 @@ async function chargedFor(model: Model, isStreamed: boolean): Promise<Usage> {
   const s = newFixture();
   await s.run(lead.role, isStreamed ? { onStreamPart: () => undefined } : {});
   const [reply] = s.sink
-    .of("model.replied")
+    .ofType("model.replied")
     .filter(({ agentPath }) => agentPath.includes("helper"));
   if (reply === undefined) throw new Error("Expected a reply of the helper.");
   expect(reply.finishReason).toBe("length");
@@ -87,7 +89,7 @@ describe("a child with a cap of 1,000 tokens is charged twice its cap for 20,000
   const message = (fields: object): ServerReply =>
     raw({ choices: [{ index: 0, message: { role: "assistant", ...fields } }] });
   const item = { type: "message", content: [{ type: "output_text", text: long }] };
-  const call = { type: "function_call", call_id: "c", name: "go", arguments: long };
+  const call = { type: "function_call", call_id: "c", toolName: "go", arguments: long };
   const done = [item, call].map((one, index) => {
     return { type: "response.output_item.done", output_index: index, item: one };
   });

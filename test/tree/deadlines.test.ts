@@ -42,10 +42,10 @@ describe("time limits", () => {
       const s = newFixture();
       const tree = chain(work);
       const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-      await until(() => s.sink.of("tool.started").length === 3);
+      await until(() => s.sink.ofType("tool.started").length === 3);
       s.clock.advance(999);
       await quiet();
-      expect(s.sink.of("agent.ended")).toEqual([]);
+      expect(s.sink.ofType("agent.ended")).toEqual([]);
       s.clock.advance(1);
       const result = await s.outcome(run);
       const message = "The time limit of root is over.";
@@ -62,7 +62,7 @@ describe("time limits", () => {
         ["stopped", reason, 1_000],
         ["stopped", reason, 1_000],
       ]);
-      expect(s.sink.of("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
+      expect(s.sink.ofType("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
       expect([tree.root, tree.child, tree.leaf].map((one) => one.model.requests.length)).toEqual([
         1, 1, 1,
       ]);
@@ -73,7 +73,7 @@ describe("time limits", () => {
     const s = newFixture();
     const tree = chain(listens("work"), undefined, { child: { wallTimeMs: 100 } });
     const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-    await until(() => s.sink.of("tool.started").length === 3);
+    await until(() => s.sink.ofType("tool.started").length === 3);
     s.clock.advance(100);
     const result = await s.outcome(run);
     expect(result.agents.map((agent) => [agent.status, agent.reason.code])).toEqual([
@@ -107,7 +107,7 @@ describe("time limits", () => {
         deadlineAtMs: 5_400,
         budget: { wallTimeMs: 10_000 },
       });
-      await until(() => s.sink.of("tool.started").length === 3);
+      await until(() => s.sink.ofType("tool.started").length === 3);
       s.clock.advance(400);
       const result = await s.outcome(run);
       expect(ends(result)).toEqual(["stopped", "stopped", "stopped"]);
@@ -140,10 +140,10 @@ describe("time limits", () => {
     const s = newFixture({ graceMs: 50 });
     const work = tool("work", () => latch().opened);
     const run = s.start(chain(work).root.role, "Do it.", { budget: { wallTimeMs: 100 } });
-    await until(() => s.sink.of("tool.started").length === 3);
+    await until(() => s.sink.ofType("tool.started").length === 3);
     s.clock.advance(149);
     await quiet();
-    expect(s.sink.of("agent.ended")).toEqual([]);
+    expect(s.sink.ofType("agent.ended")).toEqual([]);
     s.clock.advance(1);
     const result = await s.outcome(run);
     expect(result.agents.map((agent) => [agent.status, agent.durationMs])).toEqual([
@@ -171,10 +171,12 @@ describe("time limits", () => {
     await until(() => patient.model.requests.length === 1);
     await quiet();
     s.clock.advance(80);
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     holder.open();
     const result = await s.outcome(run);
-    expect(result.agents.map((agent) => [agent.agentPath, agent.status, agent.waitedMs])).toEqual([
+    expect(
+      result.agents.map((agent) => [agent.agentPath, agent.status, agent.budgetWaitMs]),
+    ).toEqual([
       ["lead", "completed", 0],
       ["lead/patient#1", "completed", 0],
       ["lead/helper#1", "stopped", 80],
@@ -191,7 +193,7 @@ describe("time limits", () => {
     });
     const tree = chain(listens("work"), { error });
     const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 300 } });
-    await until(() => s.sink.of("model.retried").length === 1);
+    await until(() => s.sink.ofType("model.retried").length === 1);
     s.clock.advance(300);
     const result = await s.outcome(run);
     expect(ends(result)).toEqual(["stopped", "stopped", "stopped"]);
@@ -229,10 +231,10 @@ describe("a request to stop", () => {
     });
     const tree = chain(work);
     const run = s.start(tree.root.role);
-    await until(() => s.sink.of("tool.started").length === 3);
+    await until(() => s.sink.ofType("tool.started").length === 3);
     run.requestStop("Time for lunch.");
     await quiet();
-    expect(s.sink.of("agent.ended")).toEqual([]); // The tool does not obey its signal.
+    expect(s.sink.ofType("agent.ended")).toEqual([]); // The tool does not obey its signal.
     late.open();
     const result = await s.outcome(run);
     const reason = { code: "stop_requested", message: "Time for lunch.", data: {} };
@@ -315,11 +317,11 @@ describe("a request to stop", () => {
   test("a cancel that comes after it is kept, and the request still names the reason", async () => {
     const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
-    await until(() => s.sink.of("tool.started").length === 3);
+    await until(() => s.sink.ofType("tool.started").length === 3);
     run.requestStop();
     void run.cancel();
     const result = await s.outcome(run);
-    const signals = s.sink.of("signal.raised").filter((event) => event.depth === 2);
+    const signals = s.sink.ofType("signal.raised").filter((event) => event.depth === 2);
     expect(signals.map((event) => event.signal.reason.code)).toEqual([
       "stop_requested",
       "cancelled",

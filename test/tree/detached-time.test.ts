@@ -12,7 +12,7 @@ import { beside, rests } from "../support/life-agents.ts";
 import { payTool } from "../support/pause-stories.ts";
 import { calls, part, quiet } from "./scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 /** A lead that leaves to the run a subagent that pays once it is allowed to, and then answers when `held` is opened. */
 function leaving(held: Latch, budget: Budget = {}) {
@@ -34,7 +34,7 @@ proves(["D273"], "more time for the root that has ended is time for who it left"
   expect(run.grant({ wallTimeMs: 50 }, { by: "Ada" })).toBe(true);
   s.clock.advance(149);
   await quiet();
-  expect(s.sink.of("agent.ended").map(({ agentPath }) => agentPath)).toEqual(["lead"]);
+  expect(s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)).toEqual(["lead"]);
   s.clock.advance(1);
   expect(rests(await s.outcome(run))).toEqual({
     lead: "completed",

@@ -12,7 +12,7 @@ import { thrownBy } from "../support/thrown.ts";
 import { aborted, calls, part, quiet, spawn, tool, until, use } from "./scripted-agents.ts";
 
 const DETACH = { delegation: { background: true, parentEndPolicy: "detach" } } as const;
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 function setUp() {
   const done = latch();
@@ -203,7 +203,7 @@ describe("further down", () => {
     one.open();
     await until(() => endings(s).includes("lead/middle#1"));
     await quiet();
-    expect(s.sink.of("run.ended")).toEqual([]);
+    expect(s.sink.ofType("run.ended")).toEqual([]);
     two.open();
     const result = await s.outcome(run);
     expect([endings(s), result.status]).toEqual([

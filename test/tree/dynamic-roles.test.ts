@@ -15,7 +15,7 @@ import { thrownBy } from "../support/thrown.ts";
 import { calls, part, receivedTexts, tool, use } from "./scripted-agents.ts";
 
 function draft(role: string, newRole: object, task = "Work."): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task, newRole } };
+  return { toolName: "SpawnSubagent", arguments: { role, task, newRole } };
 }
 
 const READ = tool("read", () => "read");
@@ -66,7 +66,7 @@ describe("a role that is written at spawn", () => {
       ]);
       expect(request?.tools.map(({ name }) => name)).toEqual(["read"]);
       expect(result.accounts[1]?.limits).toEqual({ steps: 3, totalTokens: 1_000 });
-      expect(s.sink.of("subagent.spawned")[0]?.context.removedTools).toEqual([
+      expect(s.sink.ofType("subagent.spawned")[0]?.inherited.removedTools).toEqual([
         { toolName: "wipe", rule: "not_allowed", source: "lead" },
         { toolName: "SpawnSubagent", rule: "not_allowed", source: "lead" },
       ]);
@@ -192,7 +192,7 @@ describe("an agent whose role was written", () => {
     ["X27"],
     "is bound by the budget of the bounds and by what its parent has left, whatever it asks for",
     async () => {
-      const fast = new ScriptedModel(() => ({ calls: [{ name: "read", arguments: {} }] }), {
+      const fast = new ScriptedModel(() => ({ calls: [{ toolName: "read", arguments: {} }] }), {
         id: "fast-model",
       });
       const { lead } = setUp(
@@ -202,7 +202,7 @@ describe("an agent whose role was written", () => {
       const s = newFixture();
       const result = await s.run(lead.role, { budget: { steps: 4 } });
       expect([result.agents[1]?.steps.length, fast.requests.length]).toEqual([3, 3]);
-      expect(s.sink.of("subagent.spawned")[0]?.context.tightened).toEqual([
+      expect(s.sink.ofType("subagent.spawned")[0]?.inherited.tightened).toEqual([
         { field: "budget.steps", asked: 50, given: 3, source: "lead" },
       ]);
     },
@@ -235,7 +235,7 @@ describe("an agent whose role was written", () => {
         [
           calls(draft("helper", { instructions: "You help.", tools: ["read"] })),
           calls({
-            name: "SpawnSubagent",
+            toolName: "SpawnSubagent",
             arguments: { role: "helper", task: "More.", continue: "helper#1" },
           }),
           says("Done."),
@@ -249,7 +249,7 @@ describe("an agent whose role was written", () => {
       const [question] = paused.questions;
       if (question === undefined) throw new Error("asked");
       const result = await s.outcome(s.resume(lead.role, paused.pausedRun, [approve(question)]));
-      expect([result.status, result.agents[1]?.executions, result.agents[1]?.text]).toEqual([
+      expect([result.status, result.agents[1]?.executionCount, result.agents[1]?.text]).toEqual([
         "completed",
         2,
         "Twice.",
@@ -268,7 +268,7 @@ describe("an agent whose role was written", () => {
       calls(draft("helper", { instructions: "You help." })),
       says("Original."),
       calls({
-        name: "SpawnSubagent",
+        toolName: "SpawnSubagent",
         arguments: { role: "helper", task: "More.", continue: "helper#1" },
       }),
       says("Forked."),
@@ -310,7 +310,7 @@ describe("an agent whose role was written", () => {
       "lead",
       [
         calls({
-          name: "SpawnSubagent",
+          toolName: "SpawnSubagent",
           arguments: {
             role: "helper",
             task: "Work.",

@@ -177,9 +177,9 @@ describe("the middle of a tree", () => {
     );
     const s = newFixture();
     const run = s.start(lead.role);
-    await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
+    await until(() => s.sink.ofType("tool.started").some(({ toolName }) => toolName === "listen"));
     await quiet();
-    run.cancelAgent(s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("none"));
+    run.cancelAgent(s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("none"));
     await until(() => endings(s).length === 2);
     done.open();
     const result = await s.outcome(run);
@@ -230,7 +230,7 @@ describe("over a pause", () => {
         const pay = payTool();
         const slow = part(
           "slow",
-          [calls({ name: "pay", arguments: { amount: 1 } }), says("Slow.")],
+          [calls({ toolName: "pay", arguments: { amount: 1 } }), says("Slow.")],
           {
             tools: [pay],
           },
@@ -239,7 +239,7 @@ describe("over a pause", () => {
           "lead",
           [
             calls(beside("slow")),
-            calls({ name: "pay", arguments: { amount: 2 } }),
+            calls({ toolName: "pay", arguments: { amount: 2 } }),
             says("Early."),
             says("Late."),
           ],

@@ -11,13 +11,13 @@ import { beside, endings, heard, reporters, rests, settlements } from "../suppor
 import { calls, part, quiet, spawn, receivedTexts, until } from "./scripted-agents.ts";
 import { type More, type EndsFixture, setUp } from "../support/life-ends.ts";
 
-const finish = (value: number) => calls({ name: "Finish", arguments: { value } });
+const finish = (value: number) => calls({ toolName: "Finish", arguments: { value } });
 
 const OUTPUT = { output: z.object({ value: z.number() }) };
 
 /** Lets the lead come as far as it can without its child. */
 async function untilIdle({ s }: EndsFixture): Promise<void> {
-  await until(() => s.sink.of("step.completed").length >= 2);
+  await until(() => s.sink.ofType("step.completed").length >= 2);
   await quiet();
 }
 
@@ -61,8 +61,8 @@ describe("an agent that has answered", () => {
       ["agent_2"],
       ["lead"],
     ]);
-    expect(one.s.sink.of("run.ended")).toEqual([]);
-    expect(one.s.sink.of("subagent.detached").map(({ childPath }) => childPath)).toEqual([
+    expect(one.s.sink.ofType("run.ended")).toEqual([]);
+    expect(one.s.sink.ofType("subagent.detached").map(({ childPath }) => childPath)).toEqual([
       "lead/slow#1",
     ]);
     one.done.open();
@@ -92,7 +92,7 @@ describe("an agent that has answered", () => {
     await until(() => lead.model.requests.length === 2);
     await quiet();
     first.open();
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     await quiet();
     expect(endings(s)).toEqual(["lead/one#1"]);
     second.open();
@@ -134,7 +134,7 @@ describe("an agent that has answered", () => {
       });
       const s = newFixture();
       const result = await s.run(lead.role);
-      expect([result.text, s.sink.of("subagent.detached"), result.detached]).toEqual([
+      expect([result.text, s.sink.ofType("subagent.detached"), result.detached]).toEqual([
         "Done.",
         [],
         [],

@@ -5,13 +5,13 @@
 import { describe, expect, test } from "vitest";
 
 import {
-  checkEvent,
+  assertEvent,
   type EspalierEvent,
   type EventSink,
   sumUsage,
 } from "../../src/protocol/event.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
-import { goldenTree } from "../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -115,7 +115,7 @@ describe("what events say", () => {
         inputTokens: 30,
         outputTokens: 15,
       };
-      expect(s.sink.of("tool.ended")).toEqual([
+      expect(s.sink.ofType("tool.ended")).toEqual([
         {
           ...some,
           ...place,
@@ -175,12 +175,12 @@ describe("what events say", () => {
     const types = new Map(s.sink.events.map((event) => [event.type, event]));
     expect(types.size).toBeGreaterThan(15);
     for (const event of types.values()) {
-      expect(() => checkEvent(event)).not.toThrow();
-      expect(() => checkEvent({ ...event, extra: 1 }), event.type).toThrow();
-      expect(() => checkEvent({ ...event, agentId: undefined }), event.type).toThrow();
-      expect(() => checkEvent({ ...event, type: `${event.type}.again` }), event.type).toThrow();
+      expect(() => assertEvent(event)).not.toThrow();
+      expect(() => assertEvent({ ...event, extra: 1 }), event.type).toThrow();
+      expect(() => assertEvent({ ...event, agentId: undefined }), event.type).toThrow();
+      expect(() => assertEvent({ ...event, type: `${event.type}.again` }), event.type).toThrow();
       const { seq: _seq, ...unnumbered } = event;
-      expect(() => checkEvent(unnumbered), event.type).toThrow();
+      expect(() => assertEvent(unnumbered), event.type).toThrow();
     }
   });
 
@@ -189,11 +189,11 @@ describe("what events say", () => {
     "usage is reported once per step, and the steps add up to what the run reports",
     async () => {
       const { s, result } = await fiveEndings();
-      const steps = s.sink.of("step.completed");
+      const steps = s.sink.ofType("step.completed");
       expect(new Set(steps.map((event) => event.stepId)).size).toBe(steps.length);
       const sum = sumUsage(s.sink.events);
       expect(sum).toEqual(result.usage.total);
-      expect(s.sink.of("run.ended")[0]?.usage.total).toEqual(sum);
+      expect(s.sink.ofType("run.ended")[0]?.usage.total).toEqual(sum);
     },
   );
 
@@ -202,7 +202,7 @@ describe("what events say", () => {
     "each of five endings has one terminal event with its true status, after all its other events",
     async () => {
       const { s, result } = await fiveEndings();
-      expect(goldenTree(s.sink.events)).toBe(
+      expect(formatEventTree(s.sink.events)).toBe(
         [
           "lead completed (completed) 2 steps, 30 of 125 tokens",
           "├─ step 1 asked for 4",
@@ -228,8 +228,8 @@ describe("what events say", () => {
           "└─ step 2 answered",
         ].join("\n"),
       );
-      const ended = new Map(s.sink.of("agent.ended").map((event) => [event.agentId, event]));
-      expect(ended.size).toBe(s.sink.of("agent.ended").length);
+      const ended = new Map(s.sink.ofType("agent.ended").map((event) => [event.agentId, event]));
+      expect(ended.size).toBe(s.sink.ofType("agent.ended").length);
       for (const agent of result.agents) {
         const { status, reason, text, usage } = agent;
         expect(ended.get(agent.agentId)).toMatchObject({ status, reason, text, usage });

@@ -76,7 +76,7 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 1);
     await quiet();
-    const endedEarly = s.sink.of("agent.ended").map((event) => event.agentPath);
+    const endedEarly = s.sink.ofType("agent.ended").map((event) => event.agentPath);
     late.open();
     await quiet();
     expect(endedEarly).toEqual([]);
@@ -113,8 +113,10 @@ describe("what replies with nonsense", () => {
       const result = await s.run(lead.role, { budget: { steps: 20 } });
       expect(ends(result)).toEqual(["completed", "failed"]);
       expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
-      const asked = s.sink.of("model.requested").length;
-      expect(s.sink.of("model.replied").length + s.sink.of("model.failed").length).toBe(asked);
+      const asked = s.sink.ofType("model.requested").length;
+      expect(s.sink.ofType("model.replied").length + s.sink.ofType("model.failed").length).toBe(
+        asked,
+      );
       // It was sent and something was received: that may be paid for.
       expect(result.agents[1]?.usage.own.modelCalls).toBe(1);
     });
@@ -165,7 +167,7 @@ describe("what replies with nonsense", () => {
     const types = result.steps[0]?.tools.executions.map((execution) => execution.type);
     expect(types).toEqual(["succeeded", "retry", "succeeded"]);
     expect(result.usage.total.toolCalls).toBe(
-      s.sink.of("step.completed").reduce((sum, event) => sum + event.usage.toolCalls, 0),
+      s.sink.ofType("step.completed").reduce((sum, event) => sum + event.usage.toolCalls, 0),
     );
   });
 
@@ -181,7 +183,7 @@ describe("what replies with nonsense", () => {
     expect(ends(result)).toEqual(["completed", "completed", "completed"]);
     const results = receivedTexts(lead.model.requests[1]).map((text): unknown => JSON.parse(text));
     expect(results).toMatchObject([{ text: "A." }, { text: "B." }]);
-    const callIds = s.sink.of("agent.started").map((event) => event.spawnCallId);
+    const callIds = s.sink.ofType("agent.started").map((event) => event.spawnCallId);
     expect(new Set(callIds).size).toBe(3);
   });
 });

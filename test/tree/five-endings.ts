@@ -36,8 +36,10 @@ export async function fiveEndings(options: OrchestratorOptions = {}): Promise<Wa
   );
   const s = newFixture(options);
   const run = s.start(lead.role);
-  await until(() => waits.model.requests.length === 2 && s.sink.of("subagent.ended").length === 4);
-  const waiting = s.sink.of("agent.started").find((event) => event.role === "waits");
+  await until(
+    () => waits.model.requests.length === 2 && s.sink.ofType("subagent.ended").length === 4,
+  );
+  const waiting = s.sink.ofType("agent.started").find((event) => event.role === "waits");
   run.cancelAgent(waiting?.agentId ?? expect.fail("no agent waits"));
   return { s, result: await s.outcome(run) };
 }

@@ -10,10 +10,10 @@ import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.t
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { deny } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
-import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
+import { toolGuard, type GuardDecision } from "../../src/tools/tool-guard.ts";
 import { asksAbout, denies, refusal } from "../guards/guard-stories.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
@@ -64,7 +64,7 @@ async function ran(
   const s = newFixture({ store, ...options });
   const result = await s.run(role());
   expect(gist(await new Orchestrator({ store }).getResult(result.runId))).toEqual(gist(result));
-  const recording = await recordingOf(store, result.runId);
+  const recording = await loadRecording(store, result.runId);
   await replaysToTheSame({ role: role(), options }, { recording, result });
   return { result, s };
 }
@@ -80,7 +80,7 @@ describe("a spawn that is forbidden", () => {
       ["subagent.refused", "worker", "blocked"],
       ["tool.rejected", "blocked", DENIED],
     ]);
-    expect(s.sink.of("run.ended")[0]?.refusalsByCode).toEqual({ blocked: 1 });
+    expect(s.sink.ofType("run.ended")[0]?.refusalsByCode).toEqual({ blocked: 1 });
   });
 
   proves(["S7.27", "X14"], "by a hook is counted", async () => {
@@ -114,13 +114,13 @@ describe("a spawn that is forbidden", () => {
 
   proves(["S7.27"], "is counted with the role of the subagent that was to continue", async () => {
     const guards = [
-      toolGuard(({ arguments: input }): GuardAnswer =>
+      toolGuard(({ arguments: input }): GuardDecision =>
         JSON.stringify(input).includes("worker#1")
           ? { type: "deny", reason: "Do it yourself." }
           : { type: "allow" },
       ),
     ];
-    const again = { name: "SpawnSubagent", arguments: { task: "More.", continue: "worker#1" } };
+    const again = { toolName: "SpawnSubagent", arguments: { task: "More.", continue: "worker#1" } };
     const leadOf = (): AgentRole => {
       const worker = part("worker", [says("Worked.")]);
       const script = [calls(spawn("worker")), calls(again), says("Done.")];
@@ -128,11 +128,11 @@ describe("a spawn that is forbidden", () => {
     };
     const { result, s } = await ran(leadOf);
     expect(result.refusalsByCode).toEqual({ blocked: 1 });
-    expect(s.sink.of("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
+    expect(s.sink.ofType("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
   });
 
   proves(["S7.27"], "is counted when a run continues under a guard of now", async () => {
-    let answer: GuardAnswer = { type: "ask", reason: "Sure?" };
+    let answer: GuardDecision = { type: "ask", reason: "Sure?" };
     const guards = [toolGuard(() => answer)];
     const store = memoryStore();
     const s = newFixture({ store });
@@ -143,7 +143,7 @@ describe("a spawn that is forbidden", () => {
     const result = await s.outcome(s.resume(role, paused.pausedRun, approveAll(paused)));
     expect(result.refusalsByCode).toEqual({ blocked: 1 });
     expect(gist(await new Orchestrator({ store }).getResult(result.runId))).toEqual(gist(result));
-    const recording = await recordingOf(store, result.runId);
+    const recording = await loadRecording(store, result.runId);
     await replaysToTheSame({ role: delegating({ guards }).role }, { recording, result });
   });
 });

@@ -32,7 +32,7 @@ describe("a fork before the first step", () => {
       ["lead", 2],
       ["lead/worker#1", 1],
     ]);
-    expect(s.sink.of("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(0);
+    expect(s.sink.ofType("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(0);
   });
 
   proves(["S7.20"], "may get a message besides", async () => {
@@ -47,7 +47,7 @@ describe("a fork before the first step", () => {
     const store = memoryStore();
     const lead = part("lead", [says("One."), says("Two."), says("Forked.")]);
     const orchestrator = new Orchestrator({ store, roles: [lead.role] });
-    const session = await orchestrator.session("talk");
+    const session = await orchestrator.openSession("talk");
     await orchestrator.start(lead.role, "First.", { session }).result;
     const run = orchestrator.start(lead.role, "Second.", { session });
     await run.result;

@@ -22,7 +22,7 @@ async function compacted() {
   );
   const s = newFixture();
   const { snapshot } = await rested(s, s.start(lead.role));
-  expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+  expect(s.sink.ofType("conversation.compacted").length).toBeGreaterThan(0);
   return { lead, s, snapshot };
 }
 

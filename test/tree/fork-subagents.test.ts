@@ -55,8 +55,8 @@ describe("subagents", () => {
       });
       expect([
         forked.subagentsByDepth,
-        result.agents[1]?.executions,
-        forked.agents[1]?.executions,
+        result.agents[1]?.executionCount,
+        forked.agents[1]?.executionCount,
       ]).toEqual([{ "1": 2 }, 1, 2]);
       expect(outcomes(receivedTexts(lead.model.requests[3]))).toMatchObject([
         { subagent: "worker#1", text: "In the fork." },

@@ -46,7 +46,7 @@ describe("a fork", () => {
         "user: Try something else.",
       ]);
       expect(JSON.stringify(snapshot)).toBe(text);
-      expect(s.sink.of("run.started").at(-1)).toMatchObject({
+      expect(s.sink.ofType("run.started").at(-1)).toMatchObject({
         runId: fork.runId,
         forkedFrom: { runId: result.runId, stepNumber: 2 },
       });
@@ -94,7 +94,7 @@ describe("a fork", () => {
     const { snapshot } = await rested(s, s.start(lead.role));
     const fork = s.fork(lead.role, snapshot, { message: "And?" });
     await s.outcome(fork);
-    expect(s.sink.of("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(4);
+    expect(s.sink.ofType("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(4);
   });
 
   test("many times from the same snapshot, also at once: each is a run of its own", async () => {
@@ -248,9 +248,9 @@ describe("the budget of a fork", () => {
       [1, "step_limit"],
       [3, "step_limit"],
     ]);
-    expect(anew.accounts.map(({ path, limits, grants }) => [path, limits, grants])).toEqual([
-      ["lead", { steps: 3 }, []],
-    ]);
+    expect(
+      anew.accounts.map(({ agentPath: path, limits, grants }) => [path, limits, grants]),
+    ).toEqual([["lead", { steps: 3 }, []]]);
   });
 
   test("time begins anew; a fixed deadline of the original is not taken over", async () => {

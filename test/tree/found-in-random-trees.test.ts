@@ -14,13 +14,13 @@ const DETACHING = { delegation: { background: true, parentEndPolicy: "detach" } 
 const BACKGROUND = { delegation: { background: true } } as const;
 
 function beside(role: string, task = "Work."): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task, background: true } };
+  return { toolName: "SpawnSubagent", arguments: { role, task, background: true } };
 }
 
 const isMore = (input: unknown): boolean => JSON.stringify(input).includes('"continue"');
 
 function verb(name: string, input: object = {}): ScriptedCall {
-  return { name, arguments: input };
+  return { toolName: name, arguments: input };
 }
 
 test("an answer that is not the last word, since a message came, is followed by that message, also if a pause is asked for right then", async () => {
@@ -55,7 +55,7 @@ test("a detached agent that is paused when the root is cancelled ends with it; t
   });
   const fixture = newFixture();
   const run = fixture.start(root.role);
-  await until(() => fixture.sink.of("subagent.detached").length === 1);
+  await until(() => fixture.sink.ofType("subagent.detached").length === 1);
   run.requestPause();
   await quiet();
   held.open();
@@ -81,7 +81,7 @@ test("a subagent that a detached agent leaves to the run in its turn is waited f
   expect((await run.result).status).toBe("completed");
   early.open();
   await quiet();
-  expect(fixture.sink.of("run.ended")).toEqual([]);
+  expect(fixture.sink.ofType("run.ended")).toEqual([]);
   late.open();
   const result = await fixture.outcome(run);
   expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
@@ -115,7 +115,7 @@ async function continuedAfter(turns: number, isBackground: boolean) {
   await until(() => isAsked && worker.model.requests.length === 1);
   held.open();
   const result = await fixture.outcome(run);
-  const ended = fixture.sink.of("subagent.ended").map(({ outcome }) => outcome);
+  const ended = fixture.sink.ofType("subagent.ended").map(({ outcome }) => outcome);
   return { told: receivedTexts(lead.model.requests[2])[0], status: result.status, ended };
 }
 
@@ -151,7 +151,7 @@ test("two calls of one reply may cancel the same paused subagent", async () => {
   );
   const fixture = newFixture();
   const run = fixture.start(root.role);
-  await until(() => fixture.sink.of("agent.paused").length === 1);
+  await until(() => fixture.sink.ofType("agent.paused").length === 1);
   paused.open();
   const result = await fixture.outcome(run);
   expect(result.status).toBe("completed");
@@ -181,7 +181,7 @@ test("a cancel of a paused subagent is handled before the run rests, also if ano
   run.requestPause();
   for await (const event of run.events()) {
     if (event.type !== "agent.paused" || event.depth > 0) continue;
-    const next = fixture.sink.of("agent.started")[sent.length + 1];
+    const next = fixture.sink.ofType("agent.started")[sent.length + 1];
     if (next === undefined) continue;
     sent.push(next.agentId);
     run.cancelAgent(next.agentId);
@@ -207,7 +207,7 @@ test("a root that is cancelled while its subagents are paused can be forked: it 
   });
   const fixture = newFixture();
   const run = fixture.start(root.role);
-  await until(() => fixture.sink.of("tool.started").length === 4);
+  await until(() => fixture.sink.ofType("tool.started").length === 4);
   run.requestPause();
   held.open();
   const { pausedRun } = await fixture.outcome(run);

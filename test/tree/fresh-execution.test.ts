@@ -77,7 +77,9 @@ describe("a fresh execution begins at zero", () => {
       );
       const s = newFixture();
       await s.run(lead.role);
-      const ends = s.sink.of("subagent.ended").map((event) => [event.status, event.reason.code]);
+      const ends = s.sink
+        .ofType("subagent.ended")
+        .map((event) => [event.status, event.reason.code]);
       expect(ends).toEqual([
         ["completed", "completed"],
         ["completed", "completed"],

@@ -25,7 +25,7 @@ import {
 } from "./scripted-agents.ts";
 
 const BY = "Ada, who pays.";
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 /** An agent that waits in its first step, then takes another one and answers in the third. */
 function held(): { readonly solo: Part; readonly open: () => void } {
@@ -43,7 +43,7 @@ function held(): { readonly solo: Part; readonly open: () => void } {
 
 function grants({ sink }: Fixture): readonly unknown[] {
   return sink
-    .of("budget.granted")
+    .ofType("budget.granted")
     .map(({ accountPath, budget, by, remaining }) => ({ accountPath, budget, by, remaining }));
 }
 
@@ -55,7 +55,7 @@ describe("a grant to a run that continues", () => {
       const { solo, open } = held();
       const s = newFixture();
       const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });
-      await until(() => s.sink.of("tool.started").length === 1);
+      await until(() => s.sink.ofType("tool.started").length === 1);
       s.clock.advance(5);
       expect(run.grant({ steps: 2 }, { by: BY })).toBe(true);
       open();
@@ -97,9 +97,9 @@ describe("a grant to a run that continues", () => {
     s.clock.advance(8);
     expect(child.model.requests).toHaveLength(1);
     expect(run.grant({ totalTokens: 40 }, { by: BY })).toBe(true);
-    await until(() => s.sink.of("agent.ended").length === 2);
+    await until(() => s.sink.ofType("agent.ended").length === 2);
     const waited = (): readonly unknown[] =>
-      s.sink.of("budget.reserved").map(({ agentPath, waitedMs }) => [agentPath, waitedMs]);
+      s.sink.ofType("budget.reserved").map(({ agentPath, waitedMs }) => [agentPath, waitedMs]);
     expect(waited().slice(1)).toEqual([
       ["lead/child#1", 0],
       ["lead/child#2", 8],
@@ -122,8 +122,8 @@ describe("a grant to a run that continues", () => {
     const lead = part("lead", [two, says("Done.")], { subagents: [child.role] });
     const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { steps: 50 } });
-    await until(() => s.sink.of("tool.started").length === 4);
-    const first = s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
+    await until(() => s.sink.ofType("tool.started").length === 4);
+    const first = s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child");
     run.grant({ steps: 1 }, { by: BY, agentId: first });
     open();
     const result = await s.outcome(run);
@@ -132,7 +132,7 @@ describe("a grant to a run that continues", () => {
       ["completed", "Child."],
       ["stopped", ""],
     ]);
-    expect(result.accounts.map(({ path, limits }) => [path, limits])).toEqual([
+    expect(result.accounts.map(({ agentPath: path, limits }) => [path, limits])).toEqual([
       ["lead", { steps: 50 }],
       ["lead/child#1", { steps: 2 }],
       ["lead/child#2", { steps: 1 }],
@@ -147,12 +147,12 @@ describe("a grant to a run that continues", () => {
     const solo = part("solo", [calls(use("work")), says("Done.")], { tools: [work] });
     const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-    await until(() => s.sink.of("tool.started").length === 1);
+    await until(() => s.sink.ofType("tool.started").length === 1);
     s.clock.advance(999);
     run.grant({ wallTimeMs: 500 }, { by: BY });
     s.clock.advance(500);
     await quiet();
-    expect(s.sink.of("agent.ended")).toEqual([]);
+    expect(s.sink.ofType("agent.ended")).toEqual([]);
     s.clock.advance(1);
     const result = await s.outcome(run);
     expect([result.status, result.reason.code, result.durationMs]).toEqual([
@@ -201,11 +201,11 @@ describe("a grant to a run that continues", () => {
     const { solo, open } = held();
     const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });
-    await until(() => s.sink.of("tool.started").length === 1);
+    await until(() => s.sink.ofType("tool.started").length === 1);
     run.grant({ steps: 2 }, { by: BY });
     open();
     await s.outcome(run);
-    const reached = s.sink.of("budget.threshold_reached");
+    const reached = s.sink.ofType("budget.threshold_reached");
     expect(reached.map(({ threshold, spent, maximum }) => [threshold, spent, maximum])).toEqual([
       [0.8, 1, 1],
       [0.95, 1, 1],

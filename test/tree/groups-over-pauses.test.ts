@@ -25,7 +25,7 @@ describe("members that wait for an approval", () => {
       says("Done."),
     ]);
     const run = one.fixture.start(one.lead.role);
-    await until(() => one.fixture.sink.of("agent.paused").length === 1);
+    await until(() => one.fixture.sink.ofType("agent.paused").length === 1);
     one.look.open();
     const result = await one.fixture.outcome(run);
     expect([result.status, result.questions, receivedTexts1(one)]).toEqual([
@@ -42,7 +42,7 @@ describe("members that wait for an approval", () => {
       says("Done."),
     ]);
     const run = one.fixture.start(one.lead.role);
-    await until(() => one.fixture.sink.of("agent.paused").length === 1);
+    await until(() => one.fixture.sink.ofType("agent.paused").length === 1);
     one.look.open();
     const result = await one.fixture.outcome(run);
     expect([result.status, receivedTexts1(one)]).toEqual(["completed", [CANCELLED, COMPLETED]]);
@@ -126,7 +126,7 @@ test("a parent that is cancelled ends all members, whatever the policy", async (
   for (const failurePolicy of ["isolate", "fail_fast", { quorum: 1 }] as const) {
     const one = newGroup(failurePolicy, [members("Work on.", "Work on."), says("Never.")]);
     const run = one.fixture.start(one.lead.role);
-    await until(() => one.fixture.sink.of("tool.started").length === 4);
+    await until(() => one.fixture.sink.ofType("tool.started").length === 4);
     void run.cancel("Enough.");
     const result = await one.fixture.outcome(run);
     expect(rests(result)).toEqual({

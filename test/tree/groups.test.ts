@@ -38,7 +38,7 @@ describe("isolate", () => {
         says("Done."),
       ]);
       const run = one.fixture.start(one.lead.role);
-      await until(() => one.fixture.sink.of("subagent.ended").length === 1);
+      await until(() => one.fixture.sink.ofType("subagent.ended").length === 1);
       one.look.open();
       const result = await one.fixture.outcome(run);
       expect([result.status, receivedTexts1(one)]).toEqual([
@@ -94,8 +94,8 @@ describe("fail fast", () => {
   test("nor is one that the caller cancels", async () => {
     const one = newGroup("fail_fast", [members("Work on.", "Work on.", "Work on."), says("Done.")]);
     const run = one.fixture.start(one.lead.role);
-    await until(() => one.fixture.sink.of("tool.started").length === 6);
-    const spawned = one.fixture.sink.of("subagent.spawned").map(({ childId }) => childId);
+    await until(() => one.fixture.sink.ofType("tool.started").length === 6);
+    const spawned = one.fixture.sink.ofType("subagent.spawned").map(({ childId }) => childId);
     run.cancelAgent(spawned[1] ?? expect.fail("none"), "Not needed.");
     const result = await one.fixture.outcome(run);
     expect([result.status, receivedTexts1(one)]).toEqual([
@@ -140,7 +140,7 @@ describe("fail fast", () => {
       says("Done."),
     ]);
     const run = one.fixture.start(one.lead.role);
-    await until(() => one.fixture.sink.of("subagent.ended").length === 1);
+    await until(() => one.fixture.sink.ofType("subagent.ended").length === 1);
     one.look.open();
     await one.fixture.outcome(run);
     expect(receivedTexts1(one)).toEqual([COMPLETED, FAILED, CANCELLED]);
@@ -171,7 +171,7 @@ describe("fail fast", () => {
       ],
     });
     const run = one.fixture.start(one.lead.role);
-    await until(() => one.fixture.sink.of("subagent.ended").length === 1);
+    await until(() => one.fixture.sink.ofType("subagent.ended").length === 1);
     mayAnswer.open();
     const result = await one.fixture.outcome(run);
     expect(receivedTexts1(one)).toEqual([
@@ -310,7 +310,7 @@ describe("quorum", () => {
       tools: [several],
     });
     const run = one.fixture.start(one.lead.role);
-    await until(() => one.fixture.sink.of("subagent.ended").length === 1);
+    await until(() => one.fixture.sink.ofType("subagent.ended").length === 1);
     one.look.open();
     await one.fixture.outcome(run);
     expect(settlements(one.fixture)).toEqual([1, 2, 3].map((n) => `lead/member#${n} completed`));

@@ -35,9 +35,12 @@ proves(
       });
       const result = await s.run(lead.role);
       expect(asked).toEqual(["call_1", "call_2"]);
-      expect(s.sink.of("tool.guarded").map(({ callId }) => callId)).toEqual(["call_1", "call_2"]);
+      expect(s.sink.ofType("tool.guarded").map(({ callId }) => callId)).toEqual([
+        "call_1",
+        "call_2",
+      ]);
       expect(result.agents.length).toBe(3);
-      const [rejected] = s.sink.of("tool.rejected");
+      const [rejected] = s.sink.ofType("tool.rejected");
       expect([rejected?.callId, rejected?.spawn?.refusal.current]).toEqual(["call_3", 2]);
       expect(rejected?.errorCode).toMatch(/_limit$/);
     }
@@ -101,7 +104,7 @@ proves(
       expect(result.agents.length).toBe(3);
       // The last, which would be asked about, has two ahead of it; the second finds the place taken.
       expect(
-        s.sink.of("subagent.refused").map(({ callId, refusal }) => [callId, refusal.current]),
+        s.sink.ofType("subagent.refused").map(({ callId, refusal }) => [callId, refusal.current]),
       ).toEqual([
         ["call_4", 2],
         ["call_3", 2],

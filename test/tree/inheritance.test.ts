@@ -110,7 +110,7 @@ proves(["R130"], "injected texts come before its task, tagged as injected", asyn
   const helper = part("helper", [says("Ok.")]);
   const lead = part("lead", [calls(spawn("helper", "Help.")), says("Done.")], {
     subagents: [helper.role],
-    contextPolicy: { contextInjections: ["Be brief.", "Be kind."] },
+    contextPolicy: { injectedTexts: ["Be brief.", "Be kind."] },
   });
   const s = newFixture();
   await s.run(lead.role);
@@ -120,8 +120,8 @@ proves(["R130"], "injected texts come before its task, tagged as injected", asyn
     { role: "user", text: "Be kind.", origin: "injected" },
     { role: "user", text: "Help.", origin: "task" },
   ]);
-  const [spawned] = s.sink.of("subagent.spawned");
-  const { messages, injections } = spawned?.context ?? {};
+  const [spawned] = s.sink.ofType("subagent.spawned");
+  const { messages, injections } = spawned?.inherited ?? {};
   expect([messages?.count, injections?.count]).toEqual([0, 2]);
 });
 

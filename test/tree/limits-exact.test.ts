@@ -45,9 +45,11 @@ describe("depth", () => {
         );
         expect(refusals(s)).toEqual([[paths[maxDepth], "depth_limit", maxDepth, maxDepth]]);
         expect(askedBy).toEqual(paths.slice(0, maxDepth));
-        expect(s.sink.of("question.asked").map(({ agentPath }) => agentPath)).toEqual(askedBy);
+        expect(s.sink.ofType("question.asked").map(({ agentPath }) => agentPath)).toEqual(askedBy);
         expect(node.model.requests).toHaveLength(2 * (maxDepth + 1));
-        expect(result.accounts.map(({ path }) => path)).toEqual(paths.slice(0, maxDepth + 1));
+        expect(result.accounts.map(({ agentPath: path }) => path)).toEqual(
+          paths.slice(0, maxDepth + 1),
+        );
       },
     );
   }
@@ -179,7 +181,7 @@ describe("a set-up that fails", () => {
       ]);
       const paths = ["lead", "lead/helper#2", "lead/helper#3", "lead/helper#5"];
       expect(result.agents.map(({ agentPath }) => agentPath)).toEqual(paths);
-      expect(result.accounts.map(({ path }) => path)).toEqual(paths);
+      expect(result.accounts.map(({ agentPath: path }) => path)).toEqual(paths);
     },
   );
 
@@ -205,7 +207,7 @@ describe("a set-up that fails", () => {
         });
         const script = [
           calls(use("break")),
-          calls(spawn("helper"), { name: "pay", arguments: { amount: 1 } }),
+          calls(spawn("helper"), { toolName: "pay", arguments: { amount: 1 } }),
           calls(spawn("helper")),
           says("Done."),
         ];
@@ -217,7 +219,7 @@ describe("a set-up that fails", () => {
           { setup_failed: 1 },
           { 1: 1 },
         ]);
-        expect(paused.accounts.map(({ path }) => path)).toEqual(
+        expect(paused.accounts.map(({ agentPath: path }) => path)).toEqual(
           paused.agents.map(({ agentPath }) => agentPath),
         );
         const resumed = s.resume(lead.role, paused.pausedRun, approveAll(paused));
@@ -254,7 +256,7 @@ describe("counts per depth", () => {
       );
       const script = [
         calls(spawn("one")),
-        calls({ name: "pay", arguments: { amount: 1 } }),
+        calls({ toolName: "pay", arguments: { amount: 1 } }),
         calls(spawn("nobody")),
         says("Done."),
       ];
@@ -268,17 +270,17 @@ describe("counts per depth", () => {
         counts,
         { unknown_role: 2 },
       ]);
-      expect(s.sink.of("run.ended")[0]?.subagentsByDepth).toEqual(counts);
-      expect(s.sink.of("subagent.spawned").map(({ subagentsByDepth }) => subagentsByDepth)).toEqual(
-        [
-          { 1: 1 },
-          { 1: 1, 2: 1 },
-          { 1: 1, 2: 2 },
-          { 1: 1, 2: 2, 3: 1 },
-          { 1: 1, 2: 2, 3: 2 },
-          { 1: 1, 2: 2, 3: 3 },
-        ],
-      );
+      expect(s.sink.ofType("run.ended")[0]?.subagentsByDepth).toEqual(counts);
+      expect(
+        s.sink.ofType("subagent.spawned").map(({ subagentsByDepth }) => subagentsByDepth),
+      ).toEqual([
+        { 1: 1 },
+        { 1: 1, 2: 1 },
+        { 1: 1, 2: 2 },
+        { 1: 1, 2: 2, 3: 1 },
+        { 1: 1, 2: 2, 3: 2 },
+        { 1: 1, 2: 2, 3: 3 },
+      ]);
     },
   );
 });
@@ -291,7 +293,7 @@ function chainOf(name: string): Part {
 
 function refusals({ sink }: Fixture): readonly (readonly unknown[])[] {
   return sink
-    .of("subagent.refused")
+    .ofType("subagent.refused")
     .map(({ agentPath, refusal }) => [agentPath, refusal.code, refusal.current, refusal.maximum]);
 }
 

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { SubagentLimits } from "../../src/policies/subagent-limits.ts";
-import { goldenTree } from "../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
@@ -23,7 +23,7 @@ describe("the shape of a tree", () => {
       const node = chainOf("node");
       const s = newFixture();
       const result = await s.run(node.role);
-      expect(goldenTree(s.sink.events)).toBe(
+      expect(formatEventTree(s.sink.events)).toBe(
         [
           "node completed (completed) 2 steps, 30 of 120 tokens",
           "├─ step 1 asked for 1",
@@ -116,7 +116,7 @@ describe("the shape of a tree", () => {
     const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.subagentsByDepth).toEqual({ 1: 3, 2: 4 });
-    expect(s.sink.of("subagent.spawned").map((event) => event.subagentsByDepth)).toEqual([
+    expect(s.sink.ofType("subagent.spawned").map((event) => event.subagentsByDepth)).toEqual([
       { 1: 1 },
       { 1: 2 },
       { 1: 2, 2: 1 },
@@ -125,7 +125,9 @@ describe("the shape of a tree", () => {
       { 1: 3, 2: 3 },
       { 1: 3, 2: 4 },
     ]);
-    expect(s.sink.of("run.ended").map((event) => event.subagentsByDepth)).toEqual([{ 1: 3, 2: 4 }]);
+    expect(s.sink.ofType("run.ended").map((event) => event.subagentsByDepth)).toEqual([
+      { 1: 3, 2: 4 },
+    ]);
   });
 
   test("the limits of a run hold for that run alone", async () => {
@@ -209,7 +211,7 @@ describe("limits under parallel spawns", () => {
           ]);
           expect(result.refusalsByCode).toEqual({ setup_failed: 1, [code]: 1 });
           expect(result.subagentsByDepth).toEqual({ 1: 2 });
-          const paths = result.accounts.map((account) => account.path);
+          const paths = result.accounts.map((account) => account.agentPath);
           expect(paths).toEqual(["lead", "lead/helper#2", "lead/helper#3"]);
           expect(receivedTexts(lead.model.requests[1])[0]).toBe(
             "Not started: setting helper up failed (no more ids). Do this part yourself.",
@@ -250,8 +252,8 @@ describe("zero limits", () => {
       expect(refusals(s)).toEqual([["lead", code, 0, 0]]);
       expect([result.status, result.agents.length]).toEqual(["completed", 1]);
       expect(helper.model.requests).toEqual([]);
-      expect(s.sink.of("subagent.spawned")).toEqual([]);
-      expect(result.accounts.map((account) => account.path)).toEqual(["lead"]);
+      expect(s.sink.ofType("subagent.spawned")).toEqual([]);
+      expect(result.accounts.map((account) => account.agentPath)).toEqual(["lead"]);
     });
   }
 });
@@ -294,7 +296,7 @@ describe("refusals", () => {
           'Not started: there is no subagent "ghost". You can start: helper. Call again with one of these.',
       });
       for (const { lead, s } of [deep, broad, many, unknown]) {
-        const message = s.sink.of("subagent.refused")[0]?.refusal.message;
+        const message = s.sink.ofType("subagent.refused")[0]?.refusal.message;
         expect(receivedTexts(lead.model.requests[1]).at(-1)).toBe(message);
       }
     },
@@ -308,7 +310,7 @@ describe("refusals", () => {
       const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
       const s = newFixture();
       const result = await s.run(lead.role, { budget: { steps: 1 } });
-      expect(s.sink.of("subagent.refused").map((event) => event.refusal)).toEqual([
+      expect(s.sink.ofType("subagent.refused").map((event) => event.refusal)).toEqual([
         {
           code: "budget_exhausted",
           message:
@@ -341,8 +343,8 @@ describe("refusals", () => {
     const result = await s.run(node.role);
     expect(result.subagentsByDepth).toEqual({ 1: 2, 2: 3 });
     expect(result.refusalsByCode).toEqual({ unknown_role: 6, total_limit: 1, depth_limit: 6 });
-    expect(s.sink.of("run.ended")[0]?.refusalsByCode).toEqual(result.refusalsByCode);
-    expect(s.sink.of("subagent.refused")).toHaveLength(13);
+    expect(s.sink.ofType("run.ended")[0]?.refusalsByCode).toEqual(result.refusalsByCode);
+    expect(s.sink.ofType("subagent.refused")).toHaveLength(13);
   });
 });
 
@@ -379,14 +381,14 @@ async function leadAsksFor(
 }
 
 function refused({ s }: Asked): unknown {
-  const events = s.sink.of("subagent.refused");
+  const events = s.sink.ofType("subagent.refused");
   expect(events).toHaveLength(1);
   return events[0]?.refusal;
 }
 
 function refusals(s: Fixture): readonly unknown[] {
   return s.sink
-    .of("subagent.refused")
+    .ofType("subagent.refused")
     .map(({ agentPath, refusal }) => [agentPath, refusal.code, refusal.current, refusal.maximum]);
 }
 

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
-import { hashOf, type ContextManifest } from "../../src/protocol/context-manifest.ts";
+import { hashOf, type InheritanceRecord } from "../../src/protocol/context-manifest.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -30,7 +30,7 @@ function leadOf(context: Partial<SubagentContextPolicy>): {
     calls(use("look"), use("breaks")),
     calls(spawn("scout", "Look around.")),
     calls({
-      name: "SpawnSubagent",
+      toolName: "SpawnSubagent",
       arguments: { role: "helper", task: "Help.", includeResultsFrom: ["scout#1"] },
     }),
     says("Done."),
@@ -43,9 +43,9 @@ function leadOf(context: Partial<SubagentContextPolicy>): {
 }
 
 /** What is to be reported of the helper, from its event. */
-function manifestOf(s: Fixture): ContextManifest {
-  const event = s.sink.of("subagent.spawned").find(({ role }) => role === "helper");
-  return event?.context ?? expect.fail("the helper was not started");
+function manifestOf(s: Fixture): InheritanceRecord {
+  const event = s.sink.ofType("subagent.spawned").find(({ role }) => role === "helper");
+  return event?.inherited ?? expect.fail("the helper was not started");
 }
 
 function firstRequest({ model }: Part): readonly Message[] {
@@ -66,10 +66,10 @@ function readOff(messages: readonly Message[], inherited: number): object {
   return {
     messages: { count: kept.length, hash: hashOf(kept) },
     injections: { count: injected.length, hash: hashOf(injected) },
-    siblingResults: framedNames(has("What other subagents")),
+    includeSiblingResults: framedNames(has("What other subagents")),
     results: framedNames(has("Results of other subagents")),
-    failedAttempts: has("Calls of the agent").split("\n- ").length - 1,
-    parentConstraints: has("What binds") !== "",
+    includeFailedAttempts: has("Calls of the agent").split("\n- ").length - 1,
+    includeParentConstraints: has("What binds") !== "",
   };
 }
 
@@ -77,11 +77,11 @@ proves(["X13"], "of a rich policy the manifest is what the first request holds",
   const { lead, helper } = leadOf({
     inheritMessages: true,
     messageWindowSize: 3,
-    contextInjections: ["Hint one.", "Hint two."],
+    injectedTexts: ["Hint one.", "Hint two."],
     metadataKeys: ["repository"],
-    siblingResults: true,
-    parentConstraints: true,
-    failedAttempts: true,
+    includeSiblingResults: true,
+    includeParentConstraints: true,
+    includeFailedAttempts: true,
     deniedTools: ["breaks"],
   });
   const s = newFixture();
@@ -99,10 +99,10 @@ proves(["X13"], "of a rich policy the manifest is what the first request holds",
     messages: { count: 2, hash: hashOf(messages.slice(1, 3)) },
     injections: { count: 6, hash: hashOf(messages.slice(3, 9)) },
     metadataKeys: ["repository"],
-    siblingResults: [],
+    includeSiblingResults: [],
     results: ["scout#1"],
-    failedAttempts: 1,
-    parentConstraints: true,
+    includeFailedAttempts: 1,
+    includeParentConstraints: true,
     removedTools: [{ toolName: "breaks", rule: "denied", source: "lead" }],
     tightened: [],
   });
@@ -119,19 +119,19 @@ proves(
     const s = newFixture();
     await s.run(lead.role, { metadata: METADATA });
     const injected = firstRequest(helper).slice(1, 2);
-    const [scout] = s.sink.of("subagent.spawned");
+    const [scout] = s.sink.ofType("subagent.spawned");
     const nothing = {
       messages: { count: 0, hash: hashOf([]) },
       injections: { count: 0, hash: hashOf([]) },
       metadataKeys: [],
-      siblingResults: [],
+      includeSiblingResults: [],
       results: [],
-      failedAttempts: 0,
-      parentConstraints: false,
+      includeFailedAttempts: 0,
+      includeParentConstraints: false,
       removedTools: [],
       tightened: [],
     };
-    expect(scout?.context).toEqual(nothing);
+    expect(scout?.inherited).toEqual(nothing);
     expect(manifestOf(s)).toEqual({
       ...nothing,
       injections: { count: 1, hash: hashOf(injected) },
@@ -144,14 +144,14 @@ const policies: fc.Arbitrary<Partial<SubagentContextPolicy>> = fc
   .record({
     inheritMessages: fc.boolean(),
     messageWindowSize: fc.nat({ max: 8 }),
-    contextInjections: fc.array(fc.constantFrom("Be brief.", "Ünï 🌳", "<subagent-result")),
+    injectedTexts: fc.array(fc.constantFrom("Be brief.", "Ünï 🌳", "<subagent-result")),
     inheritMetadata: fc.boolean(),
-    siblingResults: fc.boolean(),
-    parentConstraints: fc.boolean(),
-    failedAttempts: fc.boolean(),
+    includeSiblingResults: fc.boolean(),
+    includeParentConstraints: fc.boolean(),
+    includeFailedAttempts: fc.boolean(),
     allowedTools: fc.option(fc.subarray(["look", "breaks"]), { nil: undefined }),
     deniedTools: fc.subarray(["look", "breaks"]),
-    tellRemovedTools: fc.boolean(),
+    reportRemovedTools: fc.boolean(),
   })
   .map(({ messageWindowSize, allowedTools, ...policy }) => ({
     ...policy,
@@ -188,7 +188,7 @@ proves(["X13", "R132"], "the span of the delegation has the manifest, too", asyn
     inheritMessages: true,
     messageWindowSize: 2,
     metadataKeys: ["repository"],
-    failedAttempts: true,
+    includeFailedAttempts: true,
     allowedTools: ["look"],
     deniedTools: ["look"],
   });
@@ -230,7 +230,9 @@ proves(
     });
     const s = newFixture();
     await s.run(lead.role);
-    expect(s.sink.of("subagent.spawned").map(({ context }) => context.tightened)).toEqual([
+    expect(
+      s.sink.ofType("subagent.spawned").map(({ inherited: context }) => context.tightened),
+    ).toEqual([
       [],
       [
         { field: "limits.maxDepth", asked: 9, given: 2, source: "lead/middle#1" },
@@ -243,7 +245,7 @@ proves(
 test("a child that continues a second time has its manifest from the first", async () => {
   const helper = part("helper", [says("One."), says("Two.")], { tools: [look] });
   const again = {
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "helper", task: "More.", continue: "helper#1" },
   };
   const lead = part("lead", [calls(spawn("helper")), calls(again), says("Done.")], {
@@ -252,7 +254,7 @@ test("a child that continues a second time has its manifest from the first", asy
   });
   const s = newFixture();
   await s.run(lead.role);
-  expect(s.sink.of("subagent.spawned")).toHaveLength(1);
+  expect(s.sink.ofType("subagent.spawned")).toHaveLength(1);
   expect(helper.model.requests.map(({ tools }) => tools)).toEqual([[], []]);
   expect(helper.model.requests[1]?.messages.slice(0, 3)).toEqual(firstRequest(helper));
 });

@@ -21,7 +21,7 @@ interface End {
 }
 
 const look = tool("look", () => "seen");
-const finish = (value: unknown) => calls({ name: "Finish", arguments: { value } });
+const finish = (value: unknown) => calls({ toolName: "Finish", arguments: { value } });
 const NUMBER = { output: z.object({ value: z.number() }) };
 
 const ENDS: Readonly<Record<string, End>> = {
@@ -116,9 +116,9 @@ describe("what a subagent's end is worth", () => {
       expect(outcomes(receivedTexts(lead.model.requests[1]))).toEqual([
         { subagent: "child#1", outcome: end.outcome, ...said, ...why, ...broke },
       ]);
-      expect(s.sink.of("subagent.ended").map(({ outcome, status }) => [outcome, status])).toEqual([
-        [end.outcome, end.status],
-      ]);
+      expect(
+        s.sink.ofType("subagent.ended").map(({ outcome, status }) => [outcome, status]),
+      ).toEqual([[end.outcome, end.status]]);
       const [execution] = result.steps[0]?.tools.executions ?? [];
       expect(execution?.type === "succeeded").toBe(end.outcome === "completed");
       expect(result.status).toBe("completed");
@@ -187,7 +187,7 @@ test("a cancelled one is cancelled, whatever it had written", async () => {
 test("a typed result that was given before the agent was cut off still counts as one", async () => {
   const child = part(
     "child",
-    [{ calls: [use("look"), { name: "Finish", arguments: { value: 1 } }] }],
+    [{ calls: [use("look"), { toolName: "Finish", arguments: { value: 1 } }] }],
     {
       ...NUMBER,
       tools: [look],

@@ -49,7 +49,7 @@ describe("what a model was heard to say", () => {
   proves(["D270"], "is paid for by each attempt, whose failure says nothing of it", async () => {
     const failure = { code: "model_unavailable", message: "Cut.", retryAfterMs: 0 } as const;
     const { role, caps } = talker(() => Promise.reject(new ModelError(failure)));
-    const s = newFixture({ retry: { maxAttempts: 9 } });
+    const s = newFixture({ retryPolicy: { maxAttempts: 9 } });
     const { status, reason, usage } = await s.outcome(heard(s, role));
     expect([status, reason.code, usage.total.outputTokens]).toEqual([
       "stopped",

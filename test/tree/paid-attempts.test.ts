@@ -11,10 +11,10 @@ import type { EventSink } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says as served } from "../support/openai-server.ts";
 import { calls, part, spawn } from "./scripted-agents.ts";
@@ -31,11 +31,11 @@ function brokenAfter(lostOutputTokens: number, more: Partial<ScriptedReply> = {}
   return { error, ...more };
 }
 
-const RETRY = { retry: { maxAttempts: 5 } };
+const RETRY = { retryPolicy: { maxAttempts: 5 } };
 
 function denials({ sink }: Fixture): readonly unknown[] {
   return sink
-    .of("budget.denied")
+    .ofType("budget.denied")
     .map(({ axis, accountPath, agentPath, maximum, spent, asked }) => ({
       axis,
       accountPath,
@@ -70,9 +70,9 @@ proves(
     ]);
     const { totalTokens, estimatedCalls, modelCalls, steps } = result.usage.total;
     expect([totalTokens, estimatedCalls, modelCalls, steps]).toEqual([500_010, 1, 1, 1]);
-    expect(s.sink.of("model.failed").map(({ error, attempts }) => [error.code, attempts])).toEqual([
-      ["model_unavailable", 1],
-    ]);
+    expect(
+      s.sink.ofType("model.failed").map(({ error, attempts }) => [error.code, attempts]),
+    ).toEqual([["model_unavailable", 1]]);
     expect(result.accounts[0]?.reserved.totalTokens).toBe(0);
   },
 );
@@ -141,7 +141,7 @@ proves(
     const s = newFixture(RETRY);
     // 15 for the lead; of the other 117 the siblings hold 60 and 50. 30 were lost: the next attempt needs 50.
     const run = s.start(lead.role, "Go.", { budget: { totalTokens: 132 } });
-    await settled();
+    await flushEventLoop();
     expect(broken.model.requests.length, "it waits").toBe(1);
     held.open();
     const result = await s.outcome(run);
@@ -209,9 +209,9 @@ test("an agent that is asked to stop while its attempt waits for room ends at on
   });
   const s = newFixture(RETRY);
   const run = s.start(lead.role, "Go.", { budget: { totalTokens: 132 } });
-  await settled();
+  await flushEventLoop();
   run.requestStop("Enough.");
-  await settled();
+  await flushEventLoop();
   held.open();
   const result = await s.outcome(run);
   expect(
@@ -261,9 +261,10 @@ proves(
     const store = memoryStore({ clock: new ManualClock() });
     const s = newFixture({ ...RETRY, store });
     const run = s.start(lead.role, "Go.", { budget: { totalTokens: 2_000 } });
-    for (let turn = 0; turn < 50 && lead.model.requests.length < 2; turn += 1) await settled();
+    for (let turn = 0; turn < 50 && lead.model.requests.length < 2; turn += 1)
+      await flushEventLoop();
     expect(lead.model.requests).toHaveLength(2);
-    const records = (await recordingOf(store, run.runId)).trimEnd().split("\n");
+    const records = (await loadRecording(store, run.runId)).trimEnd().split("\n");
     const later = memoryStore({ clock: new ManualClock() });
     const owner = { token: "t", hostname: "h", processId: 1 };
     const ownership = await later.create(run.runId, "lead", owner);
@@ -335,11 +336,11 @@ for (const [what, { lostTokens, cap, siblingCap, totalTokens }] of Object.entrie
     const s = newFixture({ ...RETRY, store });
     const run = s.start(lead.role, "Go.", { budget: { totalTokens } });
     for (const { open } of [first, third, second]) {
-      for (let turn = 0; turn < 30; turn += 1) await settled();
+      for (let turn = 0; turn < 30; turn += 1) await flushEventLoop();
       open();
     }
     const { agents, usage } = await s.outcome(run);
-    const recording = await recordingOf(store, run.runId);
+    const recording = await loadRecording(store, run.runId);
     expect(recording).toContain('"operation":"extend"');
     const again = await replay(recording, { role: lead.role });
     expect([again.agents.map(({ text }) => text), again.usage]).toEqual([

@@ -17,7 +17,7 @@ const EVEN = { share: { type: "even" } } as const;
 
 /** The limits of the subagents, in steps. */
 function parts({ accounts }: RunResult): readonly unknown[] {
-  return accounts.slice(1).map(({ path, limits }) => [path, limits.steps]);
+  return accounts.slice(1).map(({ agentPath: path, limits }) => [path, limits.steps]);
 }
 
 proves(["D274"], "a sequential call between two delegations makes no part larger", async () => {

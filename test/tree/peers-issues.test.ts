@@ -72,7 +72,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
         ]);
         const delegations = (type: "tool.started" | "tool.ended"): readonly string[] =>
           s.sink
-            .of(type)
+            .ofType(type)
             .filter(({ toolName }) => toolName === "SpawnSubagent")
             .map(({ callId, agentId }) => `${agentId} ${callId}`);
         expect(delegations("tool.ended").toSorted()).toEqual(
@@ -80,10 +80,10 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
         );
         expect(
           s.sink
-            .of("subagent.ended")
+            .ofType("subagent.ended")
             .map(({ childId }) => childId)
             .toSorted(),
-        ).toEqual(s.sink.of("subagent.spawned").map(({ childId }) => childId));
+        ).toEqual(s.sink.ofType("subagent.spawned").map(({ childId }) => childId));
         ended.push(...ends(result).slice(1));
       }
       expect(new Set(ended)).toContain("stopped");
@@ -146,9 +146,9 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
       ["tool", "paid 1"],
     ]);
     expect([ends(result), pay.paid]).toEqual([["completed", "completed"], [1]]);
-    const asking = s.sink.of("model.requested").map(({ agentPath }) => agentPath);
+    const asking = s.sink.ofType("model.requested").map(({ agentPath }) => agentPath);
     expect(asking).toEqual(["root", ...Array.from({ length: 4 }, () => "root/child#1"), "root"]);
-    const executions = s.sink.of("agent.started").map(({ agentPath }) => agentPath);
+    const executions = s.sink.ofType("agent.started").map(({ agentPath }) => agentPath);
     expect(executions).toEqual(["root", "root/child#1"]);
   });
 
@@ -180,7 +180,7 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
       ["completed", "completed", "completed"],
       3,
     ]);
-    const written = s.sink.of("tool.ended").filter(({ toolName }) => toolName === "act");
+    const written = s.sink.ofType("tool.ended").filter(({ toolName }) => toolName === "act");
     expect(written).toHaveLength(3);
   });
 });
@@ -228,7 +228,7 @@ describe("22: asked to end, all agents end, at every depth and whatever they wai
       "an approver": "question.asked",
       "a model's next attempt": "model.retried",
     } as const;
-    return s.sink.of(types[wait]).some((event) => event.depth === depth);
+    return s.sink.ofType(types[wait]).some((event) => event.depth === depth);
   }
 
   for (const depth of [0, 1, 2, 3]) {
@@ -243,7 +243,7 @@ describe("22: asked to end, all agents end, at every depth and whatever they wai
         expect(result.agents.map(({ status, reason }) => [status, reason.message])).toEqual(
           Array.from({ length: depth + 1 }, () => ["cancelled", "Enough."]),
         );
-        expect(s.sink.of("agent.ended").map((event) => event.depth)).toEqual(
+        expect(s.sink.ofType("agent.ended").map((event) => event.depth)).toEqual(
           Array.from({ length: depth + 1 }, (_one, index) => depth - index),
         );
         expect(heard).toEqual(wait === "a tool" || wait === "an approver" ? [wait] : []);
@@ -260,8 +260,8 @@ describe("22: asked to end, all agents end, at every depth and whatever they wai
       const one = part("one", [calls(spawn("two")), says("One.")], { subagents: [two.role] });
       const root = part("root", [calls(spawn("one")), says("Root.")], { subagents: [one.role] });
       const run = s.start(root.role);
-      await until(() => s.sink.of("tool.started").length === 4);
-      const target = s.sink.of("agent.started").find((event) => event.depth === told);
+      await until(() => s.sink.ofType("tool.started").length === 4);
+      const target = s.sink.ofType("agent.started").find((event) => event.depth === told);
       run.cancelAgent(target?.agentId ?? expect.fail("no such agent"));
       expect(ends(await s.outcome(run))).toEqual(
         [0, 1, 2, 3].map((depth) => (depth < told ? "completed" : "cancelled")),

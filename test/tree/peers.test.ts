@@ -118,7 +118,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
         ["none", 0],
       ]);
       const refused = s.sink
-        .of("subagent.refused")
+        .ofType("subagent.refused")
         .map(({ agentPath, refusal }) => `${agentPath} ${refusal.code} ${refusal.maximum}`);
       expect(refused.toSorted()).toEqual([
         "root/few#1 total_limit 2",
@@ -148,10 +148,12 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
         expect(toldOf(root)).toMatchObject([{ outcome, reason: code, text }]);
         expect(
           s.sink
-            .of("subagent.ended")
+            .ofType("subagent.ended")
             .map((event) => [event.outcome, event.status, event.reason.code]),
         ).toEqual([end]);
-        const spawned = s.sink.of("tool.ended").filter((one) => one.toolName === "SpawnSubagent");
+        const spawned = s.sink
+          .ofType("tool.ended")
+          .filter((one) => one.toolName === "SpawnSubagent");
         expect(spawned.map((one) => [one.success, one.outcome, one.errorCode])).toEqual([
           [false, "failed", `subagent_${outcome}`],
         ]);
@@ -172,7 +174,7 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
       { outcome: "completed", output: { pages: 3 } },
       { outcome: "completed", text: "Three." },
     ]);
-    expect(s.sink.of("subagent.ended").map((event) => event.outcome)).toEqual([
+    expect(s.sink.ofType("subagent.ended").map((event) => event.outcome)).toEqual([
       "completed",
       "completed",
     ]);
@@ -205,8 +207,8 @@ describe("seen: an approval that a child needs is lost, and reported as success"
         [],
       ]);
       expect([root.model.requests.length, child.model.requests.length]).toEqual([1, 1]);
-      expect([s.sink.of("subagent.ended"), s.sink.of("tool.ended")]).toEqual([[], []]);
-      expect(s.sink.of("tool.paused").map(({ agentPath }) => agentPath)).toEqual(["root"]);
+      expect([s.sink.ofType("subagent.ended"), s.sink.ofType("tool.ended")]).toEqual([[], []]);
+      expect(s.sink.ofType("tool.paused").map(({ agentPath }) => agentPath)).toEqual(["root"]);
       const result = await s.outcome(s.resume(root.role, paused.pausedRun, approveAll(paused)));
       expect([ends(result), pay.paid]).toEqual([["completed", "completed"], [1]]);
       expect(toldOf(root)).toMatchObject([{ outcome: "completed", text: "Dealt with." }]);
@@ -271,12 +273,11 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
         });
         const s = newFixture();
         const run = s.start(root.role);
-        await until(() => s.sink.of("subagent.ended").length === 1);
+        await until(() => s.sink.ofType("subagent.ended").length === 1);
         await quiet();
-        expect([s.sink.of("subagent.ended")[0]?.childPath, s.sink.of("run.ended")]).toEqual([
-          "root/first#1",
-          [],
-        ]);
+        expect([s.sink.ofType("subagent.ended")[0]?.childPath, s.sink.ofType("run.ended")]).toEqual(
+          ["root/first#1", []],
+        );
         held.open();
         const result = await s.outcome(run);
         expect([ending(result), result.text]).toEqual([["completed", "completed"], "Root."]);
@@ -301,9 +302,9 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
     });
     const s = newFixture();
     const run = s.start(root.role, "Do it.", { budget: { steps: 5 } });
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     await quiet();
-    expect(s.sink.of("run.ended")).toEqual([]);
+    expect(s.sink.ofType("run.ended")).toEqual([]);
     held.open();
     const result = await s.outcome(run);
     expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual(
@@ -392,7 +393,7 @@ describe("seen: a parent's usage leaves its children out", () => {
       ]);
       expect(sumOfOwn(result)).toBe(105);
       expect(toldOf(root).map(({ totalTokens }) => totalTokens)).toEqual([60, 15]);
-      expect(s.sink.of("run.ended").map(({ usage }) => usage.total.totalTokens)).toEqual([105]);
+      expect(s.sink.ofType("run.ended").map(({ usage }) => usage.total.totalTokens)).toEqual([105]);
     },
   );
 });

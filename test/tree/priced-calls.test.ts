@@ -46,7 +46,7 @@ function costOf({ usage }: RunResult): readonly (number | null)[] {
 }
 
 function warningsOf({ sink }: Fixture): readonly string[] {
-  return sink.of("model.warned").map(({ warning }) => warning);
+  return sink.ofType("model.warned").map(({ warning }) => warning);
 }
 
 const cut = new ModelError({
@@ -226,7 +226,7 @@ describe("a reply that was served at another tier", () => {
     ["M64"],
     "counts as unpriced, and is charged all the same, so that a limit holds",
     async () => {
-      const fixture = newFixture({ prices: { priceFor: () => PRICE } });
+      const fixture = newFixture({ prices: { getPrice: () => PRICE } });
       expect(costOf(await fixture.run(solo([flex], {}).role))).toEqual([110, 1]);
     },
   );
@@ -238,7 +238,7 @@ describe("a reply that was served at another tier", () => {
   test.each(["default", "standard", "auto", "on_demand"])(
     "is none at %s, as providers call the usual one",
     async (serviceTier) => {
-      const fixture = newFixture({ prices: { priceFor: () => PRICE } });
+      const fixture = newFixture({ prices: { getPrice: () => PRICE } });
       const reply = says("Done.", used(10, 10, { serviceTier }));
       expect(costOf(await fixture.run(solo([reply], {}).role))).toEqual([110, 0]);
     },

@@ -49,7 +49,7 @@ describe("refusals", () => {
     });
     const s = newFixture();
     await s.run(lead.role, { budget: { costUsd: 0.000_3 } });
-    expect(s.sink.of("subagent.refused").map(({ refusal }) => refusal)).toEqual([
+    expect(s.sink.ofType("subagent.refused").map(({ refusal }) => refusal)).toEqual([
       {
         code: "budget_exhausted",
         message:
@@ -67,7 +67,7 @@ describe("refusals", () => {
       const { lead, manager, helper } = fiveKinds();
       const s = newFixture({ limits: LIMITS });
       const result = await s.run(lead.role);
-      const events = s.sink.of("subagent.refused");
+      const events = s.sink.ofType("subagent.refused");
       expect(events.map(({ agentPath, role, refusal }) => [agentPath, role, refusal.code])).toEqual(
         [
           ["lead", "ghost", "unknown_role"],
@@ -96,7 +96,7 @@ describe("refusals", () => {
         total_limit: [5, 5],
       });
       expect(result.refusalsByCode).toEqual(COUNTERS);
-      expect(s.sink.of("run.ended")[0]?.refusalsByCode).toEqual(COUNTERS);
+      expect(s.sink.ofType("run.ended")[0]?.refusalsByCode).toEqual(COUNTERS);
       expect(receivedTexts(lead.model.requests[1])[0]).toBe(TEXTS.unknown_role);
       expect(receivedTexts(manager.model.requests[1])[3]).toBe(TEXTS.breadth_limit);
       expect(receivedTexts(helper.model.requests.at(-1))).toEqual([TEXTS.depth_limit]);

@@ -136,7 +136,7 @@ describe("the same delegation", () => {
 
   test("counts when a subagent is continued with the same task", async () => {
     const goOn = calls({
-      name: "SpawnSubagent",
+      toolName: "SpawnSubagent",
       arguments: { role: "helper", task: "Work.", continue: "helper#1" },
     });
     const lead = leadOf([calls(spawn("helper")), goOn, goOn, says("Done.")]);
@@ -156,11 +156,11 @@ describe("what was delegated before a pause", () => {
       [
         calls(spawn("helper", "A")),
         calls({
-          name: "SpawnSubagent",
+          toolName: "SpawnSubagent",
           arguments: { role: "helper", task: "B", continue: "helper#1" },
         }),
         calls(spawn("helper", "A")),
-        calls({ name: "pay", arguments: { amount: 1 } }),
+        calls({ toolName: "pay", arguments: { amount: 1 } }),
         calls(spawn("helper", "A")),
         says("Done."),
       ],

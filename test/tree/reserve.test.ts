@@ -138,7 +138,7 @@ proves(
     const s = newFixture();
     const result = await s.run(lead.role, { budget: { steps: 5 } });
     expect(child.model.requests).toHaveLength(2);
-    expect(s.sink.of("subagent.refused").map(({ refusal }) => refusal.code)).toEqual([
+    expect(s.sink.ofType("subagent.refused").map(({ refusal }) => refusal.code)).toEqual([
       "budget_exhausted",
     ]);
     expect(receivedTexts(lead.model.requests[2])).toEqual([
@@ -167,7 +167,9 @@ proves(
       asked: 11,
       kept: 18,
     };
-    expect(s.sink.of("budget.denied")).toMatchObject([{ agentPath: "lead/greedy#1", ...refusal }]);
+    expect(s.sink.ofType("budget.denied")).toMatchObject([
+      { agentPath: "lead/greedy#1", ...refusal },
+    ]);
     const { spent: current, ...others } = refusal;
     expect(result.agents[1]?.reason).toEqual({
       code: "token_limit",

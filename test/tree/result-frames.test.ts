@@ -15,7 +15,7 @@ const WORD_FOR_WORD = "Results of other subagents for your task, word for word."
 
 function judges(...includeResultsFrom: readonly string[]): ScriptedCall {
   return {
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "judge", task: "Judge it.", includeResultsFrom },
   };
 }
@@ -63,7 +63,7 @@ describe("a result by name", () => {
         ["task", "Judge it."],
       ]);
       expect(receivedBy(judge)[1]?.[1]).toContain(`\n${text}\n</subagent-result tag="`);
-      expect(s.sink.of("subagent.spawned").at(-1)?.context.results).toEqual(["reader#1"]);
+      expect(s.sink.ofType("subagent.spawned").at(-1)?.inherited.results).toEqual(["reader#1"]);
     },
   );
 
@@ -96,7 +96,9 @@ describe("a result by name", () => {
 
   test("a long result is handed on whole, and not in short once more", async () => {
     const long = "y".repeat(20_000);
-    const { lead, judge } = court([long, "Two."], [judges("reader#1")], { siblingResults: true });
+    const { lead, judge } = court([long, "Two."], [judges("reader#1")], {
+      includeSiblingResults: true,
+    });
     const s = newFixture();
     await s.run(lead.role);
     expect(receivedBy(judge).map(([origin]) => origin)).toEqual([
@@ -106,8 +108,9 @@ describe("a result by name", () => {
       "task",
     ]);
     expect(receivedBy(judge)[2]?.[1]).toBe(`${WORD_FOR_WORD} ${framed([completed(long)])}`);
-    const { siblingResults, results } = s.sink.of("subagent.spawned").at(-1)?.context ?? {};
-    expect([siblingResults, results]).toEqual([["reader#2"], ["reader#1"]]);
+    const { includeSiblingResults, results } =
+      s.sink.ofType("subagent.spawned").at(-1)?.inherited ?? {};
+    expect([includeSiblingResults, results]).toEqual([["reader#2"], ["reader#1"]]);
   });
 
   test("an empty list asks for nothing", async () => {
@@ -119,7 +122,7 @@ describe("a result by name", () => {
   test("a typed result is handed on as JSON, a failure as what it is", async () => {
     const typed = part(
       "typed",
-      [calls({ name: "Finish", arguments: { z: 1, a: ["</subagent-result>"] } })],
+      [calls({ toolName: "Finish", arguments: { z: 1, a: ["</subagent-result>"] } })],
       {
         output: z.object({ z: z.number(), a: z.array(z.string()) }),
       },
@@ -131,7 +134,7 @@ describe("a result by name", () => {
       [calls(spawn("typed"), spawn("broken")), calls(judges("typed#1", "broken#1")), says("Done.")],
       { subagents: [typed.role, broken.role, judge.role] },
     );
-    await newFixture({ retry: { maxAttempts: 1 } }).run(lead.role);
+    await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(lead.role);
     expect(receivedBy(judge)[1]?.[1]).toBe(
       `${WORD_FOR_WORD} ${framed([
         {

@@ -97,7 +97,7 @@ describe("what cannot continue, or be granted", () => {
     expect(thrownBy(again).code).toBe("already_resumed");
     const { result, snapshot: next } = await rested(s, first);
     expect([result.text, thrownBy(again).code]).toEqual(["At last.", "already_resumed"]);
-    expect(next.pauses).toBe(snapshot.pauses + 1);
+    expect(next.pauseCount).toBe(snapshot.pauseCount + 1);
   });
 
   test("a fixed deadline is never moved", async () => {

@@ -13,7 +13,7 @@ import { calls, part, spawn, receivedTexts, tool, use } from "./scripted-agents.
 
 const look = tool("look", () => "seen");
 
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 interface Limit {
   readonly budget: Budget;
@@ -107,10 +107,10 @@ describe("a run that was stopped by its limit of", () => {
         expect(after.accounts[0]?.grants).toEqual([
           { by: "Ann", atMs: s.clock.nowMs(), budget: limit.more },
         ]);
-        expect(s.sink.of("budget.granted")).toMatchObject([
+        expect(s.sink.ofType("budget.granted")).toMatchObject([
           { accountPath: "lead", by: "Ann", budget: limit.more, agentPath: "lead" },
         ]);
-        const [, second] = s.sink.of("agent.started");
+        const [, second] = s.sink.ofType("agent.started");
         expect([second?.agentId, second?.executionId]).toEqual(["agent_1", "execution_2"]);
         expect(receivedTexts(lead.model.requests.at(-1)).at(-1)).toBe(
           `You were stopped before you were done: ${result.reason.message} You have been granted more since. Go on from where you were.`,
@@ -132,8 +132,10 @@ describe("a run that was stopped by its limit of", () => {
     const [account] = parsePausedRun(snapshot).accounts;
     expect(account?.grants.map(({ by }) => by)).toEqual(["Ann", "Bob", "Cleo"]);
     expect([account?.limits, lead.model.requests.length]).toEqual([{ steps: 7 }, 7]);
-    expect(s.sink.of("run.ended")).toHaveLength(4);
-    expect(s.sink.of("run.resumed").map(({ previousTraceId }) => previousTraceId).length).toBe(3);
+    expect(s.sink.ofType("run.ended")).toHaveLength(4);
+    expect(s.sink.ofType("run.resumed").map(({ previousTraceId }) => previousTraceId).length).toBe(
+      3,
+    );
   });
 
   test("two things at once needs both", async () => {
@@ -177,7 +179,9 @@ describe("a tree", () => {
         "At last.",
         ["lead/worker#1 completed", "lead/worker#1 completed"],
       ]);
-      expect(after.accounts.map(({ path, limits, total }) => [path, limits, total.steps])).toEqual([
+      expect(
+        after.accounts.map(({ agentPath: path, limits, total }) => [path, limits, total.steps]),
+      ).toEqual([
         ["lead", { steps: 5 }, 5],
         ["lead/worker#1", {}, 2],
       ]);
@@ -218,7 +222,7 @@ describe("a tree", () => {
       ]).toEqual([{ lead: "completed", "lead/worker#1": "completed" }, [["Ann"], ["Bob"]]]);
       expect(
         s.sink
-          .of("budget.granted")
+          .ofType("budget.granted")
           .map(({ accountPath, agentPath, by }) => [accountPath, agentPath, by]),
       ).toEqual([
         ["lead", "lead", "Ann"],

@@ -12,7 +12,7 @@ import { thrownBy } from "../support/thrown.ts";
 import { calls, listens, part, spawn, receivedTexts, until, use } from "./scripted-agents.ts";
 
 function beside(role: string): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task: "Work.", background: true } };
+  return { toolName: "SpawnSubagent", arguments: { role, task: "Work.", background: true } };
 }
 
 test("a start that is impossible when it is asked for is refused before guards and hooks are asked", async () => {
@@ -35,13 +35,13 @@ test("a start that is impossible when it is asked for is refused before guards a
   expect(receivedTexts(lead.model.requests[1])).toEqual([
     "Not started: 1 of 2 of the steps budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
   ]);
-  expect(s.sink.of("tool.started")).toEqual([]);
+  expect(s.sink.ofType("tool.started")).toEqual([]);
 });
 
 test("who continues a subagent with a task that it gave before is asked about it", async () => {
   const worker = part("worker", () => says("Worked."));
   const goOn = calls({
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "worker", task: "Work.", continue: "worker#1" },
   });
   const lead = part("lead", [calls(spawn("worker")), goOn, goOn], {
@@ -61,7 +61,7 @@ test("a detached agent keeps to the time limit of the run that has ended over it
   const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
   await run.result;
-  await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
+  await until(() => s.sink.ofType("tool.started").some(({ toolName }) => toolName === "listen"));
   s.clock.advance(1_000);
   const result = await s.outcome(run);
   expect(

@@ -14,7 +14,7 @@ import { bareRun } from "../support/bare-run.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { texts } from "../support/texts.ts";
@@ -39,7 +39,7 @@ proves(
       {},
       options,
     );
-    const fixture = newFixture({ retry: { maxAttempts: 5 } });
+    const fixture = newFixture({ retryPolicy: { maxAttempts: 5 } });
     const spent = await fixture.run(poor.role, { budget: { totalTokens: 1_000 } });
     expect([spent.status, poor.model.requests.length, spent.usage.total.totalTokens]).toEqual([
       "stopped",
@@ -104,7 +104,7 @@ test("S2: with one slot and a budget that makes siblings wait, all of them end",
     maxOutputTokens: 2_000,
   });
   const calls = [1, 2, 3].map((part) => ({
-    name: "SpawnSubagent",
+    toolName: "SpawnSubagent",
     arguments: { role: "worker", task: `${part}` },
   }));
   const model = new ScriptedModel([{ calls }, says("all done")]);
@@ -129,7 +129,7 @@ test("T3: a slot can be given back once only", () => {
   const agentId = AgentIdSchema().parse("agent_1");
   const { role } = soloist([]);
   const ledger = new BudgetLedger(new ManualClock());
-  ledger.open({ agentId, path: "lead", limits: {} });
+  ledger.open({ agentId, agentPath: "lead", limits: {} });
   const clock = new ManualClock();
   const node = new AgentRuntime(
     bareRun(role, clock),
@@ -227,7 +227,7 @@ test("what a failed attempt still says does not reach the listener of the next",
   const run = fixture.start(role, "Do it.", {
     onStreamPart: texts((text) => void pieces.push(text)),
   });
-  await settled();
+  await flushEventLoop();
   late.open();
   await fixture.outcome(run);
   expect(pieces).toEqual(["real"]);

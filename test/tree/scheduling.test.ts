@@ -12,7 +12,7 @@ import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { z } from "zod";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import {
   byTask,
   calls,
@@ -67,8 +67,8 @@ describe("a tree that is deeper than its queues are wide", () => {
     const s = newFixture({ concurrency: { modelCalls: 2, toolCalls: 1 } });
     const run = s.start(lead.role);
     // lead and manager wait for children, slow holds one of the two slots: quick gets through.
-    await until(() => s.sink.of("subagent.ended").length === 1);
-    expect(s.sink.of("subagent.ended")[0]?.role).toBe("quick");
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
+    expect(s.sink.ofType("subagent.ended")[0]?.role).toBe("quick");
     late.open();
     expect(new Set(ends(await s.outcome(run)))).toEqual(new Set(["completed"]));
   });
@@ -129,7 +129,7 @@ describe("how much of a tree runs at once", () => {
     const role = part("lead", () => says("Done.", { after: late.opened })).role;
     const s = newFixture({ concurrency: { modelCalls: 1 } });
     const runs = [s.start(role), s.start(role)];
-    await until(() => s.sink.of("model.requested").length === 2);
+    await until(() => s.sink.ofType("model.requested").length === 2);
     late.open();
     for (const run of runs) expect((await s.outcome(run)).status).toBe("completed");
   });
@@ -156,7 +156,9 @@ describe("how much of a tree runs at once", () => {
       "2",
       "3",
     ]);
-    expect(s.sink.of("model.replied").map((event) => event.queuedMs)).toEqual([0, 0, 40, 40, 0]);
+    expect(s.sink.ofType("model.replied").map((event) => event.queuedMs)).toEqual([
+      0, 0, 40, 40, 0,
+    ]);
   });
 });
 
@@ -177,8 +179,8 @@ function peak(): Peak {
       this.running += 1;
       this.count += 1;
       this.most = Math.max(this.most, this.running);
-      await settled();
-      await settled();
+      await flushEventLoop();
+      await flushEventLoop();
       this.running -= 1;
     },
   };

@@ -19,7 +19,7 @@ import {
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { flushEventLoop } from "../harness/run-scripted.ts";
 
 /** A role with the model that plays it. */
 export interface Part {
@@ -71,7 +71,7 @@ function withEnd(script: Extract<Script, (request: ModelRequest) => unknown>): t
 
 /** A call that starts a subagent. */
 export function spawn(role: string, task = "Work."): ScriptedCall {
-  return { name: SPAWN_TOOL_NAME, arguments: { role, task } };
+  return { toolName: SPAWN_TOOL_NAME, arguments: { role, task } };
 }
 
 /** A reply with several calls. */
@@ -81,7 +81,7 @@ export function calls(...list: readonly ScriptedCall[]): ScriptedReply {
 
 /** A call of a tool without arguments. */
 export function use(toolName: string): ScriptedCall {
-  return { name: toolName, arguments: {} };
+  return { toolName: toolName, arguments: {} };
 }
 
 /** A script for many agents of one role: each follows the list under its task. */
@@ -173,11 +173,11 @@ export function ends(result: RunResult): readonly string[] {
 export async function until(holds: () => boolean): Promise<void> {
   for (let round = 0; !holds(); round += 1) {
     if (round > 1_000) throw new Error(`It never came to hold: ${holds.toString()}.`);
-    await settled();
+    await flushEventLoop();
   }
 }
 
 /** Lets everything run that can run: what waits afterwards waits for the test. */
 export async function quiet(): Promise<void> {
-  for (let round = 0; round < 10; round += 1) await settled();
+  for (let round = 0; round < 10; round += 1) await flushEventLoop();
 }

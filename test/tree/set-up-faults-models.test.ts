@@ -28,7 +28,7 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { proves } from "../harness/proves.ts";
-import { checkRun, newFixture, settled } from "../harness/run-scripted.ts";
+import { checkRun, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 
@@ -71,16 +71,16 @@ function helperOf(model: Model, tools: readonly FunctionTool[] = []): AgentRole 
 const OK = (): ScriptedReply => says("Ok.");
 const FIRST = spawn("helper", "First.");
 const SECOND = spawn("helper", "Second.");
-const AGAIN = { name: "SpawnSubagent", arguments: { continue: "helper#1", task: "Again." } };
+const AGAIN = { toolName: "SpawnSubagent", arguments: { continue: "helper#1", task: "Again." } };
 const BEHIND = {
-  name: "SpawnSubagent",
+  toolName: "SpawnSubagent",
   arguments: { role: "helper", task: "First.", background: true },
 };
 const WRITTEN = {
-  name: "SpawnSubagent",
+  toolName: "SpawnSubagent",
   arguments: { role: "writer", task: "First.", newRole: { instructions: "You write." } },
 };
-const WAIT = { name: "WaitForSubagents", arguments: {} };
+const WAIT = { toolName: "WaitForSubagents", arguments: {} };
 
 /** How a lead starts a subagent while the model of that is broken. `before`: calls while the model works. */
 interface Way {
@@ -130,7 +130,7 @@ async function played(way: Way, fault: Fault, isKept: boolean) {
   const limits = { maxTotalSubagents: 2, maxBreadthPerParent: 2 };
   const s = newFixture({
     limits,
-    retry: { maxAttempts: 1 },
+    retryPolicy: { maxAttempts: 1 },
     ...(isKept ? { store: memoryStore() } : {}),
   });
   return { result: await s.run(lead.role), s };
@@ -149,11 +149,11 @@ for (const [name, way] of Object.entries(WAYS)) {
           const { result, s } = await played(way, fault, nth % 2 === 0);
           if (!fault.hasThrown) break;
           const started = [
-            ...s.sink.of("subagent.spawned"),
-            ...s.sink.of("subagent.continued"),
+            ...s.sink.ofType("subagent.spawned"),
+            ...s.sink.ofType("subagent.continued"),
           ].map(({ childId }) => childId);
-          const ended = s.sink.of("subagent.ended").map(({ childId }) => childId);
-          const refused = s.sink.of("subagent.refused").map(({ refusal }) => refusal.code);
+          const ended = s.sink.ofType("subagent.ended").map(({ childId }) => childId);
+          const refused = s.sink.ofType("subagent.refused").map(({ refusal }) => refusal.code);
           const children = result.agents.slice(1);
           expect([nth, result.status, result.text]).toEqual([nth, "completed", "Done."]);
           expect([nth, ended.toSorted()]).toEqual([nth, started.toSorted()]);
@@ -236,7 +236,7 @@ async function begun({ begin, diesAt }: Beginning, fault: Fault): Promise<string
       clock,
       ids,
       sinks: [sink],
-      retry: { maxAttempts: 1 },
+      retryPolicy: { maxAttempts: 1 },
       store: dyingStore(store, diesNow === undefined ? undefined : { at: diesNow, how: "before" })
         .store,
     });
@@ -260,7 +260,7 @@ async function begun({ begin, diesAt }: Beginning, fault: Fault): Promise<string
   const result = await run?.settled;
   fault.isArmed = false;
   if (!fault.hasThrown) return "no fault";
-  await settled();
+  await flushEventLoop();
   expect(clock.pendingTimers, "timers left behind").toBe(0);
   if (result !== undefined) {
     checkRun(

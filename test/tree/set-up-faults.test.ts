@@ -12,7 +12,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { BreakingWorld } from "../support/peers-broken-world.ts";
 import { calls, part, spawn, use } from "./scripted-agents.ts";
 
@@ -76,9 +76,9 @@ for (const isKept of [false, true]) {
       for (; ; nth += 1) {
         const { fault, result, s } = await played(nth, isKept);
         if (!fault.hasThrown) break;
-        const refused = s.sink.of("subagent.refused").length;
-        const spawned = s.sink.of("subagent.spawned").map(({ childId }) => childId);
-        const ended = s.sink.of("subagent.ended").map(({ childId }) => childId);
+        const refused = s.sink.ofType("subagent.refused").length;
+        const spawned = s.sink.ofType("subagent.spawned").map(({ childId }) => childId);
+        const ended = s.sink.ofType("subagent.ended").map(({ childId }) => childId);
         const agents = result.agents.slice(1);
         expect([nth, result.status, result.text]).toEqual([nth, "completed", "Done."]);
         expect([nth, ended]).toEqual([nth, spawned]);
@@ -110,6 +110,6 @@ test("a run that could not be started, since the clock threw, is not in the stor
   const orchestrator = new Orchestrator({ store, clock });
   clock.breaks = "monotonicMs";
   expect(() => orchestrator.start(role, "Go.")).toThrow("The clock is broken.");
-  await settled();
+  await flushEventLoop();
   expect(await store.list()).toEqual([]);
 });

@@ -32,12 +32,14 @@ async function shared(share: BudgetShare, own: Budget = {}, reserve: Budget = {}
   const result = await s.run(lead.role, {
     budget: { totalTokens: 115, steps: 41, wallTimeMs: 5_000 },
   });
-  const children = s.sink.of("agent.started").filter(({ parentAgentId }) => parentAgentId !== null);
+  const children = s.sink
+    .ofType("agent.started")
+    .filter(({ parentAgentId }) => parentAgentId !== null);
   const started = children.map(({ agentPath, budget }) => [
     agentPath.slice("lead/".length),
     budget,
   ]);
-  const own15 = s.sink.of("budget.settled").filter(({ agentPath }) => agentPath === "lead");
+  const own15 = s.sink.ofType("budget.settled").filter(({ agentPath }) => agentPath === "lead");
   return {
     started: Object.fromEntries(started),
     left: own15.map(({ remaining }) => remaining),
@@ -120,8 +122,8 @@ proves(
     const { started, s } = await shared({ type: "even" }, { totalTokens: 20, steps: 500 });
     expect(started).toMatchObject({ "scout#1": spending(20, 13), "writer#1": spending(33, 13) });
     const spawned = s.sink
-      .of("subagent.spawned")
-      .map(({ childPath, context }) => [childPath, context.tightened]);
+      .ofType("subagent.spawned")
+      .map(({ childPath, inherited: context }) => [childPath, context.tightened]);
     expect(spawned).toContainEqual([
       "lead/scout#1",
       [{ field: "budget.steps", asked: 500, given: 13, source: "lead" }],

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
@@ -35,8 +35,8 @@ async function everyEnd(): Promise<Fixture> {
   );
   const s = newFixture({ limits: { maxTotalSubagents: 6 } });
   const run = s.start(lead.role);
-  await until(() => s.sink.of("subagent.ended").length === 5);
-  const waiting = s.sink.of("agent.started").find(({ role }) => role === "waits");
+  await until(() => s.sink.ofType("subagent.ended").length === 5);
+  const waiting = s.sink.ofType("agent.started").find(({ role }) => role === "waits");
   run.cancelAgent(waiting?.agentId ?? expect.fail("no agent waits"));
   await s.outcome(run);
   return s;
@@ -44,7 +44,9 @@ async function everyEnd(): Promise<Fixture> {
 
 /** The ids of the agents by their paths. */
 function idsIn({ sink }: Fixture): ReadonlyMap<string, string> {
-  return new Map(sink.of("agent.started").map(({ agentPath, agentId }) => [agentPath, agentId]));
+  return new Map(
+    sink.ofType("agent.started").map(({ agentPath, agentId }) => [agentPath, agentId]),
+  );
 }
 
 proves(
@@ -59,7 +61,7 @@ proves(
 
     expect(
       s.sink
-        .of("subagent.spawned")
+        .ofType("subagent.spawned")
         .map((event) => [event.childId, event.agentId, event.childDepth, event.role]),
     ).toEqual([
       [child("lead/completes#1"), lead, 1, "completes"],
@@ -70,7 +72,7 @@ proves(
       [child("lead/completes#1/leaf#1"), parent, 2, "leaf"],
     ]);
     const ended = s.sink
-      .of("subagent.ended")
+      .ofType("subagent.ended")
       .map((event) => [event.childId, event.agentId, event.childDepth, event.role, event.outcome]);
     expect(ended.toSorted(byId)).toEqual(
       [
@@ -85,7 +87,7 @@ proves(
     // What was refused has no id: there is no agent. The call and the depth say which delegation it was.
     expect(
       s.sink
-        .of("subagent.refused")
+        .ofType("subagent.refused")
         .map((event) => [event.agentId, event.childDepth, event.role, event.refusal.code]),
     ).toEqual([
       [parent, 2, "ghost", "unknown_role"],
@@ -102,20 +104,20 @@ proves(
     const about = s.sink.events.filter(({ type }) => type.startsWith("subagent."));
     expect(about).toHaveLength(6 + 6 + 2);
     const started = new Map(
-      s.sink.of("tool.started").map((event) => [`${event.agentId} ${event.callId}`, event]),
+      s.sink.ofType("tool.started").map((event) => [`${event.agentId} ${event.callId}`, event]),
     );
     const rejected = new Map(
-      s.sink.of("tool.rejected").map((event) => [`${event.agentId} ${event.callId}`, event]),
+      s.sink.ofType("tool.rejected").map((event) => [`${event.agentId} ${event.callId}`, event]),
     );
     for (const event of about) {
-      checkEvent(JSON.parse(JSON.stringify(event)));
+      assertEvent(JSON.parse(JSON.stringify(event)));
       const calls = event.type === "subagent.refused" ? rejected : started;
       const call = calls.get(`${event.agentId} ${event.callId}`) ?? expect.fail(event.type);
       expect(call).toMatchObject({ toolName: "SpawnSubagent", stepId: event.stepId });
       if (calls === started) expect(call.seq).toBeLessThan(event.seq);
     }
     const ends = new Map(
-      [...s.sink.of("tool.ended"), ...rejected.values()].map((event) => [
+      [...s.sink.ofType("tool.ended"), ...rejected.values()].map((event) => [
         `${event.agentId} ${event.callId}`,
         event.seq,
       ]),
@@ -130,9 +132,9 @@ proves(
   "a subagent's start comes before everything of its own, its end after everything of its own",
   async () => {
     const s = await everyEnd();
-    for (const { childId, childPath, seq } of s.sink.of("subagent.spawned")) {
+    for (const { childId, childPath, seq } of s.sink.ofType("subagent.spawned")) {
       const own = s.sink.events.filter(({ agentId }) => agentId === childId);
-      const end = s.sink.of("subagent.ended").filter((event) => event.childId === childId);
+      const end = s.sink.ofType("subagent.ended").filter((event) => event.childId === childId);
       expect([childPath, end.length, own[0]?.type, own.at(-1)?.type]).toEqual([
         childPath,
         1,
@@ -147,8 +149,8 @@ proves(
 
 proves(["R146"], "what an end says of a subagent is what its own last event says", async () => {
   const s = await everyEnd();
-  const last = new Map(s.sink.of("agent.ended").map((event) => [event.agentId, event]));
-  for (const { childId, childPath, childDepth, role, status, reason, usage } of s.sink.of(
+  const last = new Map(s.sink.ofType("agent.ended").map((event) => [event.agentId, event]));
+  for (const { childId, childPath, childDepth, role, status, reason, usage } of s.sink.ofType(
     "subagent.ended",
   ))
     expect(last.get(childId)).toMatchObject({
@@ -170,8 +172,8 @@ test("a pause is no end: the end comes once, after it, with the same ids", async
   expect(typesOf(s.sink.events)).toEqual(["subagent.spawned"]);
   await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
   expect(typesOf(s.sink.events)).toEqual(["subagent.spawned", "subagent.ended"]);
-  const [spawned] = s.sink.of("subagent.spawned");
-  const [ended] = s.sink.of("subagent.ended");
+  const [spawned] = s.sink.ofType("subagent.spawned");
+  const [ended] = s.sink.ofType("subagent.ended");
   const { childId, childPath, role, childDepth, agentId, stepId, callId } =
     spawned ?? expect.fail("no subagent");
   expect(ended).toMatchObject({ childId, childPath, role, childDepth, agentId, stepId, callId });
@@ -184,7 +186,7 @@ test("a set-up that fails is a refusal: no subagent was started, and none ends",
   const s = newFixture({ ids });
   await s.run(lead.role);
   expect(typesOf(s.sink.events)).toEqual(["subagent.refused"]);
-  expect(s.sink.of("subagent.refused")[0]).toMatchObject({
+  expect(s.sink.ofType("subagent.refused")[0]).toMatchObject({
     agentPath: "lead",
     role: "helper",
     childDepth: 1,

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import { ModelError } from "../../src/model/model-error.ts";
-import { goldenTree } from "../../src/testing/golden-tree.ts";
+import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
@@ -73,7 +73,7 @@ describe("starting a subagent", () => {
       ]);
       expect(result.refusalsByCode).toEqual({ unknown_role: 1 });
       expect(writer.model.requests).toEqual([]);
-      expect(goldenTree(s.sink.events)).toBe(
+      expect(formatEventTree(s.sink.events)).toBe(
         [
           "lead completed (completed) 3 steps, 45 of 60 tokens",
           "├─ step 1 asked for 1",
@@ -92,9 +92,9 @@ describe("starting a subagent", () => {
     const helper = part("helper", []);
     const script = [
       calls(
-        { name: "SpawnSubagent", arguments: { role: "helper" } },
-        { name: "SpawnSubagent", arguments: { role: "helper", task: "" } },
-        { name: "SpawnSubagent", arguments: '{"role":' },
+        { toolName: "SpawnSubagent", arguments: { role: "helper" } },
+        { toolName: "SpawnSubagent", arguments: { role: "helper", task: "" } },
+        { toolName: "SpawnSubagent", arguments: '{"role":' },
       ),
       says("I see."),
     ];
@@ -119,7 +119,7 @@ describe("starting a subagent", () => {
     const lead = part("lead", [both, says("Both.")], { subagents: [reader.role] });
     const s = newFixture();
     await s.run(lead.role);
-    expect(goldenTree(s.sink.events)).toBe(
+    expect(formatEventTree(s.sink.events)).toBe(
       [
         "lead completed (completed) 2 steps, 30 of 75 tokens",
         "├─ step 1 asked for 2",
@@ -151,7 +151,7 @@ describe("starting a subagent", () => {
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 3);
     const ended = (): readonly string[] =>
-      s.sink.of("subagent.ended").map((event) => event.childPath);
+      s.sink.ofType("subagent.ended").map((event) => event.childPath);
     for (const [index, one] of latches.toReversed().entries()) {
       one.open();
       await until(() => ended().length === index + 1);
@@ -266,7 +266,7 @@ describe("what a parent gets back", () => {
         { code: "model_refused_request", message: "Too long.", data: {} },
       ]);
       expect(result.agents[1]?.usage.total.totalTokens).toBe(15);
-      expect(goldenTree(s.sink.events)).toBe(
+      expect(formatEventTree(s.sink.events)).toBe(
         [
           "lead completed (completed) 2 steps, 30 of 45 tokens",
           "├─ step 1 asked for 1",
@@ -290,7 +290,7 @@ describe("what a parent gets back", () => {
     const lead = part("lead", [both, says("Half.")], { subagents: [helper.role] });
     const s = newFixture();
     const run = s.start(lead.role);
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     late.open();
     const result = await s.outcome(run);
     const ends = result.agents.map((agent) => [agent.agentPath, agent.status]);

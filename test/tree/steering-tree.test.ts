@@ -24,7 +24,7 @@ import {
   use,
 } from "./scripted-agents.ts";
 
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 /** Root, child and leaf; each uses a tool in its first step, which tells the test, and waits there. */
 function line() {
@@ -57,7 +57,7 @@ describe("a message in a tree", () => {
       const s = newFixture();
       const run = s.start(root.role);
       await Promise.all([arrived.root.opened, arrived.child.opened, arrived.leaf.opened]);
-      const ids = s.sink.of("agent.started").map(({ agentId }) => agentId);
+      const ids = s.sink.ofType("agent.started").map(({ agentId }) => agentId);
       const deliveries = ids.map((id, index) => run.steer(`To ${index}.`, id));
       hold.open();
       await s.outcome(run);
@@ -69,7 +69,7 @@ describe("a message in a tree", () => {
         ["To 1."],
         ["To 2."],
       ]);
-      const events = s.sink.of("message.delivered");
+      const events = s.sink.ofType("message.delivered");
       expect(
         events
           .map(({ agentPath, origin, characters }) => `${agentPath} ${origin} ${characters}`)
@@ -87,7 +87,7 @@ describe("a message in a tree", () => {
       const cut = part("cut", [{ text: "I", finishReason: "length" }]);
       const deliveries: Promise<SteerReceipt>[] = [];
       const write = tool("write", () => {
-        for (const { childId } of s.sink.of("subagent.spawned"))
+        for (const { childId } of s.sink.ofType("subagent.spawned"))
           deliveries.push(run.steer("Late.", childId));
         return "written";
       });
@@ -108,7 +108,7 @@ describe("a message in a tree", () => {
         isDelivered: false,
         reason: "completed",
       });
-      expect(s.sink.of("message.delivered")).toEqual([]);
+      expect(s.sink.ofType("message.delivered")).toEqual([]);
     },
   );
 
@@ -123,8 +123,8 @@ describe("a message in a tree", () => {
       const root = part("root", [calls(spawn("leaf")), says("Root.")], { subagents: [leaf.role] });
       const s = newFixture();
       const run = s.start(root.role);
-      await until(() => s.sink.of("tool.started").length === 2);
-      const id = s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("none");
+      await until(() => s.sink.ofType("tool.started").length === 2);
+      const id = s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("none");
       const delivery = run.steer("Hurry.", id);
       if (reason === "cancelled") run.cancelAgent(id);
       hold.open();
@@ -145,7 +145,7 @@ describe("a message in a tree", () => {
     const s = newFixture();
     const run = s.start(root.role);
     await until(() => child.model.requests.length === 1);
-    const delivery = run.steer("Look again.", s.sink.of("subagent.spawned")[0]?.childId);
+    const delivery = run.steer("Look again.", s.sink.ofType("subagent.spawned")[0]?.childId);
     held.open();
     await s.outcome(run);
     expect([await delivery, receivedTexts(root.model.requests[1])[0]]).toEqual([
@@ -190,9 +190,9 @@ describe("a message in a tree", () => {
     const s = newFixture();
     const run = s.start(root.role);
     const stops = (): number =>
-      s.sink.of("tool.started").filter(({ toolName }) => toolName === "stop").length;
+      s.sink.ofType("tool.started").filter(({ toolName }) => toolName === "stop").length;
     await until(() => stops() === 1);
-    const id = s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("none");
+    const id = s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("none");
     const first = run.steer("One.", id);
     hold[0]?.open();
     expect(await first).toEqual({ isDelivered: true, stepNumber: 2 });

@@ -12,11 +12,11 @@ import { calls, part, spawn, tool, until, use } from "./scripted-agents.ts";
 
 const work = tool("work", () => "done");
 const again = calls(use("work"));
-const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { toolName: "pay", arguments: { amount: 1 } };
 
 function reached({ sink }: Fixture): readonly unknown[] {
   return sink
-    .of("budget.threshold_reached")
+    .ofType("budget.threshold_reached")
     .map(({ agentPath, accountPath, axis, threshold, spent, maximum }) => [
       agentPath,
       accountPath,
@@ -58,7 +58,7 @@ proves(
       ["lead", "lead", "totalTokens", 0.8, "45 of 56"],
       ["lead", "lead", "totalTokens", 0.95, "60 of 56"],
     ]);
-    const events = s.sink.of("budget.threshold_reached");
+    const events = s.sink.ofType("budget.threshold_reached");
     expect(events.map(({ executionId, stepId, callId }) => [executionId, stepId, callId])).toEqual(
       events.map(() => [null, null, null]),
     );
@@ -79,7 +79,7 @@ describe("a limit in time", () => {
     const hold = tool("hold", () => held.opened);
     const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
     const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-    await until(() => s.sink.of("tool.started").length === 1);
+    await until(() => s.sink.ofType("tool.started").length === 1);
     s.clock.advance(799);
     expect([reached(s), s.clock.pendingTimers]).toEqual([[], 1]);
     s.clock.advance(1);
@@ -134,7 +134,7 @@ describe("a limit in time", () => {
       const hold = tool("hold", () => held.opened);
       const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
       const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-      await until(() => s.sink.of("tool.started").length === 1);
+      await until(() => s.sink.ofType("tool.started").length === 1);
       s.clock.advance(800);
       run.grant({ wallTimeMs: 1_000 }, { by: "Ann" });
       s.clock.advance(799);

@@ -43,10 +43,10 @@ describe("a time limit", () => {
         { tools: [wait], subagents: [leaf.role, quick.role] },
       );
       await s.run(lead.role, { budget: { wallTimeMs: 1_000 } });
-      expect(spawnOf(s, "lead/leaf#1").context.tightened).toEqual([
+      expect(spawnOf(s, "lead/leaf#1").inherited.tightened).toEqual([
         { field: "budget.wallTimeMs", asked: 5_000, given: 600, source: "lead" },
       ]);
-      expect(spawnOf(s, "lead/quick#1").context.tightened).toEqual([]);
+      expect(spawnOf(s, "lead/quick#1").inherited.tightened).toEqual([]);
     },
   );
 });
@@ -62,13 +62,15 @@ describe("limits of the tree", () => {
         { limits: { maxDepth: 5, maxBreadthPerParent: 1, maxTotalSubagents: 5 } },
       );
       await s.run(top.role);
-      expect(spawnOf(s, "root/child#1").context.tightened).toEqual([
+      expect(spawnOf(s, "root/child#1").inherited.tightened).toEqual([
         { field: "limits.maxDepth", asked: 6, given: 3, source: "root" },
         { field: "limits.maxBreadthPerParent", asked: 9, given: 2, source: "root" },
         { field: "limits.maxTotalSubagents", asked: 40, given: 4, source: "root" },
       ]);
-      const below = spawnOf(s, "root/child#1/leaf#1").context.tightened;
-      expect(below.map(({ field, asked, given }) => [field, asked, given])).toEqual([
+      const below = spawnOf(s, "root/child#1/leaf#1").inherited.tightened;
+      expect(
+        below.map(({ field, requested: asked, granted: given }) => [field, asked, given]),
+      ).toEqual([
         ["limits.maxDepth", 5, 3],
         ["limits.maxTotalSubagents", 5, 4],
       ]);
@@ -82,7 +84,7 @@ describe("limits of the tree", () => {
       {},
     );
     const result = await s.run(top.role);
-    expect([spawnOf(s, "root/child#1").context.tightened, result.refusalsByCode]).toEqual([
+    expect([spawnOf(s, "root/child#1").inherited.tightened, result.refusalsByCode]).toEqual([
       [],
       { breadth_limit: 1 },
     ]);
@@ -132,16 +134,14 @@ describe("budgets", () => {
       const result = await s.run(top.role, {
         budget: { totalTokens: 1_000, steps: 10, toolCalls: 5 },
       });
-      expect(spawnOf(s, "root/child#1").context.tightened).toEqual([
+      expect(spawnOf(s, "root/child#1").inherited.tightened).toEqual([
         { field: "budget.steps", asked: 50, given: 9, source: "root" },
         { field: "budget.totalTokens", asked: 5_000, given: 985, source: "root" },
       ]);
       expect(
-        spawnOf(s, "root/child#1/leaf#1").context.tightened.map(({ field, asked, given }) => [
-          field,
-          asked,
-          given,
-        ]),
+        spawnOf(s, "root/child#1/leaf#1").inherited.tightened.map(
+          ({ field, requested: asked, granted: given }) => [field, asked, given],
+        ),
       ).toEqual([
         ["budget.totalTokens", 9_000, 970],
         ["budget.toolCalls", 9, 3],
@@ -189,7 +189,7 @@ describe("budgets", () => {
       delegation: { share: { type: "even" } },
     });
     await s.run(top.role, { budget: { steps: 9 } });
-    expect([1, 2].map((n) => spawnOf(s, `root/child#${n}`).context.tightened)).toEqual(
+    expect([1, 2].map((n) => spawnOf(s, `root/child#${n}`).inherited.tightened)).toEqual(
       [1, 2].map(() => [{ field: "budget.steps", asked: 50, given: 4, source: "root" }]),
     );
   });
@@ -257,7 +257,7 @@ describe("denials", () => {
         [],
         expect.stringContaining("you cannot use wipe"),
       ]);
-      expect(spawnOf(s, "root/child#1/leaf#1").context.removedTools).toEqual([
+      expect(spawnOf(s, "root/child#1/leaf#1").inherited.removedTools).toEqual([
         { toolName: "wipe", rule: "denied", source: "root" },
       ]);
     },
@@ -290,7 +290,11 @@ describe("denials", () => {
       },
     );
     const result = await s.run(top.role);
-    expect([ran, result.status, s.sink.of("tool.guarded").length]).toEqual([[], "completed", 3]);
+    expect([ran, result.status, s.sink.ofType("tool.guarded").length]).toEqual([
+      [],
+      "completed",
+      3,
+    ]);
   });
 });
 

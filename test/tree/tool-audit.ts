@@ -20,7 +20,7 @@ export function removed(toolName: string, rule: RemovedTool["rule"], source = "l
 }
 
 export function removedByEvent(s: Fixture): readonly (readonly RemovedTool[])[] {
-  return s.sink.of("subagent.spawned").map(({ context }) => context.removedTools);
+  return s.sink.ofType("subagent.spawned").map(({ inherited: context }) => context.removedTools);
 }
 
 export function removedByReport(result: RunResult): readonly (readonly RemovedTool[])[] {

@@ -42,7 +42,7 @@ describe("one definition of usage", () => {
       );
 
       expect(sumUsage(s.sink.events)).toEqual(total);
-      expect(s.sink.of("run.ended")[0]?.usage).toEqual({ own, descendants, total });
+      expect(s.sink.ofType("run.ended")[0]?.usage).toEqual({ own, descendants, total });
       for (const agent of result.agents) {
         const events = s.sink.events.filter((event) => event.agentId === agent.agentId);
         expect(sumUsage(events), agent.agentPath).toEqual(agent.usage.own);
@@ -53,7 +53,7 @@ describe("one definition of usage", () => {
         expect([account?.own, account?.total]).toEqual([agent.usage.own, agent.usage.total]);
       }
       const reported = new Map(result.agents.map((agent) => [agent.agentId, agent.usage]));
-      for (const { childId, usage } of s.sink.of("subagent.ended")) {
+      for (const { childId, usage } of s.sink.ofType("subagent.ended")) {
         expect(usage).toEqual(reported.get(childId));
       }
     },
@@ -66,7 +66,7 @@ describe("one definition of usage", () => {
       const s = newFixture();
       const result = await s.run(mixedTree().role);
       const delegated = s.sink
-        .of("tool.ended")
+        .ofType("tool.ended")
         .filter((event) => event.toolName === "SpawnSubagent");
       const ofLead = delegated
         .filter((event) => event.agentPath === "lead")

@@ -12,11 +12,11 @@ import { calls, listens, part, quiet, receivedTexts, tool, until, use } from "./
 const BACKGROUND = { delegation: { background: true } } as const;
 
 function beside(role: string, task = "Work."): ScriptedCall {
-  return { name: "SpawnSubagent", arguments: { role, task, background: true } };
+  return { toolName: "SpawnSubagent", arguments: { role, task, background: true } };
 }
 
 function verb(name: string, input: object = {}): ScriptedCall {
-  return { name, arguments: input };
+  return { toolName: name, arguments: input };
 }
 
 const RESULT =
@@ -28,7 +28,7 @@ function two(...replies: readonly ScriptStep[]) {
   const quick = part("quick", [says("Quick.")]);
   const slow = part("slow", [says("Slow.", { after: done.opened })]);
   const settle = tool("settle", async () => {
-    await until(() => s.sink.of("subagent.ended").length === 1);
+    await until(() => s.sink.ofType("subagent.ended").length === 1);
     return "settled";
   });
   const lead = part(
@@ -107,7 +107,7 @@ describe("waiting", () => {
       "lead",
       [
         calls(
-          { name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } },
+          { toolName: "SpawnSubagent", arguments: { role: "worker", task: "Work." } },
           verb("WaitForSubagents", { subagents: ["worker#1"] }),
         ),
         says("Done."),
@@ -130,7 +130,7 @@ describe("waiting", () => {
     const run = s.start(lead.role);
     await until(() => worker.model.requests.length === 1);
     await quiet();
-    expect(s.sink.of("tool.ended")).toEqual([]);
+    expect(s.sink.ofType("tool.ended")).toEqual([]);
     done.open();
     const result = await s.outcome(run);
     expect([result.status, receivedTexts(lead.model.requests[1])]).toEqual([
@@ -195,7 +195,7 @@ describe("cancelling", () => {
       "lead",
       [
         calls(
-          { name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } },
+          { toolName: "SpawnSubagent", arguments: { role: "worker", task: "Work." } },
           verb("CancelSubagent", { subagent: "worker#1" }),
         ),
         says("Done."),
@@ -207,7 +207,7 @@ describe("cancelling", () => {
           toolGuard(
             async () => {
               await until(() =>
-                s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"),
+                s.sink.ofType("tool.started").some(({ toolName }) => toolName === "listen"),
               );
               return { type: "allow" };
             },
@@ -221,7 +221,7 @@ describe("cancelling", () => {
     expect([
       result.status,
       result.agents[1]?.reason.message,
-      s.sink.of("subagent.ended").length,
+      s.sink.ofType("subagent.ended").length,
     ]).toEqual(["completed", "lead, its parent, cancelled it.", 1]);
     const [one, two] = receivedTexts(lead.model.requests[1]);
     expect([one, one === two]).toEqual([expect.stringContaining('"outcome":"cancelled"'), true]);
@@ -234,13 +234,15 @@ describe("cancelling", () => {
       [
         {
           text: "So far.",
-          calls: [{ name: "SpawnSubagent", arguments: { role: "leaf", task: "Work." } }],
+          calls: [{ toolName: "SpawnSubagent", arguments: { role: "leaf", task: "Work." } }],
         },
       ],
       { subagents: [leaf.role] },
     );
     const settle = tool("settle", async () => {
-      await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
+      await until(() =>
+        s.sink.ofType("tool.started").some(({ toolName }) => toolName === "listen"),
+      );
       return "settled";
     });
     const lead = part(
@@ -255,7 +257,7 @@ describe("cancelling", () => {
     );
     const s = newFixture();
     const result = await s.run(lead.role);
-    expect([result.text, s.sink.of("agent.ended").map(({ agentPath }) => agentPath)]).toEqual([
+    expect([result.text, s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)]).toEqual([
       "Done.",
       ["lead/worker#1/leaf#1", "lead/worker#1", "lead"],
     ]);
@@ -278,7 +280,7 @@ describe("cancelling", () => {
     const s = newFixture();
     const result = await s.run(lead.role);
     const [one, two] = receivedTexts(lead.model.requests[2]);
-    expect([result.text, one === two, s.sink.of("subagent.ended").length]).toEqual([
+    expect([result.text, one === two, s.sink.ofType("subagent.ended").length]).toEqual([
       "Done.",
       true,
       1,
@@ -299,14 +301,14 @@ describe("after a compaction", () => {
         "lead",
         [
           calls(beside("slow"), {
-            name: "SpawnSubagent",
+            toolName: "SpawnSubagent",
             arguments: { role: "quick", task: "Work." },
           }),
           calls(use("look")),
           calls(use("look")),
           calls(use("look")),
           calls({
-            name: "SpawnSubagent",
+            toolName: "SpawnSubagent",
             arguments: { role: "quick", task: "More.", continue: "quick#1" },
           }),
           () => (done.open(), calls(verb("WaitForSubagents", { subagents: ["slow#1"] }))),
@@ -322,7 +324,7 @@ describe("after a compaction", () => {
       );
       const s = newFixture();
       const result = await s.run(lead.role);
-      expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+      expect(s.sink.ofType("conversation.compacted").length).toBeGreaterThan(0);
       const notices = lead.model.requests.flatMap(({ messages }) =>
         messages
           .filter((message) => message.role === "user" && message.origin === "notice")
@@ -341,7 +343,7 @@ describe("after a compaction", () => {
     const lead = part(
       "lead",
       [
-        calls({ name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } }),
+        calls({ toolName: "SpawnSubagent", arguments: { role: "worker", task: "Work." } }),
         ...Array.from({ length: 8 }, () => calls(use("look"))),
         says("Done."),
       ],
@@ -355,7 +357,7 @@ describe("after a compaction", () => {
     const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.status).toBe("completed");
-    expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(1);
+    expect(s.sink.ofType("conversation.compacted").length).toBeGreaterThan(1);
     for (const { messages } of lead.model.requests)
       expect(
         messages.filter(({ text }) => text.startsWith("Your subagents so far")).length,

@@ -8,7 +8,7 @@ import { localTracing } from "../support/local-tracing.ts";
 import type { EspalierEvent, EventSink } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { calls, part, quiet, spawn, receivedTexts, tool, use } from "./scripted-agents.ts";
 import { fiveEndings, type Watched } from "./five-endings.ts";
@@ -36,12 +36,12 @@ test("a tracing that fails to place events is left out, and the run stays one tr
   for (const failing of [1, 2, 7, 20]) {
     const local = localTracing();
     let count = 0;
-    const place: Tracing["place"] = (draft) => {
+    const place: Tracing["traceEvent"] = (draft) => {
       count += 1;
       if (count === failing) throw new Error("no exporter");
-      return local.place(draft);
+      return local.traceEvent(draft);
     };
-    const { s, result } = await fiveEndings({ tracing: { ...local, place } });
+    const { s, result } = await fiveEndings({ tracing: { ...local, traceEvent: place } });
     await quiet();
     expect(takeWarnings()).toHaveLength(1);
     expect(
@@ -58,7 +58,7 @@ test("a tracing that fails around model and tool calls does not keep them from h
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
     subagents: [helper.role],
   });
-  const s = newFixture({ tracing: { ...localTracing(), within: noContext } });
+  const s = newFixture({ tracing: { ...localTracing(), runInSpan: noContext } });
   const result = await s.run(lead.role, { budget: { steps: 10 } });
   takeWarnings();
   expect([result.status, result.text, worked]).toEqual(["completed", "Done.", ["lead/helper#1"]]);
@@ -67,13 +67,13 @@ test("a tracing that fails around model and tool calls does not keep them from h
 test("a tracing that fails after a call has begun does not take the call's result away", async () => {
   const look = tool("look", () => "seen");
   const late = tool("late", async () => {
-    await settled();
+    await flushEventLoop();
     throw new Error("no luck");
   });
   const lead = part("lead", [calls(use("look"), use("late")), says("Done.")], {
     tools: [look, late],
   });
-  const s = newFixture({ tracing: { ...localTracing(), within: lateContext } });
+  const s = newFixture({ tracing: { ...localTracing(), runInSpan: lateContext } });
   const result = await s.run(lead.role, { budget: { steps: 10 } });
   await quiet();
   takeWarnings();
@@ -139,17 +139,17 @@ function fullDisk(): EventSink {
   };
 }
 
-const lateContext: Tracing["within"] = (_scope, work) => {
+const lateContext: Tracing["runInSpan"] = (_scope, work) => {
   void work();
   throw new Error("no context");
 };
 
-const noContext: Tracing["within"] = () => {
+const noContext: Tracing["runInSpan"] = () => {
   throw new Error("no context");
 };
 
 function failsLater(): unknown {
-  return settled().then(() => {
+  return flushEventLoop().then(() => {
     throw new Error("full disk");
   });
 }

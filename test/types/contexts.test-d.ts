@@ -21,13 +21,13 @@ import {
   withRetries,
   withTimeout,
   type AgentRole,
-  type ContextOf,
+  type InferContext,
   type DelegationContext,
   type DelegationTool,
-  type FilterFacts,
+  type FilterContext,
   type FunctionTool,
   type GuardContext,
-  type OptionsWith,
+  type OptionsWithContext,
   type PausedRun,
   type RecoveredRuns,
   type RequestSection,
@@ -35,7 +35,7 @@ import {
   type SectionContext,
   type StartOptions,
   type StopCondition,
-  type StopFacts,
+  type StopContext,
   type ToolContext,
   type ToolFilter,
   type ToolGuard,
@@ -132,7 +132,7 @@ test("wrappers and toolsets hand on what a tool asks for", () => {
   expectTypeOf(prefixTools([find], "my_")).toEqualTypeOf<readonly FunctionTool<Database>[]>();
   const all = combineTools([plain, mail], prefixTools([whoAmI, delegate], "my_"), [find]);
   const role = defineAgent({ ...basics, name: "all", tools: all });
-  expectTypeOf<ContextOf<typeof role>>().toEqualTypeOf<App>();
+  expectTypeOf<InferContext<typeof role>>().toEqualTypeOf<App>();
 });
 
 test("a role asks for all that its tools ask for, and for nothing if they ask for nothing", () => {
@@ -141,7 +141,7 @@ test("a role asks for all that its tools ask for, and for nothing if they ask fo
   const greeter = defineAgent({ ...basics, name: "greeter", tools: [whoAmI, plain] });
   expectTypeOf(greeter).toEqualTypeOf<AgentRole<undefined, User>>();
   const both = defineAgent({ ...basics, name: "both", tools: [whoAmI, find, delegate, mail] });
-  expectTypeOf<ContextOf<typeof both>>().toEqualTypeOf<App>();
+  expectTypeOf<InferContext<typeof both>>().toEqualTypeOf<App>();
   const declared = defineAgent<undefined, App>({ ...basics, name: "declared", tools: [whoAmI] });
   expectTypeOf(declared).toEqualTypeOf<AgentRole<undefined, App>>();
   const wider: AgentRole<undefined, App> = defineAgent({ ...basics, name: "w", tools: [whoAmI] });
@@ -165,7 +165,7 @@ test("a tool does not go into a role whose context lacks what it asks for", () =
 test("a role asks for what its subagents ask for, at any depth", () => {
   const helper = defineAgent({ ...basics, name: "helper", tools: [find] });
   const middle = defineAgent({ ...basics, name: "middle", subagents: [helper, "middle"] });
-  expectTypeOf<ContextOf<typeof middle>>().toEqualTypeOf<Database>();
+  expectTypeOf<InferContext<typeof middle>>().toEqualTypeOf<Database>();
   const lead = defineAgent({
     ...basics,
     name: "lead",
@@ -173,7 +173,7 @@ test("a role asks for what its subagents ask for, at any depth", () => {
     subagents: [middle],
     output: z.object({ a: z.string() }),
   });
-  expectTypeOf<ContextOf<typeof lead>>().toEqualTypeOf<App>();
+  expectTypeOf<InferContext<typeof lead>>().toEqualTypeOf<App>();
   expectTypeOf(lead).toExtend<AgentRole<{ a: string }, App>>();
   const byName = defineAgent({ ...basics, name: "names", subagents: ["helper", "middle"] });
   expectTypeOf(byName).toEqualTypeOf<AgentRole<undefined>>();
@@ -182,12 +182,12 @@ test("a role asks for what its subagents ask for, at any depth", () => {
 const userGuard = toolGuard((_call, { context }: GuardContext<User>) =>
   context.userId === "root" ? { type: "allow" } : { type: "deny", reason: "No." },
 );
-const dbFilter = toolFilter((name, { context }: FilterFacts<Database>) => name in context.db);
-const userStop: StopCondition<User> = ({ context }: StopFacts<User>) =>
+const dbFilter = toolFilter((name, { context }: FilterContext<Database>) => name in context.db);
+const userStop: StopCondition<User> = ({ context }: StopContext<User>) =>
   context.userId === "" ? { code: "nobody", message: "Nobody is there.", data: {} } : undefined;
 const section: RequestSection<User> = {
   name: "user",
-  lifeCycle: "step",
+  lifetime: "step",
   text: ({ context }: SectionContext<User>) => context.userId,
 };
 
@@ -220,7 +220,7 @@ test("hooks, guards, filters, sections and stop conditions ask, too", () => {
     sections: [section],
     stopWhen: [userStop, hasToolCall("find")],
   });
-  expectTypeOf<ContextOf<typeof role>>().toEqualTypeOf<App>();
+  expectTypeOf<InferContext<typeof role>>().toEqualTypeOf<App>();
   expectTypeOf(defineAgent({ ...basics, name: "g", guards: [userGuard] })).toEqualTypeOf<
     AgentRole<undefined, User>
   >();
@@ -274,7 +274,7 @@ test("instructions ask for what they are written with, and know what the tools o
     tools: [find],
     subagents: [greeter],
   });
-  expectTypeOf<ContextOf<typeof finder>>().toEqualTypeOf<App>();
+  expectTypeOf<InferContext<typeof finder>>().toEqualTypeOf<App>();
   const both = defineAgent({
     ...basics,
     name: "both",
@@ -283,7 +283,7 @@ test("instructions ask for what they are written with, and know what the tools o
     output: z.object({ a: z.string() }),
   });
   expectTypeOf(both).toExtend<AgentRole<{ a: string }, App>>();
-  expectTypeOf<ContextOf<typeof both>>().toEqualTypeOf<App>();
+  expectTypeOf<InferContext<typeof both>>().toEqualTypeOf<App>();
   const today = defineAgent({
     ...basics,
     name: "today",
@@ -307,7 +307,7 @@ test("roles from files ask for what their tools and extensions ask for", async (
     tools: [find, mail],
     extend: { reader: { guards: [userGuard] } },
   });
-  expectTypeOf<ContextOf<(typeof roles)[number]>>().toEqualTypeOf<App>();
+  expectTypeOf<InferContext<(typeof roles)[number]>>().toEqualTypeOf<App>();
   const role = parseRole("Work.", { file: "worker.md", models, tools: [whoAmI] });
   expectTypeOf(role).toEqualTypeOf<AgentRole<unknown, User>>();
 });
@@ -406,7 +406,7 @@ test("a run continues with the context that is asked for by its role, or else by
 
 test("an execution of a session is given the context that its role asks for, whether it starts or continues", async () => {
   const orchestrator = new Orchestrator();
-  const session = await orchestrator.session("s");
+  const session = await orchestrator.openSession("s");
   expectTypeOf(
     orchestrator.start(asking, "Work.", { session, context: user }).iterate(),
   ).toEqualTypeOf<ReturnType<Run["iterate"]>>();
@@ -427,7 +427,7 @@ test("code of one's own hands a context on", () => {
   const orchestrator: Orchestrator = new Orchestrator({ roles: [asking] });
   function begin<Output, Context>(
     role: AgentRole<Output, Context>,
-    ...options: OptionsWith<StartOptions, Context>
+    ...options: OptionsWithContext<StartOptions, Context>
   ): Run<Output> {
     return orchestrator.start(role, "Work.", ...options);
   }

@@ -6,20 +6,20 @@ import { expectTypeOf, test } from "vitest";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import {
   toolGuard,
-  type GuardAnswer,
+  type GuardDecision,
   type GuardCheck,
   type GuardContext,
   type GuardedCall,
 } from "../../src/tools/tool-guard.ts";
 
 test("there are exactly three answers, and a denial and a question have a reason", () => {
-  expectTypeOf<GuardAnswer["type"]>().toEqualTypeOf<"allow" | "deny" | "ask">();
-  expectTypeOf<GuardAnswer>().toEqualTypeOf<
+  expectTypeOf<GuardDecision["type"]>().toEqualTypeOf<"allow" | "deny" | "ask">();
+  expectTypeOf<GuardDecision>().toEqualTypeOf<
     | { readonly type: "allow" }
     | { readonly type: "deny"; readonly reason: string }
     | { readonly type: "ask"; readonly reason: string }
   >();
-  expectTypeOf<Awaited<ReturnType<GuardCheck>>>().toEqualTypeOf<GuardAnswer>();
+  expectTypeOf<Awaited<ReturnType<GuardCheck>>>().toEqualTypeOf<GuardDecision>();
 });
 
 test("what is no answer does not compile", () => {

@@ -12,7 +12,7 @@ import {
   type AgentRole,
   type JsonObject,
   type JsonValue,
-  type OutputOf,
+  type InferOutput,
   type PausedRun,
   type Run,
   type RunResult,
@@ -53,8 +53,8 @@ test("a role has the type of its output: what the schema makes of the arguments"
   expectTypeOf(counter).toEqualTypeOf<AgentRole<{ count: number }>>();
   expectTypeOf(imported).toEqualTypeOf<AgentRole<Review>>();
   expectTypeOf(loose).toEqualTypeOf<AgentRole<JsonObject>>();
-  expectTypeOf<OutputOf<typeof reviewer>>().toEqualTypeOf<Scored>();
-  expectTypeOf<OutputOf<typeof reviewer | typeof counter>>().toEqualTypeOf<
+  expectTypeOf<InferOutput<typeof reviewer>>().toEqualTypeOf<Scored>();
+  expectTypeOf<InferOutput<typeof reviewer | typeof counter>>().toEqualTypeOf<
     Scored | { count: number }
   >();
 });
@@ -188,7 +188,7 @@ test("a run that is recovered or forked by a role has no other output", async ()
 
 test("an execution of a session has the output of its role, whether it starts or continues", async () => {
   const orchestrator = new Orchestrator();
-  const session = await orchestrator.session("s");
+  const session = await orchestrator.openSession("s");
   expectTypeOf(session).toEqualTypeOf<Session>();
   const chat = orchestrator.start(imported, "Review it.", { session });
   expectTypeOf(chat).toEqualTypeOf<Run<Review>>();

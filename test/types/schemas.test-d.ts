@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
 import type { FinishReason, FinishReasonSchema } from "../../src/protocol/finish-reason.ts";
-import type { PriceUsed, PriceUsedSchema } from "../../src/budget/prices-used.ts";
+import type { AppliedPrice, PriceUsedSchema } from "../../src/budget/prices-used.ts";
 import type {
   SessionExecution,
   SessionExecutionSchema,
@@ -31,7 +31,7 @@ import type {
   MessageContentSchema,
 } from "../../src/protocol/message-content.ts";
 import type {
-  ContextManifest,
+  InheritanceRecord,
   ContextManifestSchema,
 } from "../../src/protocol/context-manifest.ts";
 import type { Definitions, DefinitionsSchema } from "../../src/protocol/definition.ts";
@@ -188,7 +188,7 @@ test("the schema beside an interface reads what the interface says", () => {
     Frozen<MessageContent>
   >();
   expectTypeOf<Read<ReturnType<typeof ContextManifestSchema>>>().toEqualTypeOf<
-    Frozen<ContextManifest>
+    Frozen<InheritanceRecord>
   >();
   expectTypeOf<Read<ReturnType<typeof DefinitionsSchema>>>().toEqualTypeOf<Frozen<Definitions>>();
   expectTypeOf<Read<ReturnType<typeof ToolCallSchema>>>().toEqualTypeOf<Frozen<ToolCall>>();
@@ -236,7 +236,7 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<ReturnType<typeof ModelUsageSchema>>>().toEqualTypeOf<Frozen<ModelUsage>>();
   expectTypeOf<Read<ReturnType<typeof UsageReportSchema>>>().toEqualTypeOf<Frozen<UsageReport>>();
   expectTypeOf<Read<ReturnType<typeof FinishReasonSchema>>>().toEqualTypeOf<FinishReason>();
-  expectTypeOf<Read<ReturnType<typeof PriceUsedSchema>>>().toEqualTypeOf<Frozen<PriceUsed>>();
+  expectTypeOf<Read<ReturnType<typeof PriceUsedSchema>>>().toEqualTypeOf<Frozen<AppliedPrice>>();
   expectTypeOf<Read<ReturnType<typeof SessionExecutionSchema>>>().toEqualTypeOf<
     Frozen<SessionExecution>
   >();

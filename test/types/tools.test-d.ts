@@ -94,5 +94,7 @@ test("a delegation gives what came of a spawn, and nothing else", () => {
 test("defaults of a role are the settings of a tool, and whether it needs an approval", () => {
   expectTypeOf<keyof ToolDefaults>().toEqualTypeOf<keyof ToolSettings | "needsApproval">();
   expectTypeOf<AgentDefinition["toolDefaults"]>().toEqualTypeOf<ToolDefaults | undefined>();
-  expectTypeOf<ToolSettings["longResults"]>().toEqualTypeOf<"truncate" | "summarize" | undefined>();
+  expectTypeOf<ToolSettings["longResultPolicy"]>().toEqualTypeOf<
+    "truncate" | "summarize" | undefined
+  >();
 });

@@ -15,11 +15,11 @@ import type { ModelCall, ObserverContext, WrappedToolCall } from "../../src/hook
 import type { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { AgentReport } from "../../src/orchestrator/tree/agent-report.ts";
-import type { StopFacts } from "../../src/policies/stop-conditions.ts";
+import type { StopContext } from "../../src/policies/stop-conditions.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { SubagentResult } from "../../src/protocol/subagent.ts";
 import type { DelegationContext, ToolContext } from "../../src/tools/tool-context.ts";
-import type { FilterFacts } from "../../src/tools/tool-filter.ts";
+import type { FilterContext } from "../../src/tools/tool-filter.ts";
 import type { GuardContext, GuardedCall } from "../../src/tools/tool-guard.ts";
 
 type Leaf = string | number | boolean | bigint | symbol | null | undefined | AbortSignal;
@@ -80,8 +80,8 @@ test("no context, and nothing that is shown with it, holds anything alive", () =
   expectTypeOf<Holds<ObserverContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<ModelCall>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<WrappedToolCall>>().toEqualTypeOf<false>();
-  expectTypeOf<Holds<StopFacts>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<StopContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<GuardContext>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<GuardedCall>>().toEqualTypeOf<false>();
-  expectTypeOf<Holds<FilterFacts>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<FilterContext>>().toEqualTypeOf<false>();
 });

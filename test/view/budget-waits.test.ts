@@ -7,7 +7,7 @@ import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { calls, spawn, tool, use } from "../tree/scripted-agents.ts";
 import { foldOf } from "./fold-of.ts";
 import {
@@ -40,11 +40,11 @@ proves(
     const run = s.start(lead, "Go.", {
       budget: { outputTokens: 1_700 },
     });
-    await settled();
+    await flushEventLoop();
     s.clock.advance(SECOND);
-    await settled();
+    await flushEventLoop();
     s.clock.advance(SECOND / 2);
-    await settled();
+    await flushEventLoop();
     // Two calls are under way, and one has its budget but no slot.
     const during = foldOf(s.sink.events);
     expect(during.agents.map(({ activity }) => activity)).toEqual([
@@ -65,8 +65,8 @@ proves(
       ["chat", 12_000],
     ]);
     // The waits that the events report are those that are drawn.
-    const reserved = s.sink.of("budget.reserved").map(({ waitedMs }) => waitedMs);
-    const queued = s.sink.of("model.requested").map(({ queuedMs = 0 }) => queuedMs);
+    const reserved = s.sink.ofType("budget.reserved").map(({ waitedMs }) => waitedMs);
+    const queued = s.sink.ofType("model.requested").map(({ queuedMs = 0 }) => queuedMs);
     const total = (list: readonly number[]): number => list.reduce((sum, ms) => sum + ms, 0);
     expect([total(reserved), total(queued)]).toEqual([16_000, 4_000]);
   },
@@ -81,24 +81,24 @@ proves(
     const script = [breaksAfter(20), says("Whole.")];
     const run = brokenRun(s, slowRole(s, "broken", script, { maxOutputTokens: 50 }), held.opened);
     for (let half = 0; half < 6; half += 1) {
-      await settled();
+      await flushEventLoop();
       s.clock.advance(SECOND / 2);
     }
-    await settled();
+    await flushEventLoop();
     const during = foldOf(s.sink.events);
     const waiting = during.agents[2];
-    expect([waiting?.activity, waiting?.budgetOf?.agentPath, during.awaitingBudget]).toEqual([
-      "awaiting_budget",
-      "lead",
-      1,
-    ]);
+    expect([
+      waiting?.activity,
+      waiting?.waitsForBudgetOf?.agentPath,
+      during.awaitingBudget,
+    ]).toEqual(["awaiting_budget", "lead", 1]);
     held.open();
     await played(s, run);
     expect(
       s.sink
-        .of("budget.queued")
+        .ofType("budget.queued")
         .map(({ agentPath, accountPath, stepId }) => [agentPath, accountPath, stepId]),
-    ).toEqual([["lead/broken#1", "lead", s.sink.of("model.requested")[2]?.stepId]]);
+    ).toEqual([["lead/broken#1", "lead", s.sink.ofType("model.requested")[2]?.stepId]]);
     const { agents } = foldOf(s.sink.events);
     expect(written(agents[2])).toEqual([
       "chat 1000–2000 failed",
@@ -106,7 +106,7 @@ proves(
       "retry 3000–3000 failed",
       "chat 3000–4000 ok",
     ]);
-    expect(s.sink.of("model.replied").map(({ queuedMs }) => queuedMs)).toEqual([0, 0, 0, 0]);
+    expect(s.sink.ofType("model.replied").map(({ queuedMs }) => queuedMs)).toEqual([0, 0, 0, 0]);
   },
 );
 
@@ -121,10 +121,10 @@ proves(["D574"], "draws the wait of a further call of a hook as a wait for budge
   const more = { maxOutputTokens: 60, hooks: [twice] };
   const run = brokenRun(s, slowRole(s, "broken", script, more), held.opened);
   for (let half = 0; half < 6; half += 1) {
-    await settled();
+    await flushEventLoop();
     s.clock.advance(SECOND / 2);
   }
-  await settled();
+  await flushEventLoop();
   expect(foldOf(s.sink.events).agents[2]?.activity).toBe("awaiting_budget");
   held.open();
   await played(s, run);
@@ -142,12 +142,12 @@ proves(["D574"], "ends the wait between two attempts when the agent is asked to 
   const script = [breaksAfter(20), says("Whole.")];
   const run = brokenRun(s, slowRole(s, "broken", script, { maxOutputTokens: 50 }), held.opened);
   for (let half = 0; half < 5; half += 1) {
-    await settled();
+    await flushEventLoop();
     s.clock.advance(SECOND / 2);
   }
-  await settled();
+  await flushEventLoop();
   run.requestStop("Enough.");
-  await settled();
+  await flushEventLoop();
   held.open();
   await played(s, run);
   const fold = foldOf(s.sink.events);
@@ -169,17 +169,17 @@ proves(
       held.opened,
     );
     for (let half = 0; half < 3; half += 1) {
-      await settled();
+      await flushEventLoop();
       s.clock.advance(SECOND / 2);
     }
-    await settled();
+    await flushEventLoop();
     // One call is under way; the other one waits for the room of `slow`.
     const during = foldOf(s.sink.events);
     expect([during.agents[2]?.activity, during.awaitingBudget]).toEqual(["thinking", 0]);
     s.clock.advance(SECOND / 2);
-    await settled();
+    await flushEventLoop();
     s.clock.advance(SECOND / 2);
-    await settled();
+    await flushEventLoop();
     const alone = foldOf(s.sink.events);
     expect([alone.agents[2]?.activity, alone.awaitingBudget]).toEqual(["awaiting_budget", 1]);
     held.open();
@@ -229,7 +229,7 @@ proves(["D627"], "draws the wait of each of three attempts for its slot before i
     "queue 7100–8000 ok, step 1",
   ]);
   const replied = s.sink
-    .of("model.replied")
+    .ofType("model.replied")
     .filter(({ agentPath }) => agentPath === "lead/broken#1");
   expect(replied.map(({ queuedMs }) => queuedMs)).toEqual([2_800]);
 });
@@ -249,6 +249,6 @@ proves(
       "retry 6000–7100 failed, step 1",
       "queue 7100–7500 cut, step 1",
     ]);
-    expect(s.sink.of("model.failed").map(({ queuedMs }) => queuedMs)).toContain(2_300);
+    expect(s.sink.ofType("model.failed").map(({ queuedMs }) => queuedMs)).toContain(2_300);
   },
 );

@@ -36,7 +36,7 @@ import { says, type ScriptedReply } from "../../src/testing/index.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RunFold } from "../../src/view/run-fold.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { agent } from "./causes-in.ts";
 import { foldOf } from "./fold-of.ts";
 
@@ -84,7 +84,7 @@ proves(
         const result = await play(s, world);
         const { runId, reason, agents } = result;
         const stored = new RunFold(runId);
-        await new RunRecord(store, runId).advance((event, line) => stored.take(event, line));
+        await new RunRecord(store, runId).advance((event, line) => stored.apply(event, line));
         const steps = agents[0]?.steps ?? [];
         const isLimited = reason.code === "error_budget";
         if (isLimited) limited += 1;
@@ -117,7 +117,7 @@ async function rest(s: Fixture, run: Run): Promise<RunResult> {
   const end = { isReached: false };
   void run.settled.then(() => (end.isReached = true));
   for (let turns = 0; !end.isReached && turns < 1_000; turns += 1) {
-    await settled();
+    await flushEventLoop();
     s.clock.advance(1);
   }
   return s.outcome(run);
@@ -161,7 +161,7 @@ function roleOf(clock: ManualClock, { replies, sequential, limit, maximum }: Wor
 function replyOf(made: readonly Call[]): ScriptedReply {
   return {
     calls: made.map((call, index) => ({
-      name: `${call.outcome === "unknown" ? "none" : "work"}${index}`,
+      toolName: `${call.outcome === "unknown" ? "none" : "work"}${index}`,
       arguments: call.outcome === "invalid" ? {} : call,
     })),
   };

@@ -6,10 +6,10 @@ import { z } from "zod";
 
 import { defineTool, toolGuard, type RunResult } from "../../src/index.ts";
 import { says } from "../../src/testing/index.ts";
-import { runReport } from "../../src/terminal/report.ts";
+import { formatRunReport } from "../../src/terminal/report.ts";
 import type { RunFold } from "../../src/view/run-fold.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { agent, line } from "./causes-in.ts";
 import { foldOf } from "./fold-of.ts";
 
@@ -43,7 +43,7 @@ proves(["D540"], "shows failed calls in the same order in steps and in the repor
   const inOrder = failed.map((message): unknown => expect.stringMatching(message));
   expect(step?.calls.flatMap(({ message = [] }) => message)).toEqual(inOrder);
   expect(result.agents[0]?.toolErrors.map(({ message }) => message)).toEqual(inOrder);
-  const report = runReport(result);
+  const report = formatRunReport(result);
   const places = ["slow is", "b is", "work was denied", "d is"].map((one) => report.indexOf(one));
   expect(places.toSorted((one, other) => one - other)).toEqual(places);
   expect(Math.min(...places)).toBeGreaterThan(0);
@@ -70,14 +70,14 @@ async function runOf(
       await new Promise<void>((resolve) => void s.clock.setTimer(1_000, resolve));
     return given.on === "denied" ? { type: "deny", reason: "It is locked." } : { type: "allow" };
   });
-  const calls = on.map((one) => ({ name: "work", arguments: { on: one } }));
+  const calls = on.map((one) => ({ toolName: "work", arguments: { on: one } }));
   const lead = agent("lead", [{ calls }, says("Done.")], {
     tools: [work],
     guards: [guard],
     errorBudget: { [limit]: maximum },
   });
   const run = s.start(lead);
-  await settled();
+  await flushEventLoop();
   s.clock.advance(1_000);
   const result = await s.outcome(run);
   return { fold: foldOf(s.sink.events), result };

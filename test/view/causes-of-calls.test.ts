@@ -40,7 +40,7 @@ function works(...on: readonly string[]): ScriptedReply {
 }
 
 function calls(...made: readonly (readonly [string, object])[]): ScriptedReply {
-  return { calls: made.map(([name, given]) => ({ name, arguments: { ...given } })) };
+  return { calls: made.map(([name, given]) => ({ toolName: name, arguments: { ...given } })) };
 }
 
 function away(message: string) {
@@ -186,7 +186,7 @@ proves(
       "lead step 2 two tool_error: two is on fire.",
       "lead step 2 tool_error: two is on fire.",
     ]);
-    const ends = [...s.sink.of("agent.ended"), ...s.sink.of("run.ended")];
+    const ends = [...s.sink.ofType("agent.ended"), ...s.sink.ofType("run.ended")];
     expect([reason.message, ...ends.map(({ error }) => error?.message)]).toEqual([
       "two is on fire.",
       "one is on fire.",

@@ -127,7 +127,7 @@ proves(
       "lead/editor#1 step 1 step_limit, a limit",
     ]);
     const calls = ["Read a.", "Read b."].map((task) => ({
-      name: "SpawnSubagent",
+      toolName: "SpawnSubagent",
       arguments: { role: "reader", task },
     }));
     const both = { calls };

@@ -40,7 +40,7 @@ proves(["V22"], "each type of event is folded, or is known to change nothing", (
   const changing = new Set<EventType>();
   for (const event of events) {
     const before = shown(fold);
-    fold.take(event, event.seq);
+    fold.apply(event, event.seq);
     if (shown(fold) !== before) changing.add(event.type);
   }
   // What an event says may be seen with a later one.
@@ -60,19 +60,20 @@ proves(
     const fold = foldOf(events.slice(0, 20));
     const before = shown(fold);
     const another = RunIdSchema().parse("run_9");
-    for (const event of events.slice(20)) fold.take({ ...event, runId: another }, event.seq);
+    for (const event of events.slice(20)) fold.apply({ ...event, runId: another }, event.seq);
     // A later release says more.
     const unknown: unknown = { ...first, type: "toString", executionId: null };
-    if (isEvent(unknown)) fold.take(unknown, 99);
+    if (isEvent(unknown)) fold.apply(unknown, 99);
     expect([shown(fold), fold.record]).toEqual([before, 99]);
 
     const late = new RunFold(first.runId);
-    for (const event of events.slice(1, 8)) late.take(event, event.seq);
+    for (const event of events.slice(1, 8)) late.apply(event, event.seq);
     expect([late.startedAtMs, late.agents]).toEqual([undefined, []]);
 
     const rootless = new RunFold(first.runId);
-    rootless.take(first, 1);
-    for (const event of events) if (event.type !== "agent.started") rootless.take(event, event.seq);
+    rootless.apply(first, 1);
+    for (const event of events)
+      if (event.type !== "agent.started") rootless.apply(event, event.seq);
     expect(rootless.agents.map(({ agentPath }) => agentPath)).toEqual(["lead", "lead/reader#1"]);
   },
 );
@@ -84,7 +85,7 @@ function isEvent(value: unknown): value is EspalierEvent {
 /** All that a fold says, but for the time. */
 function shown(fold: RunFold): string {
   const { record: _record, run, ...rest } = fold.snapshot();
-  const { lastAtMs: _last, durationMs: _duration, restMs: _rest, ...facts } = run;
+  const { lastAtMs: _last, durationMs: _duration, idleMs: _rest, ...facts } = run;
   const details = fold.agents.map((agent) => agentDetail(agent, fold.refusals));
   const calls = fold.agents.map(({ openCalls, retry }) => [openCalls, retry]);
   return JSON.stringify({ ...rest, facts, details, calls });

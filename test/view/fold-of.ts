@@ -9,7 +9,7 @@ export function foldOf(events: readonly EspalierEvent[]): RunFold {
   const [first] = events;
   if (first === undefined) throw new Error("Expected events of a run.");
   const fold = new RunFold(first.runId);
-  for (const event of events) fold.take(event, event.seq);
+  for (const event of events) fold.apply(event, event.seq);
   return fold;
 }
 

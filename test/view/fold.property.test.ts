@@ -52,8 +52,8 @@ proves(["V21"], "a patch since any record makes any snapshot the one of now", as
 
 /** What is counted as it comes is what is there. */
 function checkCounts(fold: RunFold): void {
-  const running = fold.agents.filter((agent) => !agent.isAtRest);
-  const failed = fold.agents.filter(({ rest }) => rest?.status === "failed");
+  const running = fold.agents.filter((agent) => !agent.isSettled);
+  const failed = fold.agents.filter(({ end: rest }) => rest?.status === "failed");
   expect([fold.running, fold.failedAgents]).toEqual([running.length, failed.length]);
 }
 
@@ -71,16 +71,16 @@ function checkResult(fold: RunFold, result: RunResult, isFork: boolean): void {
     const agent = fold.find(account.agentId);
     // A fork has agents that ended before it; others never began.
     if (agent === undefined) continue;
-    expect(agent.own, account.path).toEqual(spentOf(account.own));
-    expect(agent.subtree, account.path).toEqual(spentOf(account.total));
+    expect(agent.own, account.agentPath).toEqual(spentOf(account.own));
+    expect(agent.subtree, account.agentPath).toEqual(spentOf(account.total));
   }
   for (const report of result.agents) {
     const agent = fold.find(report.agentId);
     if (agent === undefined) continue;
-    expect(agent.rest?.status, report.agentPath).toBe(report.status);
-    expect(agent.rest?.reason).toEqual(report.reason);
+    expect(agent.end?.status, report.agentPath).toBe(report.status);
+    expect(agent.end?.reason).toEqual(report.reason);
     const before = isFork ? 1 : 0;
-    if (agent.parent !== undefined) expect(agent.executions + before).toBeGreaterThanOrEqual(1);
+    if (agent.parent !== undefined) expect(agent.executionCount + before).toBeGreaterThanOrEqual(1);
     checkSteps(agent, report, isFork);
     checkSpans(agent);
   }
@@ -94,8 +94,8 @@ function isOfOneRoot(events: readonly EspalierEvent[]): boolean {
 
 /** The clock of the root's account stood still while the run rested. */
 function checkTime({ time }: RunFold, { accounts, durationMs }: RunResult): void {
-  const root = accounts.find(({ parentId }) => parentId === null);
-  expect(Math.round(time.restMs)).toBe(root?.stoodMs);
+  const root = accounts.find(({ parentAgentId: parentId }) => parentId === null);
+  expect(Math.round(time.idleMs)).toBe(root?.pausedMs);
   expect(Math.round(time.durationMs)).toBe(durationMs);
 }
 
@@ -103,7 +103,7 @@ type Report = RunResult["agents"][number];
 
 /** Of the last execution: a result has no others. */
 function checkSteps(agent: AgentFold, { steps, status }: Report, isFork: boolean): void {
-  const last = agent.steps.filter(({ execution }) => execution === agent.executions);
+  const last = agent.steps.filter(({ execution }) => execution === agent.executionCount);
   const folded = new Map(last.map((step) => [step.number, step]));
   if (!isFork && status !== "paused") expect(folded.size).toBe(steps.length);
   for (const { number, tools, telemetry } of steps) {
@@ -122,7 +122,7 @@ function checkSteps(agent: AgentFold, { steps, status }: Report, isFork: boolean
 }
 
 /** None goes backwards; of an agent that has ended none is open. */
-function checkSpans({ spans: { numbers }, rest, agentPath }: AgentFold): void {
+function checkSpans({ spans: { numbers }, end: rest, agentPath }: AgentFold): void {
   for (let place = 0; place < numbers.length; place += SPAN_WIDTH) {
     const [, begin = 0, end = 0] = numbers.slice(place, place + SPAN_WIDTH);
     const isOpen = end === -1;
@@ -138,7 +138,7 @@ function checkPatches(events: readonly EspalierEvent[], cuts: readonly number[])
   const fold = new RunFold(first.runId);
   const kept: RunSnapshot<RunOverview>[] = [fold.snapshot()];
   for (const event of events) {
-    fold.take(event, event.seq);
+    fold.apply(event, event.seq);
     if (!at.has(event.seq)) continue;
     const now = fold.snapshot();
     for (const before of kept) expect(patched(before, fold.patchSince(before.record))).toEqual(now);

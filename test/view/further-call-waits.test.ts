@@ -62,7 +62,7 @@ function waits(s: Fixture): readonly string[] {
 }
 
 function zeroOf({ sink }: Fixture): number {
-  return sink.of("run.started")[0]?.atMs ?? 0;
+  return sink.ofType("run.started")[0]?.atMs ?? 0;
 }
 
 /** Where `broken` is at a moment of the run, and how many agents wait for budget. */

@@ -54,7 +54,7 @@ proves(["D624"], "counts the tool calls of a step as the account of the agent do
     execute: ({ at }) => at,
   });
   const calls = (...inputs: readonly object[]) => ({
-    calls: inputs.map((input) => ({ name: "look", arguments: input })),
+    calls: inputs.map((input) => ({ toolName: "look", arguments: input })),
   });
   const model = new ScriptedModel([
     calls({ at: "a" }, { at: "no" }, { at: 1 }),
@@ -125,8 +125,8 @@ proves(["D548"], "counts what subagents and the last tool calls used as not left
   expect(result.usage.total).toMatchObject({ totalTokens: 45, steps: 3, toolCalls: 2 });
   const fold = foldOf(fixture.sink.events);
   const left = { totalTokens: 955, steps: 0, toolCalls: 3 };
-  expect(fold.left).toEqual(left);
-  expect(fold.agents.map((agent) => [agent.name, agentDetail(agent, []).left])).toEqual([
+  expect(fold.remaining).toEqual(left);
+  expect(fold.agents.map((agent) => [agent.name, agentDetail(agent, []).remaining])).toEqual([
     ["lead", left],
     ["helper#1", left],
   ]);

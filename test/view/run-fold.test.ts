@@ -25,8 +25,8 @@ test("a running tree shows what each agent does, and what it and its subtree spe
     "lead/researcher#1 thinking step 1 own 0 tree 0",
     "lead/researcher#2 thinking step 2 own 15 tree 15",
   ]);
-  expect(fold.left).toEqual({ totalTokens: 99_970, steps: 18 });
-  expect([fold.refusals.length, fold.root?.refusals, fold.end]).toEqual([1, 1, undefined]);
+  expect(fold.remaining).toEqual({ totalTokens: 99_970, steps: 18 });
+  expect([fold.refusals.length, fold.root?.refusalCount, fold.end]).toEqual([1, 1, undefined]);
 
   docs.open();
   code.open();

@@ -56,14 +56,14 @@ proves(
 
 proves(["V26"], "the leader of a run is named, and known as this process", () => {
   const facts = factsOf([]);
-  const { leader, title, agents } = runHead(LED, facts, at);
+  const { owner: leader, title, agentCount: agents } = runHead(LED, facts, at);
   expect({ leader, title, agents }).toEqual({
     leader: { hostname: "here", processId: 7, isHere: true },
     title: "lead: survey",
     agents: 1,
   });
-  expect(runListing(LED, facts, { ...at, hostname: "there" }).leader?.isHere).toBe(false);
-  expect(runListing(LEFT, facts, at).leader).toBeNull();
+  expect(runListing(LED, facts, { ...at, hostname: "there" }).owner?.isThisProcess).toBe(false);
+  expect(runListing(LEFT, facts, at).owner).toBeNull();
 });
 
 function factsOf(told: readonly ("asks" | "pauses" | "fails")[]): RunOverview {

@@ -31,7 +31,7 @@ class Life {
   #standing: "led" | "paused" | "dead" | "ended" = "led";
   /** What the oracle sums. */
   totalMs = 0;
-  restMs = 0;
+  idleMs = 0;
 
   constructor() {
     const lead = this.#run.root;
@@ -54,7 +54,7 @@ class Life {
 
   /** As a store has it. */
   get listed() {
-    const isLed = this.#standing === "led";
+    const hasOwner = this.#standing === "led";
     const status = this.#standing === "led" || this.#standing === "dead" ? "open" : this.#standing;
     return {
       runId: this.#run.runId,
@@ -62,8 +62,8 @@ class Life {
       status,
       createdAtMs: START_MS,
       updatedAtMs: this.#lastEventMs,
-      owner: isLed ? { hostname: "here", processId: 7 } : null,
-      heartbeatAtMs: isLed ? this.#nowMs : null,
+      owner: hasOwner ? { hostname: "here", processId: 7 } : null,
+      heartbeatAtMs: hasOwner ? this.#nowMs : null,
     } as const;
   }
 
@@ -74,30 +74,30 @@ class Life {
     this.totalMs += ms;
     const isAsking = this.#states.includes("asks");
     const isIdle = isAsking && this.#states.every((state) => state === "asks");
-    if (this.#standing !== "led" || isIdle) this.restMs += ms;
+    if (this.#standing !== "led" || isIdle) this.idleMs += ms;
   }
 
   do(act: Act, at: number): void {
     const [agent, state] = [this.#agents[at], this.#states[at]];
     if (agent === undefined) return;
     const callId = `call_${at}`;
-    const isLed = this.#standing === "led";
-    if (act === "ask" && isLed && state === "works") {
+    const hasOwner = this.#standing === "led";
+    if (act === "ask" && hasOwner && state === "works") {
       agent.asksLeave(callId, "write");
       this.#states[at] = "asks";
-    } else if (act === "answer" && isLed && state === "asks") {
+    } else if (act === "answer" && hasOwner && state === "asks") {
       agent.isAnswered(callId, "write");
       this.#states[at] = "works";
-    } else if (act === "queue" && isLed && state === "works") {
+    } else if (act === "queue" && hasOwner && state === "works") {
       agent.notes({ type: "budget.queued", accountPath: "lead" });
       this.#states[at] = "waits for budget";
-    } else if (act === "reserve" && isLed && state === "waits for budget") {
+    } else if (act === "reserve" && hasOwner && state === "waits for budget") {
       agent.isReserved();
       this.#states[at] = "works";
-    } else if (act === "pause" && isLed && !this.#states.includes("waits for budget"))
+    } else if (act === "pause" && hasOwner && !this.#states.includes("waits for budget"))
       this.#pause();
     else if (act === "resume" && this.#standing === "paused") this.#resume();
-    else if (act === "crash" && isLed) this.#crash();
+    else if (act === "crash" && hasOwner) this.#crash();
     else if (act === "recover" && this.#standing === "dead") this.#recover();
     this.#stamp();
   }
@@ -167,10 +167,10 @@ function checkViews(life: Life, laterMs: number): void {
   const at = { ...HERE, nowMs: life.nowMs };
   // A page gets the head of a run, and carries its time on by itself.
   const head = runHead(life.listed, run, at);
-  expect([head.durationMs, head.restMs]).toEqual([life.totalMs, life.restMs]);
+  expect([head.durationMs, head.idleMs]).toEqual([life.totalMs, life.idleMs]);
   life.pass(laterMs);
-  const { nowMs, totalMs, restMs } = life;
-  const time = { durationMs: totalMs, restMs };
+  const { nowMs, totalMs, idleMs } = life;
+  const time = { durationMs: totalMs, idleMs };
   expect(timeAt(head, nowMs)).toEqual(time);
   // A row of a list is made anew.
   const listing = runListing(life.listed, run, { ...HERE, nowMs });
@@ -179,7 +179,7 @@ function checkViews(life: Life, laterMs: number): void {
   const now = { ...head, ...time };
   const text = runText({ fold, head: now, questions, nowMs }, { width: 200, hasColor: false });
   const lasted = durationText(totalMs);
-  const rested = restMs < 1_000 ? "" : `, at rest for ${durationText(restMs)} of it`;
+  const rested = idleMs < 1_000 ? "" : `, at rest for ${durationText(idleMs)} of it`;
   expect(text).toContain(` · lasted ${lasted}${rested} · `);
   const lines = text.split("\n");
   expect(lines.find((line) => line.includes("2 agents") && !line.includes("lasted"))).toContain(

@@ -6,7 +6,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import type { AgentFold } from "../../src/view/agent-fold.ts";
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "../../src/view/viewer-data.ts";
-import { settled, type Fixture } from "../harness/run-scripted.ts";
+import { flushEventLoop, type Fixture } from "../harness/run-scripted.ts";
 import { calls, spawn } from "../tree/scripted-agents.ts";
 
 export const SECOND = 1_000;
@@ -38,7 +38,7 @@ export function slowRole(
 
 /** Moves time on in steps of half a second until the run has ended. */
 export async function played(s: Fixture, run: ReturnType<Fixture["start"]>): Promise<void> {
-  for (await settled(); s.sink.of("run.ended").length === 0; await settled())
+  for (await flushEventLoop(); s.sink.ofType("run.ended").length === 0; await flushEventLoop())
     s.clock.advance(SECOND / 2);
   await s.outcome(run);
 }
@@ -87,11 +87,12 @@ export function brokenRun(
   return s.start(lead, "Go.", { budget: { outputTokens } });
 }
 
-export const RETRY = { retry: { maxAttempts: 5 } };
+export const RETRY = { retryPolicy: { maxAttempts: 5 } };
 
 /** Moves time on to a moment, in steps of a tenth of a second. */
 export async function playedUntil(s: Fixture, atMs: number): Promise<void> {
-  for (await settled(); s.clock.nowMs() < atMs; await settled()) s.clock.advance(SECOND / 10);
+  for (await flushEventLoop(); s.clock.nowMs() < atMs; await flushEventLoop())
+    s.clock.advance(SECOND / 10);
 }
 
 export function steps(agent: AgentFold | undefined): readonly string[] {

@@ -68,7 +68,7 @@ proves(
     const waiting = foldOf(events.slice(0, 6));
     const [, reader] = waiting.agents;
     expect(spansOf(reader)).toEqual(["budget 50–-1 open, step 1 of 0"]);
-    expect([reader?.activity, reader?.isWorking, reader?.budgetOf?.agentPath]).toEqual([
+    expect([reader?.activity, reader?.isWorking, reader?.waitsForBudgetOf?.agentPath]).toEqual([
       "awaiting_budget",
       false,
       "lead",
@@ -188,7 +188,7 @@ proves(
     expect(lead?.steps.map(({ calls }) => calls.map(({ outcome }) => outcome))).toEqual([
       ["succeeded"],
     ]);
-    expect([fold.running, fold.restMs]).toEqual([1, 60_000]);
+    expect([fold.running, fold.idleMs]).toEqual([1, 60_000]);
   },
 );
 

@@ -77,7 +77,7 @@ proves(
     expect(first).toMatchObject({
       status: 202,
       body: {
-        isLed: false,
+        hasOwner: false,
         open: [{ questionId: pear.questionId }, { questionId: fig.questionId }],
       },
     });
@@ -97,7 +97,7 @@ proves(
       type: "answer",
       answers: [{ ...approved(pear), arguments: { thing: "apple" } }, denied],
     });
-    expect(rest).toMatchObject({ status: 202, body: { isLed: true, open: [] } });
+    expect(rest).toMatchObject({ status: 202, body: { hasOwner: true, open: [] } });
     await pushed(ledOn(orchestrator));
     const result = await orchestrator.getResult(ID);
     expect(result.text).toContain("paid apple paid plum");
@@ -120,7 +120,7 @@ proves(
     const [question] = await paused(orchestrator, role);
     if (question === undefined) throw new Error("It asks.");
     const said = await act(place, ID, { key: "1", type: "answer", answers: [approved(question)] });
-    expect(said).toMatchObject({ status: 202, body: { isLed: false, open: [] } });
+    expect(said).toMatchObject({ status: 202, body: { hasOwner: false, open: [] } });
     expect(await statusOf(place)).toMatchObject({ status: "waiting" });
     expect(await questionsAt(place)).toEqual([]);
     expect(await (await process({ roles: [role] }).recover(ID)).result).toMatchObject({
@@ -161,7 +161,7 @@ proves(
     expect(
       codeOf(await act(place, ID, { key: "late", type: "answer", answers: [approved(question)] })),
     ).toEqual([409, "invalid_answer"]);
-    expect(await store.posts(ID)).toEqual([]);
+    expect(await store.readMail(ID)).toEqual([]);
   },
 );
 
@@ -186,7 +186,7 @@ proves(
       const refused = said.find(({ status }) => status === 409);
       expect(refused?.body).toMatchObject({ code: "invalid_answer" });
       expect(refused?.text).toContain(`first answer counts: ${first}`);
-      expect(await store.posts(ID)).toHaveLength(1);
+      expect(await store.readMail(ID)).toHaveLength(1);
       const result = await (await process({ roles: [role] }).recover(ID)).result;
       expect(result.text).toContain(first === "approved" ? "paid pear" : "No.");
       const again = await act(place, ID, {
@@ -209,12 +209,12 @@ proves(["V78"], "a request of the same key is done once, also while it is under 
   said.push(await act(place, ID, answer));
   expect(new Set(said.map(({ text }) => text)).size).toBe(1);
   expect(said.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
-  expect(await store.posts(ID)).toHaveLength(1);
+  expect(await store.readMail(ID)).toHaveLength(1);
   expect(codeOf(await act(place, ID, { key: "same", type: "cancel" }))).toEqual([409, "key_used"]);
   const cancel = { key: "cancel", type: "cancel", message: "Enough." };
   await act(place, ID, cancel);
   await act(place, ID, cancel);
-  expect(await store.posts(ID)).toHaveLength(2);
+  expect(await store.readMail(ID)).toHaveLength(2);
   // What was refused may be asked for again under its key.
   const pause = { key: "pause", type: "pause" };
   for (const _ of [1, 2]) expect(codeOf(await act(place, ID, pause))).toEqual([409, "not_led"]);
@@ -243,10 +243,10 @@ proves(
     const said = await act(place, ID, { key: "1", type: "answer", answers: [approved(pear)] });
     expect(said).toMatchObject({
       status: 202,
-      body: { isLed: true, open: [{ questionId: plum?.questionId }] },
+      body: { hasOwner: true, open: [{ questionId: plum?.questionId }] },
     });
     const cancelled = await act(place, ID, { key: "2", type: "cancel", message: "Enough." });
-    expect(cancelled).toMatchObject({ status: 202, body: { isLed: true } });
+    expect(cancelled).toMatchObject({ status: 202, body: { hasOwner: true } });
     const result = await pushed(run.result);
     expect(result).toMatchObject({ status: "cancelled", reason: { message: "Enough." } });
     expect(await questionsAt(place)).toEqual([]);
@@ -277,9 +277,9 @@ proves(["V79"], "cancel and pause of what is led elsewhere go by its mailbox, on
   for (const _ of [1, 2])
     expect(await act(place, ID, { key: "1", type: "pause" })).toMatchObject({
       status: 202,
-      body: { isLed: true },
+      body: { hasOwner: true },
     });
-  expect(await store.posts(ID)).toMatchObject([{ key: "pause:1" }]);
+  expect(await store.readMail(ID)).toMatchObject([{ key: "pause:1" }]);
   expect(codeOf(await act(place, ID, { key: "2", type: "resume" }))).toEqual([409, "run_alive"]);
   clock.advance(5_000); // Its leader looks into the mailbox.
   await turns(20);
@@ -292,7 +292,7 @@ proves(["V79"], "cancel and pause of what is led elsewhere go by its mailbox, on
   expect(codeOf(await act(place, ID, { key: "3", type: "resume" }))).toEqual([409, "no_roles"]);
   expect(await act(place, ID, { key: "4", type: "cancel" })).toMatchObject({
     status: 202,
-    body: { isLed: false },
+    body: { hasOwner: false },
   });
   const ended = await (await process({ roles: [role] }).recover(ID)).result;
   expect(ended).toMatchObject({
@@ -325,13 +325,13 @@ proves(
     while (done.calls.size === 0) await turns(5);
     expect(await act(place, ID, { key: "1", type: "pause" })).toMatchObject({
       status: 202,
-      body: { isLed: true },
+      body: { hasOwner: true },
     });
     gate.open();
     expect(await pushed(run.result)).toMatchObject({ status: "paused" });
     expect(await act(place, ID, { key: "2", type: "resume" })).toMatchObject({
       status: 202,
-      body: { isLed: true },
+      body: { hasOwner: true },
     });
     await pushed(
       orchestrator.findActiveRun(ID)?.result ?? Promise.reject(new Error("It goes on.")),
@@ -345,7 +345,7 @@ proves(
     await stranger.start(alien, "Buy.", { runId: other }).result;
     expect(await act(place, other, { key: "4", type: "cancel" })).toMatchObject({
       status: 202,
-      body: { isLed: true },
+      body: { hasOwner: true },
     });
     await pushed(ledOn(stranger, other));
     expect(await stranger.getResult(other)).toMatchObject({
@@ -363,7 +363,7 @@ proves(["V79", "V84"], "actions that are switched off", async () => {
   expect((await askApi(place, "meta")).body).toMatchObject({ actions: ["answer"] });
   for (const type of ["cancel", "pause", "resume"])
     expect(codeOf(await act(place, ID, { key: "1", type }))).toEqual([403, "action_off"]);
-  expect(await store.posts(ID)).toEqual([]);
+  expect(await store.readMail(ID)).toEqual([]);
 });
 
 proves(["V83"], "reading writes nothing and claims nothing", async () => {
@@ -373,7 +373,7 @@ proves(["V83"], "reading writes nothing and claims nothing", async () => {
   const forbidden = (): never => {
     throw new Error("It is only looked at.");
   };
-  const { read, posts, find, list } = store;
+  const { read, readMail: posts, find, list } = store;
   const readOnly = Object.fromEntries(
     ["create", "claim", "append", "beat", "release", "post", "remove"].map((name) => [
       name,
@@ -388,7 +388,7 @@ proves(["V83"], "reading writes nothing and claims nothing", async () => {
   };
   const place = placeOf(await opened({ store: { ...store, ...readOnly, ...bound }, clock }));
   const [{ agentId } = { agentId: "" }] = await questionsAt(place);
-  const before = [await store.find(ID), await store.posts(ID)];
+  const before = [await store.find(ID), await store.readMail(ID)];
   for (const path of [
     "meta",
     "runs",
@@ -401,7 +401,7 @@ proves(["V83"], "reading writes nothing and claims nothing", async () => {
   ])
     expect((await askApi(place, path)).status, path).toBe(200);
   expect((await (await openFeed(place, ID)).next())?.entry.type).toBe("patch");
-  expect([await store.find(ID), await store.posts(ID)]).toEqual(before);
+  expect([await store.find(ID), await store.readMail(ID)]).toEqual(before);
 });
 
 proves(["D665"], "refuses edited arguments while arguments are redacted", async () => {

@@ -344,7 +344,7 @@ proves(["V86"], "in a server of one's own, below a path, with its own way to let
     headers: { ...eva, origin: "https://runs.example" },
     body,
   });
-  expect(posted).toMatchObject({ status: 202, body: { isLed: false } });
+  expect(posted).toMatchObject({ status: 202, body: { hasOwner: false } });
   expect((await ask(byToken, path)).status).toBe(200);
   expect(codeOf(await ask(byToken, path, { headers: { host: "evil.example" } }))).toEqual([
     403,

@@ -151,7 +151,7 @@ proves(
     expect((await early).runs).toEqual([
       expect.objectContaining({ runId: "slow", status: "ended", title: "lead: Survey." }),
     ]);
-    expect((await early).runs[0]?.agents).toBeUndefined();
+    expect((await early).runs[0]?.agentCount).toBeUndefined();
     gate.open();
     expect((await listAt(place)).runs).toMatchObject([{ status: "completed", agents: 2 }]);
   },

@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 import { expect } from "vitest";
 
-import { viewer } from "../../src/viewer/viewer.ts";
+import { startViewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -40,11 +40,11 @@ proves(["V84"], "options that cannot be used", async () => {
     ["viewer options.clock", { clock: {} }],
   ];
   for (const [field, options] of wrong) {
-    const error = await rejectionOf(viewer({ port: 0, ...options }));
+    const error = await rejectionOf(startViewer({ port: 0, ...options }));
     expect(error, field).toMatchObject({ code: "invalid_option", data: { field } });
   }
   for (const name of ["storeName", "by", "tokenFile", "pageFolder"])
-    expect(await rejectionOf(viewer({ port: 0, [name]: "" })), name).toMatchObject({
+    expect(await rejectionOf(startViewer({ port: 0, [name]: "" })), name).toMatchObject({
       code: "invalid_definition",
     });
   const view = await opened({});
@@ -57,14 +57,14 @@ proves(["V84"], "a port that is taken, the next one from 4983 on, and the addres
   const { port, hash, hostname } = new URL(first.url);
   expect(hostname).toBe("127.0.0.1");
   expect(hash).toMatch(/^#token=[0-9a-f]{48}$/);
-  expect(await rejectionOf(viewer({ port: Number(port) }))).toMatchObject({
+  expect(await rejectionOf(startViewer({ port: Number(port) }))).toMatchObject({
     code: "invalid_option",
     data: { field: "viewer options.port" },
   });
-  const made = await viewer();
+  const made = await startViewer();
   afterwards(() => made.close());
   expect(Number(new URL(made.url).port)).toBeGreaterThanOrEqual(4_983);
-  const another = await viewer();
+  const another = await startViewer();
   afterwards(() => another.close());
   expect(another.url).not.toBe(made.url);
   await made.close();
@@ -100,7 +100,7 @@ proves(["V85"], "the token of a file outlives the server, and is for its user al
     expect(placeOf(await opened({ tokenFile })).token, text).toMatch(/^[0-9a-f]{48}$/);
   }
   const error = await rejectionOf(
-    viewer({ port: 0, tokenFile: join(tokenFile, "below", "a-file") }),
+    startViewer({ port: 0, tokenFile: join(tokenFile, "below", "a-file") }),
   );
   expect(error).toMatchObject({
     code: "invalid_option",

@@ -71,9 +71,9 @@ proves(
       clock.advance(100);
       const [again] = await shown((open) => open.length === 1);
       const expected: unknown = content ? expect.stringMatching(WHY) : "";
-      expect(again).toMatchObject({ questionId, vainAnswer: { number: 1, problem: expected } });
+      expect(again).toMatchObject({ questionId, rejectedAnswer: { number: 1, problem: expected } });
       expect((await askApi(place, "questions")).body).toMatchObject({
-        questions: [{ questionId, vainAnswer: { number: 1, problem: expected } }],
+        questions: [{ questionId, rejectedAnswer: { number: 1, problem: expected } }],
       });
     }
   },
@@ -108,9 +108,9 @@ proves(
             : "Expected arguments that fit the tool, got others in: thing. Correct them and answer again.",
         },
       ]);
-      expect(await store.posts(ID)).toEqual([]);
+      expect(await store.readMail(ID)).toEqual([]);
       expect((await given({ thing: "plum" })).status).toBe(202);
-      expect((await store.posts(ID)).length).toBe(1);
+      expect((await store.readMail(ID)).length).toBe(1);
     }
   },
 );

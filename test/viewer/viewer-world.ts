@@ -2,7 +2,7 @@
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
 import type { ViewerOptions } from "../../src/viewer/viewer-options.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { engineWorld, type EngineWorld } from "../engine/engine-world.ts";
@@ -26,7 +26,7 @@ export async function viewerWorld(
 
 /** A viewer at a port of its own, which ends after the test. */
 export async function opened(options: ViewerOptions): Promise<Viewer> {
-  const view = await viewer({ port: 0, ...options });
+  const view = await startViewer({ port: 0, ...options });
   afterwards(() => view.close());
   return view;
 }

@@ -1,11 +1,11 @@
-import type { ContextManifest } from "../../src/protocol/context-manifest.ts";
+import type { InheritanceRecord } from "../../src/protocol/context-manifest.ts";
 import type { AgentDetail } from "../../src/view/viewer-data.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { Code, Line } from "../text/shown-text.tsx";
 import { Facts } from "./facts.tsx";
 
 export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
-  const { given } = detail;
+  const { inherited: given } = detail;
   if (given === undefined)
     return (
       <p class="muted">
@@ -22,9 +22,9 @@ export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
           ["besides its task", numberOf(given.injections.count, "message")],
           ["metadata", <Names of={given.metadataKeys} />],
           ["results word for word", <Names of={given.results} />],
-          ["results in short", <Names of={given.siblingResults} />],
-          ["failed calls of its parent", String(given.failedAttempts)],
-          ["what binds its parent", given.parentConstraints ? "it reads of it" : "not told"],
+          ["results in short", <Names of={given.includeSiblingResults} />],
+          ["failed calls of its parent", String(given.includeFailedAttempts)],
+          ["what binds its parent", given.includeParentConstraints ? "it reads of it" : "not told"],
         ]}
       />
       <Removed given={given} />
@@ -37,7 +37,7 @@ function Names({ of }: { readonly of: readonly string[] }) {
   return of.length === 0 ? <>none</> : <Line text={of.join(", ")} most={1_000} />;
 }
 
-function Removed({ given: { removedTools } }: { readonly given: ContextManifest }) {
+function Removed({ given: { removedTools } }: { readonly given: InheritanceRecord }) {
   if (removedTools.length === 0) return <h3>It has all tools of its role</h3>;
   return (
     <>
@@ -56,7 +56,7 @@ function Removed({ given: { removedTools } }: { readonly given: ContextManifest 
   );
 }
 
-function Tightened({ given: { tightened } }: { readonly given: ContextManifest }) {
+function Tightened({ given: { tightened } }: { readonly given: InheritanceRecord }) {
   return (
     <>
       <h3>Limits that are tighter than its role asks</h3>
@@ -70,7 +70,7 @@ function Tightened({ given: { tightened } }: { readonly given: ContextManifest }
           </tr>
         </thead>
         <tbody>
-          {tightened.map(({ field, asked, given, source }) => (
+          {tightened.map(({ field, requested: asked, granted: given, source }) => (
             <tr key={field}>
               <th scope="row">
                 <Line text={field} />

@@ -144,7 +144,7 @@ function Origin({ detail, state, route }: OverviewProps) {
             durationText(Math.max(0, lastMs - startedAtMs)),
           ],
           ["steps", countText(detail.steps.length)],
-          detail.executions > 1 ? ["executions", countText(detail.executions)] : undefined,
+          detail.executionCount > 1 ? ["executions", countText(detail.executionCount)] : undefined,
           parent >= 0
             ? ["started by", <AgentLink state={state} route={route} index={parent} />]
             : undefined,

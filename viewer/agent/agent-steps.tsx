@@ -35,7 +35,7 @@ export function stepKey(step: number, execution = ""): string {
 
 function StepLine({ step, detail, state, route }: StepsProps & { readonly step: StepFold }) {
   const { number, execution, startedAtMs, endedAtMs, usage, error } = step;
-  const isEarlier = execution < detail.executions;
+  const isEarlier = execution < detail.executionCount;
   const to = {
     ...route,
     tab: "steps",
@@ -47,7 +47,7 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
       <Link to={to} class="step-line" step={stepKey(number, to.execution)}>
         <span class="step-number">
           {number}
-          {detail.executions > 1 && <span class="muted">/{execution}</span>}
+          {detail.executionCount > 1 && <span class="muted">/{execution}</span>}
         </span>
         <span>
           {endedAtMs === undefined

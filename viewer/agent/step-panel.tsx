@@ -34,7 +34,7 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
     (signal) => api.step(place, signal),
   );
   const shown = loaded.value;
-  const of = shown?.of ?? lastStep(detail);
+  const of = shown?.stepCount ?? lastStep(detail);
   const go = (to: number): void => {
     if (to < 1 || to > of) return;
     replaceRoute({ ...route, step: to });
@@ -49,8 +49,10 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
   return (
     <>
       <Pager step={step} of={of} onGo={go}>
-        {detail.executions > 1 && (
-          <span class="muted">execution {shown?.execution ?? execution ?? detail.executions}</span>
+        {detail.executionCount > 1 && (
+          <span class="muted">
+            execution {shown?.execution ?? execution ?? detail.executionCount}
+          </span>
         )}
       </Pager>
       {shown === undefined ? (
@@ -91,7 +93,7 @@ function Pager({ step, of, onGo, children }: PagerProps) {
   );
 }
 
-function lastStep({ steps, executions }: AgentDetail): number {
+function lastStep({ steps, executionCount: executions }: AgentDetail): number {
   return steps.findLast(({ execution }) => execution === executions)?.number ?? 1;
 }
 

@@ -1,6 +1,6 @@
 import type {
   ActionRequest,
-  ActionTaken,
+  ActionResult,
   AgentDetail,
   Inbox,
   LogPage,
@@ -56,7 +56,7 @@ export const api = {
     get<InterruptedCalls>(`${runPath(runId)}/interrupted`, new AbortController().signal),
   feed: (runId: string, after: number, signal: AbortSignal) =>
     send(`${runPath(runId)}/feed?after=${after}`, { signal }),
-  act: async (runId: string, request: ActionRequest): Promise<ActionTaken> => {
+  act: async (runId: string, request: ActionRequest): Promise<ActionResult> => {
     const init = { method: "POST", body: JSON.stringify(request) };
     return read(await send(`${runPath(runId)}/actions`, init));
   },

@@ -48,7 +48,7 @@ class AnswerDrafts {
 
   draftOf(question: QuestionRow): Draft {
     const draft = this.#drafts.value.get(draftKey(question)) ?? NONE;
-    return draft.at === "sent" && draft.lastVain !== question.vainAnswer?.number ? NONE : draft;
+    return draft.at === "sent" && draft.lastVain !== question.rejectedAnswer?.number ? NONE : draft;
   }
 
   set(question: QuestionRow, draft: Draft): void {
@@ -127,11 +127,19 @@ class AnswerDrafts {
     const key = this.#keys.get(about) ?? newKey();
     this.#keys.set(about, key);
     try {
-      const { isLed, open } = await api.act(question.runId, { key, type: "answer", answers });
+      const { hasOwner, openQuestions: open } = await api.act(question.runId, {
+        key,
+        type: "answer",
+        answers,
+      });
       // The same answer another time is another request.
       this.#keys.delete(about);
-      const text = takenText(isLed, open?.length ?? 0);
-      this.#setAll(all, (one) => ({ at: "sent", text, lastVain: one.question.vainAnswer?.number }));
+      const text = takenText(hasOwner, open?.length ?? 0);
+      this.#setAll(all, (one) => ({
+        at: "sent",
+        text,
+        lastVain: one.question.rejectedAnswer?.number,
+      }));
       announce(text);
     } catch (error) {
       const problem = toProblem(error);
@@ -172,8 +180,8 @@ export function refusalOf(question: QuestionRow, text: string): Answer {
     : { type: "failure", ...refOf(question), message: said === "" ? "It failed." : said };
 }
 
-function takenText(isLed: boolean, open: number): string {
-  if (!isLed) return "Answered. The run goes on once a process leads it.";
+function takenText(hasOwner: boolean, open: number): string {
+  if (!hasOwner) return "Answered. The run goes on once a process leads it.";
   return open === 0
     ? "Answered. The run goes on."
     : `Answered. ${open} more of this run ${open === 1 ? "is" : "are"} open.`;

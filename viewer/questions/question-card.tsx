@@ -53,9 +53,10 @@ export function QuestionCard({
         </p>
       )}
       {shownContent() !== false ? <ShownArguments question={question} /> : <ContentOff />}
-      {question.vainAnswer !== undefined && (
+      {question.rejectedAnswer !== undefined && (
         <p class="why is-failed" role="alert">
-          The last answer came to nothing. <Line text={question.vainAnswer.problem} most={2_000} />
+          The last answer came to nothing.{" "}
+          <Line text={question.rejectedAnswer.problem} most={2_000} />
         </p>
       )}
       {hasRunLink && (

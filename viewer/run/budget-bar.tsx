@@ -16,7 +16,7 @@ export function usesOf(budget: AxisAmounts, left: AxisAmounts) {
   });
 }
 
-type BudgetedRun = Pick<RunRow, "budget" | "left" | "status"> & Partial<RunTime>;
+type BudgetedRun = Pick<RunRow, "budget" | "remaining" | "status"> & Partial<RunTime>;
 
 export function BudgetBar({ run }: { readonly run: BudgetedRun }) {
   const uses = usesOf(run.budget ?? {}, leftNow(run));

@@ -24,7 +24,7 @@ const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
 };
 
 /** The actions that make sense for a run that stands so. */
-function listActions({ status, leader }: RunHead): readonly PlainAction[] {
+function listActions({ status, owner: leader }: RunHead): readonly PlainAction[] {
   const possible = leader === null && status === "needs_you" ? CANCEL : (FITTING[status] ?? []);
   return possible.filter(allows);
 }
@@ -79,8 +79,8 @@ export function RunActions({ run }: { readonly run: RunHead }) {
   const send = async (action: PlainAction, key: string): Promise<void> => {
     setStage({ at: "sending", action });
     try {
-      const { isLed } = await api.act(run.runId, { key, type: action });
-      const text = isLed
+      const { hasOwner } = await api.act(run.runId, { key, type: action });
+      const text = hasOwner
         ? "Asked for. It is done within some seconds."
         : "Asked for. It is done when a process leads the run.";
       setStage({ at: "said", text, isBad: false });

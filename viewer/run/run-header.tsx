@@ -61,7 +61,7 @@ export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps
 }
 
 function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun }) {
-  const { status, reason, leader } = run;
+  const { status, reason, owner: leader } = run;
   if (status === "working" || status === "needs_you")
     return (
       <span class="fact">
@@ -71,8 +71,8 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun 
           </>
         ) : (
           <>
-            {leader.isHere ? "led by this server" : `led by process ${leader.processId}`}
-            {!leader.isHere && leader.hostname !== "" && (
+            {leader.isThisProcess ? "led by this server" : `led by process ${leader.processId}`}
+            {!leader.isThisProcess && leader.hostname !== "" && (
               <>
                 {" "}
                 on <Line text={leader.hostname} />
@@ -110,8 +110,8 @@ function needsLeader({ status }: RunHead): boolean {
 
 function RunFacts({ run }: { readonly run: RunHead }) {
   const { spent } = run;
-  const isAtWork = run.leader !== null && !needsLeader(run);
-  const { durationMs, restMs } = timeNow(run);
+  const isAtWork = run.owner !== null && !needsLeader(run);
+  const { durationMs, idleMs } = timeNow(run);
   return (
     <>
       <span class="fact" title={numberOf(spent.totalTokens, "token")}>
@@ -123,7 +123,7 @@ function RunFacts({ run }: { readonly run: RunHead }) {
       </span>
       <BudgetBar run={run} />
       <span class="fact">
-        {numberOf(run.agents, "agent")}
+        {numberOf(run.agentCount, "agent")}
         {isAtWork &&
           run.running > run.awaitingBudget &&
           `, ${countText(run.running - run.awaitingBudget)} at work`}
@@ -133,16 +133,16 @@ function RunFacts({ run }: { readonly run: RunHead }) {
       </span>
       <span class="fact">
         {durationText(durationMs)}
-        {restMs >= 1_000 && <span class="muted"> ({durationText(restMs)} at rest)</span>}
+        {idleMs >= 1_000 && <span class="muted"> ({durationText(idleMs)} at rest)</span>}
       </span>
-      {run.refusals > 0 && (
+      {run.refusalCount > 0 && (
         <span class="fact mark">
-          <Icon sign="refused" /> {countText(run.refusals)} refused
+          <Icon sign="refused" /> {countText(run.refusalCount)} refused
         </span>
       )}
-      {run.toolErrors > 0 && (
+      {run.toolErrorCount > 0 && (
         <span class="fact mark">
-          <Icon sign="tool-error" /> {numberOf(run.toolErrors, "failed call")}
+          <Icon sign="tool-error" /> {numberOf(run.toolErrorCount, "failed call")}
         </span>
       )}
       {run.forkedFrom !== undefined && (

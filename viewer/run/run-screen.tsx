@@ -170,7 +170,7 @@ function useErrors(view: RunView, route: RunRoute) {
   const { state } = view;
   void state.structure.value;
   const causes = state.causes.value;
-  const errorCount = state.head.value.toolErrors;
+  const errorCount = state.head.value.toolErrorCount;
   const errors = useMemo(
     () => errorStops(state),
     [state, causes, state.structure.value, errorCount],

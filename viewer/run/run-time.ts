@@ -9,19 +9,19 @@ export function elapsedMs(state: RunState): number {
 }
 
 /** Returns the time of a run until now. A run that has ended does not depend on the clock. */
-export function timeNow(run: RunTime): Pick<RunTime, "durationMs" | "restMs"> {
+export function timeNow(run: RunTime): Pick<RunTime, "durationMs" | "idleMs"> {
   return timeAt(run, run.endedAtMs ?? tickMs.value);
 }
 
 /** Returns the time of a run of a list. `undefined` if the run was not read yet. */
 export function timeIn(run: Partial<RunTime>): RunTime | undefined {
-  const { startedAtMs, endedAtMs, durationMs, restMs = 0, isResting = false } = run;
+  const { startedAtMs, endedAtMs, durationMs, idleMs = 0, isIdle = false } = run;
   if (startedAtMs === undefined || durationMs === undefined) return undefined;
-  return { startedAtMs, endedAtMs, durationMs, restMs, isResting };
+  return { startedAtMs, endedAtMs, durationMs, idleMs, isIdle };
 }
 
-export function leftNow(run: Pick<RunRow, "budget" | "left"> & Partial<RunTime>): AxisAmounts {
-  const { budget = {}, left = {} } = run;
+export function leftNow(run: Pick<RunRow, "budget" | "remaining"> & Partial<RunTime>): AxisAmounts {
+  const { budget = {}, remaining: left = {} } = run;
   const { wallTimeMs: limitMs } = budget;
   const time = timeIn(run);
   if (limitMs === undefined || time === undefined) return left;

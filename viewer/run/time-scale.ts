@@ -85,8 +85,8 @@ function splitLine(endMs: number, rests: readonly Rest[]): readonly TimePiece[] 
   const long = rests
     .map(({ fromMs, toMs }) => ({ fromMs: Math.max(0, fromMs), toMs: Math.min(endMs, toMs) }))
     .filter(({ fromMs, toMs }) => toMs - fromMs > endMs * REST_SHARE);
-  const restMs = long.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
-  const workMs = endMs - restMs;
+  const idleMs = long.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
+  const workMs = endMs - idleMs;
   const workShare = workMs <= 0 ? 0 : 1 - long.length * REST_SHARE;
   const restShare = workMs <= 0 ? 1 / Math.max(1, long.length) : REST_SHARE;
   const pieces: TimePiece[] = [];

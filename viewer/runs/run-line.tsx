@@ -23,7 +23,7 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
       <span class="run-budget">
         <BudgetBar run={run} />
       </span>
-      <span class="number run-agents">{run.agents === undefined ? "" : agentsText(run)}</span>
+      <span class="number run-agents">{run.agentCount === undefined ? "" : agentsText(run)}</span>
       <span class="number run-cost">{run.spent === undefined ? "" : costWords(run.spent)}</span>
       <span class="number run-time">
         <RunTime run={run} />
@@ -41,7 +41,7 @@ function RunTime({ run }: { readonly run: RunRow }) {
   const known = timeIn(run);
   if (known === undefined) return status === "ended" ? null : <Since atMs={createdAtMs} />;
   const time = timeNow(known);
-  const atRest = time.restMs < 1_000 ? undefined : `${durationText(time.restMs)} at rest`;
+  const atRest = time.idleMs < 1_000 ? undefined : `${durationText(time.idleMs)} at rest`;
   return <span title={atRest}>{durationText(time.durationMs)}</span>;
 }
 
@@ -51,8 +51,13 @@ function reasonText({ reason, status }: RunRow): string | undefined {
   return lineOf(`${reason.code}: ${reason.message}`, 500);
 }
 
-function agentsText({ agents = 0, running = 0, failedAgents = 0, ...run }: RunRow): string {
-  const isAtWork = run.leader !== null && run.status !== "lost";
+function agentsText({
+  agentCount: agents = 0,
+  running = 0,
+  failedAgents = 0,
+  ...run
+}: RunRow): string {
+  const isAtWork = run.owner !== null && run.status !== "lost";
   const failed = failedAgents > 0 ? ` · ${countText(failedAgents)} failed` : "";
   return running > 0 && isAtWork
     ? `${countText(running)} of ${numberOf(agents, "agent")}${failed}`
@@ -60,7 +65,7 @@ function agentsText({ agents = 0, running = 0, failedAgents = 0, ...run }: RunRo
 }
 
 function Standing({ run }: { readonly run: RunRow }) {
-  const { status, reason, leader, updatedAtMs } = run;
+  const { status, reason, owner: leader, updatedAtMs } = run;
   const [question] = run.questions ?? [];
   switch (status) {
     case "needs_you":
@@ -104,7 +109,11 @@ function Standing({ run }: { readonly run: RunRow }) {
       );
     case "working":
       return (
-        <>{leader === null || leader.isHere ? "working" : `working, process ${leader.processId}`}</>
+        <>
+          {leader === null || leader.isThisProcess
+            ? "working"
+            : `working, process ${leader.processId}`}
+        </>
       );
     default:
       return (

@@ -17,7 +17,7 @@ export function JsonBlock({ value }: { readonly value: JsonValue }) {
   const [shown, setShown] = useState(PARTS_AT_FIRST);
   // Questions are loaded again every two seconds, mostly with the same values.
   const text = JSON.stringify(value);
-  const { parts, leftOut } = useMemo(() => jsonParts(value, shown), [text, shown]);
+  const { parts, dropped } = useMemo(() => jsonParts(value, shown), [text, shown]);
   return (
     <div class="said block">
       {parts.map(({ text, isText }, index) =>
@@ -29,9 +29,9 @@ export function JsonBlock({ value }: { readonly value: JsonValue }) {
           <LongText key={index} text={index === 0 ? text : text.replace(/^,?\n/, "")} />
         ),
       )}
-      {leftOut > 0 && (
+      {dropped > 0 && (
         <button class="more" onClick={() => setShown(shown + MORE_PARTS)}>
-          {countText(leftOut)} more characters are left out: show more
+          {countText(dropped)} more characters are left out: show more
         </button>
       )}
     </div>

@@ -23,19 +23,19 @@ export function indentJson(value: JsonValue, indent = ""): string {
 
 /**
  * Returns a value as JSON on indented lines, with each text of several lines as a part of its own.
- * Has at most `most` parts. `leftOut` counts the characters that follow them.
+ * Has at most `most` parts. `dropped` counts the characters that follow them.
  */
 export function jsonParts(value: JsonValue, most: number) {
   const parts: { text: string; isText: boolean }[] = [];
-  let leftOut = 0;
+  let dropped = 0;
   addParts(value, "", (text, isText) => {
     const last = parts.at(-1);
-    if (leftOut > 0) leftOut += text.length;
+    if (dropped > 0) dropped += text.length;
     else if (last !== undefined && !isText && !last.isText) last.text += text;
     else if (parts.length < most) parts.push({ text, isText });
-    else leftOut += text.length;
+    else dropped += text.length;
   });
-  return { parts, leftOut };
+  return { parts, dropped };
 }
 
 function addParts(

@@ -48,7 +48,7 @@ const orchestrator = new Orchestrator({
 
 /** A conversation lasts a day: what it has used counts against the allowance, also after a restart. */
 const conversationOf = (user: string): Promise<Session> =>
-  orchestrator.session(`${user} ${new Date().toISOString().slice(0, 10)}`);
+  orchestrator.openSession(`${user} ${new Date().toISOString().slice(0, 10)}`);
 
 /** What is being answered for this person, since a restart, too; one answer at a time. */
 const runOf = (user: string): Run | undefined =>

@@ -18,7 +18,7 @@ import {
   type Answer,
   type Question,
 } from "espalier";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 import { z } from "zod";
 
 const { values, positionals } = parseArgs({
@@ -103,7 +103,7 @@ function askPerson(question: Question, signal: AbortSignal): Promise<Answer> {
     const terminal = createInterface({ input: process.stdin, output: process.stderr });
     const left = new AbortController();
     terminal.once("close", () => left.abort());
-    console.error(`\n${plainText(JSON.stringify(question.arguments, null, 2))}\n`);
+    console.error(`\n${stripControlCharacters(JSON.stringify(question.arguments, null, 2))}\n`);
     const said = await terminal
       .question(`${question.reason} Write it? [y/N] `, {
         signal: AbortSignal.any([signal, left.signal]),

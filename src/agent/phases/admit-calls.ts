@@ -109,7 +109,7 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
       toolName,
       index,
       bound,
-      isMended: (bound.type !== "rejected" && bound.unmended !== undefined) || undefined,
+      isRepaired: (bound.type !== "rejected" && bound.unmended !== undefined) || undefined,
       denial,
       argumentsText,
       settings,

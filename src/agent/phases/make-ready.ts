@@ -122,8 +122,8 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
 /** Returns the state as it is once the model call that shows the messages is made. */
 export function withMail(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
   const messages = mail.map(makeMailMessage);
-  const reportedIds = mail.flatMap(({ reportOf }) => reportOf ?? []);
-  return addMessages(state, messages, reportedIds);
+  const reportedAgentIds = mail.flatMap(({ reportOf }) => reportOf ?? []);
+  return addMessages(state, messages, reportedAgentIds);
 }
 
 function makeMailMessage({ content, reportOf }: MailboxMessage): UserMessage {

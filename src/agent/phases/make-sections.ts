@@ -30,7 +30,7 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
   const earlier = state.log.sections ?? [];
   const known = new Set(earlier.map(({ name }) => name));
   const due = sections.filter(
-    ({ name, lifeCycle, text }) => text !== undefined && (lifeCycle === "step" || !known.has(name)),
+    ({ name, lifetime, text }) => text !== undefined && (lifetime === "step" || !known.has(name)),
   );
   const { stepId } = stepPosition(agent, state);
   const answers = await Promise.all(
@@ -48,11 +48,11 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
       return [name, answer?.type === "returned" ? answer.value : undefined];
     }),
   );
-  const lasting = due.filter(({ lifeCycle }) => lifeCycle !== "step");
+  const lasting = due.filter(({ lifetime }) => lifetime !== "step");
   const next = lasting.length === 0 ? state : keepSections(state, lasting, texts);
   const kept = next.log.sections ?? [];
   const all = new Map([...kept.map(({ name, text }) => [name, text] as const), ...texts]);
-  const sent = sections.filter(({ lifeCycle }) => lifeCycle !== "persistent");
+  const sent = sections.filter(({ lifetime }) => lifetime !== "persistent");
   return { state: next, sections: new Map(makeSectionMessages(sent, all)) };
 }
 
@@ -61,11 +61,11 @@ type Texts = ReadonlyMap<string, string | undefined>;
 
 /** Records sections that are made once for an execution: as such, or as messages of the history. */
 function keepSections(state: AgentState, made: readonly PlacedSection[], texts: Texts): AgentState {
-  const sections = made.map(({ name, lifeCycle }): MadeSection => {
-    const text = lifeCycle === "persistent" ? undefined : texts.get(name);
+  const sections = made.map(({ name, lifetime }): MadeSection => {
+    const text = lifetime === "persistent" ? undefined : texts.get(name);
     return { name, ...defined({ text }) };
   });
-  const lasting = made.filter(({ lifeCycle }) => lifeCycle === "persistent");
+  const lasting = made.filter(({ lifetime }) => lifetime === "persistent");
   const messages = makeSectionMessages(lasting, texts).map(([, message]) => message);
   return recordSections(state, [...(state.log.sections ?? []), ...sections], messages);
 }
@@ -75,7 +75,7 @@ function makeSectionMessages(
   sections: readonly PlacedSection[],
   texts: Texts,
 ): readonly (readonly [string, Message])[] {
-  return sections.flatMap(({ name, role = "user" }) => {
+  return sections.flatMap(({ name, messageRole: role = "user" }) => {
     const text = texts.get(name);
     if (text === undefined) return [];
     return [[name, deepFreeze<Message>({ role, text, origin: "section" })] as const];

@@ -71,10 +71,10 @@ export function withNotices(
  * The request of the last step that the budget allows: the model can do nothing but finish (R64, C6). All tools stay listed where the model
  * obeys a choice, so that the provider's cache holds.
  */
-function closingRequest({ canForce }: Model, request: ModelRequest): ModelRequest {
+function closingRequest({ supportsToolChoice }: Model, request: ModelRequest): ModelRequest {
   const { toolChoice: _choice, ...rest } = request;
   const finish = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
-  if (canForce !== true || request.tools.length === 0)
+  if (supportsToolChoice !== true || request.tools.length === 0)
     return Object.freeze({ ...rest, tools: finish });
   const toolChoice = finish.length === 0 ? "none" : { toolName: FINISH_TOOL_NAME };
   return Object.freeze({ ...rest, toolChoice });

@@ -15,7 +15,7 @@ import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { deniedCall, type RejectedCall } from "../../tools/rejected-call.ts";
 import {
   guardsFor,
-  type GuardAnswer,
+  type GuardDecision,
   type GuardContext,
   type GuardedCall,
   type NamedGuard,
@@ -163,9 +163,9 @@ async function askGuard(
   { agent, stepNumber, history, signal: callSignal }: CallInProgress,
   named: NamedGuard,
   guarded: GuardedCall,
-): Promise<GuardAnswer> {
+): Promise<GuardDecision> {
   const { name, guard } = named;
-  const outcome = await runTimed<GuardAnswer>(
+  const outcome = await runTimed<GuardDecision>(
     (signal) => {
       const context: GuardContext = Object.freeze({
         ...readAgentFacts(agent),
@@ -195,7 +195,7 @@ async function askGuard(
 }
 
 /** The answer that a guard gave, whatever it is. Looks at each part once: it may be an object with a life of its own. */
-function readAnswer(named: NamedGuard, given: unknown): GuardAnswer {
+function readAnswer(named: NamedGuard, given: unknown): GuardDecision {
   try {
     if (isRecord(given)) {
       const { type, reason } = given;
@@ -210,7 +210,7 @@ function readAnswer(named: NamedGuard, given: unknown): GuardAnswer {
 }
 
 /** Warns its author as well: a guard that denies everything by mistake shows nowhere else. */
-function useless({ name, guard }: NamedGuard, got: string): GuardAnswer {
+function useless({ name, guard }: NamedGuard, got: string): GuardDecision {
   const given = redactSecrets(got);
   warnOnce(
     guard,
@@ -219,7 +219,7 @@ function useless({ name, guard }: NamedGuard, got: string): GuardAnswer {
   return denyGuarded(`The guard ${name} gave no answer that can be used: ${given}.`);
 }
 
-function denyGuarded(reason: string): GuardAnswer {
+function denyGuarded(reason: string): GuardDecision {
   return { type: "deny", reason };
 }
 

@@ -93,7 +93,7 @@ export function spawnRequest(field: string, request: unknown): SpawnRequest {
 /** Returns a checked copy: the question is recorded, and must not change any more. */
 function askRequest(request: AskRequest): AskRequest {
   checkKeys("ask", request, ["reason", "arguments", "problemWith", "signal"]);
-  const { reason, problemWith: check, signal } = request;
+  const { reason, validate: check, signal } = request;
   checkText("ask.reason", reason);
   const asked = JsonObjectSchema().safeParse(request.arguments);
   if (!asked.success)
@@ -173,7 +173,7 @@ function problemWithReply(
       : answer;
   const problem = problemWith(reply, question);
   if (problem !== undefined || answer.type !== "result") return problem;
-  return request.problemWith?.(answer.result);
+  return request.validate?.(answer.result);
 }
 
 function withoutAnswer(

@@ -34,7 +34,7 @@ export interface TextRange {
 /** The parts of an outcome that `ToolExecution` keeps, and what events and hooks need besides. */
 interface OutcomeParts extends Omit<
   ToolExecution,
-  "call" | "arguments" | "isMended" | "type" | "startedAtMs" | "endedAtMs"
+  "call" | "arguments" | "isRepaired" | "type" | "startedAtMs" | "endedAtMs"
 > {
   /** The position of the tool's own words in the text of a failure. They alone are cut, like a result. */
   readonly words?: TextRange | undefined;
@@ -70,7 +70,7 @@ export type CallOutcome = SucceededOutcome | FailedOutcome;
 
 /** A delegation whose subagent is paused, with what it queued before. */
 export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
-  Pick<CallOutcome, "subtasks" | "startedIds">;
+  Pick<CallOutcome, "subtasks" | "startedAgentIds">;
 
 /** The answer to whether a call may run. */
 export type Permission =

@@ -148,7 +148,7 @@ async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallO
       : await runInTime(bound.use, context, runtime, timeoutMs);
   const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(toolName) : NO_WRAPS;
   const timed = wraps.length === 0 ? undefined : new WrappedTime(clock);
-  const working = recorder.within(
+  const working = recorder.runInSpan(
     call.scope,
     timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.during(body)),
   );

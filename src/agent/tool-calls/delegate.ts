@@ -71,19 +71,19 @@ export async function delegate(
   const children = await Promise.allSettled(call.spawned);
   const pending = findOutcome(call, tool.name, bounded, children);
   const inBackground = listChildren(children, "started");
-  const startedIds = inBackground.length === 0 ? undefined : inBackground;
-  return await awaitAndRecord(call, pending, begun, { subtasks, startedIds });
+  const startedAgentIds = inBackground.length === 0 ? undefined : inBackground;
+  return await awaitAndRecord(call, pending, begun, { subtasks, startedAgentIds });
 }
 
 /** Waits further for a subagent that was paused with the call. */
 export async function resumeDelegation(
   call: CallInProgress,
-  { childId, subtasks, startedIds }: Extract<Deferral, { readonly type: "subagent" }>,
+  { childId, subtasks, startedAgentIds }: Extract<Deferral, { readonly type: "subagent" }>,
 ): Promise<CallEnd> {
   const { agent, position } = call;
   const begun = recordBegin(call);
   const pending = agent.run.supervisor.resume(agent, childId, position);
-  return await awaitAndRecord(call, pending, begun, { subtasks, startedIds });
+  return await awaitAndRecord(call, pending, begun, { subtasks, startedAgentIds });
 }
 
 /** Waits for a delegation, and records the end of its call, or that it waits for a paused subagent. */
@@ -91,7 +91,7 @@ async function awaitAndRecord(
   call: CallInProgress,
   pending: Promise<DelegationOutcome>,
   begun: BegunCall,
-  left: Pick<PausedChild, "subtasks" | "startedIds"> = {},
+  left: Pick<PausedChild, "subtasks" | "startedAgentIds"> = {},
 ): Promise<CallEnd> {
   let outcome: CallOutcome | PausedChild;
   try {
@@ -182,12 +182,17 @@ function delegatedOutcome(
   outcome: Exclude<DelegationOutcome, { readonly type: "paused" }>,
 ): CallOutcome {
   if (outcome.type === "answered") {
-    const { text, reportedIds = [] } = outcome;
-    return { type: "succeeded", text, ...(reportedIds.length === 0 ? {} : { reportedIds }) };
+    const { text, reportedAgentIds = [] } = outcome;
+    return {
+      type: "succeeded",
+      text,
+      ...(reportedAgentIds.length === 0 ? {} : { reportedAgentIds }),
+    };
   }
   const text = delegationText(outcome);
   if (outcome.type === "refused") return failCall(outcome.refusal.code, text);
-  if (outcome.type === "started") return { type: "succeeded", text, startedIds: [outcome.childId] };
+  if (outcome.type === "started")
+    return { type: "succeeded", text, startedAgentIds: [outcome.childId] };
   const { outcome: worth, usage } = outcome.result;
   const counted = { usage: usage.total }; // For the record: the calls of the child charged its parent already.
   return worth === "completed"
@@ -254,7 +259,7 @@ function serviceWithin(call: CallInProgress): SubagentService {
     wait: async (request?: WaitRequest) =>
       call.isClosed ? refuseLate(NOT_DONE) : await service.wait(request),
     message: (childName: string, text: string) =>
-      call.isClosed ? refuseLate(NOT_DONE) : service.message(childName, text),
+      call.isClosed ? refuseLate(NOT_DONE) : service.sendMessage(childName, text),
     cancel: async (childName: string, reason?: string) =>
       call.isClosed ? refuseLate(NOT_DONE) : await service.cancel(childName, reason),
     continue: (request: ContinueRequest) => {

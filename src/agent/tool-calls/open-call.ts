@@ -49,7 +49,7 @@ export interface CallInProgress {
   delegatedRoles: readonly string[];
   readonly toolName: string;
   /** True if the model's arguments were not JSON until a small slip in them was mended. */
-  readonly isMended: true | undefined;
+  readonly isRepaired: true | undefined;
   /** The position of its events. */
   readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
   /** The ids of its events. */

@@ -46,8 +46,8 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
   const isResumed = deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
   if (!agent.run.recorder.countUnheard(type)) {
-    const { toolName, index, isMended } = call;
-    const mended = defined({ isMended });
+    const { toolName, index, isRepaired } = call;
+    const mended = defined({ isRepaired });
     const body: EventBody<"tool.started" | "tool.resumed"> = {
       type,
       toolName,
@@ -147,12 +147,12 @@ export function recordPause(
 ): CallEnd {
   const { agent, toolName, position } = call;
   agent.recordWithinCall({ type: "tool.paused", toolName }, position);
-  const { childId, subtasks, startedIds } = worked;
+  const { childId, subtasks, startedAgentIds } = worked;
   const written = writtenArguments(call);
   const argumentsText = JSON.stringify(written);
   const isAsWritten = given === undefined || sameJson(given, written);
   const parsedArguments = isAsWritten ? undefined : given;
-  const left = defined({ parsedArguments, subtasks, startedIds });
+  const left = defined({ parsedArguments, subtasks, startedAgentIds });
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
   const spans = spanOf("tool", startedAtMs, agent.run.clock.nowMs());
@@ -165,25 +165,25 @@ function argumentsContent(call: CallInProgress): SpanContent {
 
 /** Returns the call with its result. */
 export function toExecutedCall(
-  { call, settings, isMended }: CallInProgress,
+  { call, settings, isRepaired }: CallInProgress,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: CallOutcome,
   given?: JsonValue,
 ): ExecutedCall {
   const { type, text, failure, fullText, structured, attachments, isTextOnly } = outcome;
   const { errorCode, causeCode, severity, blockedBy, metadata } = outcome;
-  const { subtasks, startedIds, reportedIds } = outcome;
+  const { subtasks, startedAgentIds, reportedAgentIds } = outcome;
   const execution: ToolExecution = {
     call,
-    ...(given === undefined ? {} : { arguments: given, ...defined({ isMended }) }),
+    ...(given === undefined ? {} : { arguments: given, ...defined({ isRepaired }) }),
     type,
     text,
     // In the order of the schema, so that a stored result has the same text.
     ...defined({ fullText, structured, attachments, isTextOnly, errorCode, causeCode }),
-    ...defined({ severity, blockedBy, metadata, subtasks, startedIds, reportedIds }),
+    ...defined({ severity, blockedBy, metadata, subtasks, startedAgentIds, reportedAgentIds }),
     ...times,
   };
-  const isToSummarize = fullText !== undefined && settings.longResults === "summarize";
+  const isToSummarize = fullText !== undefined && settings.longResultPolicy === "summarize";
   return { type: "executed", execution, isToSummarize, ...defined({ failure }) };
 }
 

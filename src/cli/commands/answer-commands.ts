@@ -13,7 +13,7 @@ import {
   provideError,
 } from "espalier";
 import type { QuestionId, Store, StoredRun } from "espalier/extend";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 
 import type { CommandCall, CommandBody } from "../command-call.ts";
 import { EXIT_CODES, UsageError } from "../exit-codes.ts";
@@ -38,7 +38,7 @@ async function giveAnswer(
   const { runId } = run;
   const answer = answerTo(question);
   if (!has("json"))
-    for (const line of describeAnswer(question, answer)) note(shell, plainText(line));
+    for (const line of describeAnswer(question, answer)) note(shell, stripControlCharacters(line));
   const isApproval = answer.type === "approved" && question.kind === "approval";
   const isAsked = isApproval && isTerminal(shell) && !has("yes") && !has("json");
   if (isAsked && !(await isConfirmed(shell, "May it run?", false))) {
@@ -57,7 +57,10 @@ async function giveAnswer(
     say(shell, jsonLine({ ...about, answer: answer.type, open }));
     return 0;
   }
-  note(shell, plainText(`${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`));
+  note(
+    shell,
+    stripControlCharacters(`${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`),
+  );
   const next =
     open.length > 0
       ? `${open.length} more to answer: ${ownCommand(shell)} questions`
@@ -211,7 +214,9 @@ export const listQuestions: CommandBody = async (call) => {
     return 0;
   }
   if (asked.length === 0) note(shell, "No run asks anything.");
-  const texts = asked.map((one) => plainText(describeQuestion(one, ownCommand(shell))));
+  const texts = asked.map((one) =>
+    stripControlCharacters(describeQuestion(one, ownCommand(shell))),
+  );
   if (texts.length > 0) say(shell, texts.join("\n\n"));
   return 0;
 };

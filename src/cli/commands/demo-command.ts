@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import type { RunResult } from "espalier";
 import type { Model } from "espalier/extend";
-import { jaegerLinks, plainText, runReport } from "espalier/terminal";
+import { jaegerLinks, stripControlCharacters, formatRunReport } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
 import { type CommandBody, portOf, readableFolder } from "../command-call.ts";
@@ -52,7 +52,7 @@ export const body: CommandBody = async (call) => {
     : undefined;
   const report = (result: RunResult): string => {
     const width = Math.min(WIDEST_REPORT, shell.stderr.columns || WIDEST_REPORT);
-    return runReport(result, { width, hasColor: follower.view?.isLive ?? false, ...jaeger });
+    return formatRunReport(result, { width, color: follower.view?.isLive ?? false, ...jaeger });
   };
   const parts = { hand: CONFIGURATION, kept: undefined, tracing, viewing, report };
   const { orchestrator, follower } = leadFor(call, parts);
@@ -62,8 +62,8 @@ export const body: CommandBody = async (call) => {
   const budget =
     costUsd === undefined || model.price === undefined ? limits : { ...limits, costUsd };
   const run = orchestrator.start(lead, task, { budget });
-  note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${plainText(name)}`);
-  note(shell, `Folder: ${plainText(folder)}\n`);
+  note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${stripControlCharacters(name)}`);
+  note(shell, `Folder: ${stripControlCharacters(folder)}\n`);
   return await follower.follow(run, { viewing, tracing });
 };
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN, describeCause } from "../exit-codes.ts";
@@ -56,7 +56,7 @@ export const body: CommandBody = async (call) => {
   if (has("json")) say(shell, jsonLine({ findings }));
   else
     for (const { what, state, says } of findings)
-      say(shell, plainText(`${SIGNS[state]} ${what}: ${says}`));
+      say(shell, stripControlCharacters(`${SIGNS[state]} ${what}: ${says}`));
   return findings.some(({ state }) => state === "wrong") ? BROKEN : 0;
 };
 

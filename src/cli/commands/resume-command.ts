@@ -10,7 +10,7 @@ import {
   type AgentRole,
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 import { openToolCalls, type RunFold } from "espalier/view";
 
 import { grantOf, wayToGrant } from "../amount-options.ts";
@@ -48,7 +48,7 @@ export const body: CommandBody = async (call) => {
   if (hasEnded && !isContinuable) throw new UsageError(endedText(reading));
   const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
   if (!hasEnded && person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
-  const known = new Set(reading.record.handledPosts);
+  const known = new Set(reading.record.handledMail);
   const how = { takeOver: has("takeOver"), grants };
   const resumed = await continued(orchestrator, run, how).catch((cause: unknown) => {
     throw EspalierError.is(cause) && cause.code === "run_alive"
@@ -59,9 +59,12 @@ export const body: CommandBody = async (call) => {
     for (const line of interrupted) note(shell, line);
     const exitCode = await follower.follow(resumed);
     await reading.advance();
-    for (const [number, problem] of reading.record.vainPosts)
+    for (const [number, problem] of reading.record.rejectedAnswers)
       if (!known.has(number))
-        note(shell, plainText(`Of what was answered or asked, this came to nothing: ${problem}`));
+        note(
+          shell,
+          stripControlCharacters(`Of what was answered or asked, this came to nothing: ${problem}`),
+        );
     return exitCode;
   }
   const open = await openIn(kept.store, run.runId);
@@ -107,7 +110,7 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
     const what = isRepeated
       ? "runs again"
       : "must not be repeated: the model reads that it was interrupted";
-    return { isRepeated, line: plainText(`  ${agentPath} · ${toolName}: ${what}`) };
+    return { isRepeated, line: stripControlCharacters(`  ${agentPath} · ${toolName}: ${what}`) };
   });
   if (calls.length === 0) return [];
   const sorted = calls.toSorted((a, b) => Number(a.isRepeated) - Number(b.isRepeated));

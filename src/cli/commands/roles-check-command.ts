@@ -2,7 +2,7 @@
 
 import { dirname } from "node:path";
 
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 
 import { type CommandBody, type CommandCall, readableFolder } from "../command-call.ts";
 import { MISUSED, describeCause } from "../exit-codes.ts";
@@ -30,7 +30,7 @@ export const body: CommandBody = async (call) => {
   const faults = checked.flatMap(({ problem }) => problem ?? []);
   if (has("json")) say(shell, jsonLine({ files: checked }));
   // A file that several name is at fault once.
-  else for (const fault of new Set(faults)) say(shell, plainText(fault));
+  else for (const fault of new Set(faults)) say(shell, stripControlCharacters(fault));
   const count = new Set(faults).size;
   const found = count === 0 ? "no faults" : numberOf(count, "fault");
   note(shell, `${numberOf(texts.length, "role file")} in ${folder}, ${found}.`);

@@ -33,7 +33,7 @@ export const body: CommandBody = async (call) => {
   if (session !== undefined && kept === undefined)
     throw new UsageError("Expected a store for --session, got none. Leave --no-store out.");
   const options: StartOptions =
-    session === undefined ? {} : { session: await orchestrator.session(session) };
+    session === undefined ? {} : { session: await orchestrator.openSession(session) };
   const isCostSaid = text("budget")?.includes("cost=") ?? false;
   const { run, budget: held } = startWithin(
     (given) => orchestrator.start(hand.root, task, { ...options, budget: given }),

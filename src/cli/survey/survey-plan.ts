@@ -44,7 +44,7 @@ export function planSurvey(position: Position): SurveyPlan {
 export function findCoverage(position: Position): {
   readonly folders: readonly string[];
   readonly files: readonly string[];
-  readonly leftOut: number;
+  readonly dropped: number;
 } {
   const { isLead, canDelegate, part, refused, delegated } = position;
   const parts = isLead && canDelegate ? refused : [part, ...refused];
@@ -58,8 +58,8 @@ export function findCoverage(position: Position): {
     }
   const found = [...folders].flatMap((folder) => position.files.get(folder) ?? []);
   const files = [...new Set([...parts.flatMap((each) => each.files), ...found])];
-  const leftOut = Math.max(0, folders.size - MAX_FOLDERS) + Math.max(0, files.length - MAX_FILES);
-  return { folders: [...folders].slice(0, MAX_FOLDERS), files: files.slice(0, MAX_FILES), leftOut };
+  const dropped = Math.max(0, folders.size - MAX_FOLDERS) + Math.max(0, files.length - MAX_FILES);
+  return { folders: [...folders].slice(0, MAX_FOLDERS), files: files.slice(0, MAX_FILES), dropped };
 }
 
 /**

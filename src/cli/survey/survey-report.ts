@@ -15,12 +15,12 @@ const TELLING_NAME = /^(readme|index|main|mod|lib|__init__)\b/i;
 export function reportPart(position: Position): Survey {
   const { part, texts, reports, searches, problems } = position;
   const name = namePart(part);
-  const { files, leftOut } = findCoverage(position);
+  const { files, dropped } = findCoverage(position);
   const names = [...texts.values()].flatMap(exportedNames);
   const below = reports.length === 0 ? "" : ` and ${count(reports.length, "part")} below`;
   const offers = names.length === 0 ? "" : `; offers ${listNames(names)}`;
   const own = files.map((path) => ({ path, purpose: describeFile(path, texts.get(path)) }));
-  const excess = leftOut === 0 ? [] : [`${name}: ${leftOut} left out, too many for one surveyor`];
+  const excess = dropped === 0 ? [] : [`${name}: ${dropped} left out, too many for one surveyor`];
   return {
     folder: name,
     purpose: `${count(texts.size, "file")}${below}${offers}.`,

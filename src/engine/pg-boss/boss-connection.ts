@@ -7,13 +7,13 @@ import { isRecord } from "../../kernel/json.ts";
 import { loadingError } from "../../kernel/optional-package.ts";
 
 /** An instance of pg-boss, started: what an engine needs of one. */
-export type BossInstance = Pick<
+export type PgBossInstance = Pick<
   PgBoss,
   "on" | "off" | "createQueue" | "getQueue" | "insert" | "fetch" | "touch" | "complete" | "fail"
 >;
 
 /** An instance of our own. */
-export type OwnBoss = BossInstance & Pick<PgBoss, "stop">;
+export type OwnBoss = PgBossInstance & Pick<PgBoss, "stop">;
 
 /**
  * How often lost workers are looked for, by one of all processes. pg-boss does so when both intervals are over, and uses 60 s for each unless

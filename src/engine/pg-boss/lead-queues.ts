@@ -13,7 +13,7 @@ import { sha256 } from "../../kernel/crypto.ts";
 import { RunIdSchema } from "../../protocol/ids.ts";
 import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import type { RunTicket } from "../engine.ts";
-import { isQueueMissing, type BossInstance } from "./boss-connection.ts";
+import { isQueueMissing, type PgBossInstance } from "./boss-connection.ts";
 
 /** What a job carries: a ticket, and how often in a row it could not be led. */
 export interface Lead extends RunTicket {
@@ -50,10 +50,10 @@ export function leadOf(data: unknown): Lead | undefined {
 }
 
 export class LeadQueues {
-  readonly #boss: BossInstance;
+  readonly #boss: PgBossInstance;
   readonly #heartbeatSeconds: number;
 
-  constructor(boss: BossInstance, heartbeatSeconds: number) {
+  constructor(boss: PgBossInstance, heartbeatSeconds: number) {
     this.#boss = boss;
     this.#heartbeatSeconds = heartbeatSeconds;
   }

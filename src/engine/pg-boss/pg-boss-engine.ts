@@ -25,13 +25,13 @@ import {
   ignoreFault,
   isQueueMissing,
   startBoss,
-  type BossInstance,
+  type PgBossInstance,
   type OwnBoss,
 } from "./boss-connection.ts";
 import { LeadQueues } from "./lead-queues.ts";
 import { PgBossWorker } from "./pg-boss-worker.ts";
 
-export type { BossInstance } from "./boss-connection.ts";
+export type { PgBossInstance } from "./boss-connection.ts";
 
 /** Where pg-boss keeps its queues, and how soon it acts. */
 export interface PgBossEngineOptions {
@@ -41,7 +41,7 @@ export interface PgBossEngineOptions {
    * An instance of `PgBoss`, which you have started. It stays yours: `close()` does not stop it. Its `superviseIntervalSeconds` and
    * `monitorIntervalSeconds` (60 each unless you say otherwise) are added to `lostAfterMs`: ask for 2 each.
    */
-  readonly boss?: BossInstance;
+  readonly boss?: PgBossInstance;
   /** The schema of the queues; made if it is not there. Default `espalier_jobs`. Not with `boss`. */
   readonly schema?: string;
   /**
@@ -89,7 +89,7 @@ export function pgBossEngine(options: PgBossEngineOptions): Engine {
 }
 
 interface BossSource {
-  readonly open: () => Promise<BossInstance>;
+  readonly open: () => Promise<PgBossInstance>;
   readonly end: () => Promise<void>;
 }
 
@@ -111,7 +111,7 @@ function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOpti
 }
 
 /** One that stays with the user. */
-function givenBoss(boss: BossInstance, options: PgBossEngineOptions): BossSource {
+function givenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossSource {
   const owned = ["connectionString", "schema"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
   if (extra !== undefined)
@@ -144,7 +144,7 @@ class PgBossEngine implements Engine {
     this.#options = options;
   }
 
-  async lead(ticket: RunTicket, atMs?: number): Promise<void> {
+  async enqueue(ticket: RunTicket, atMs?: number): Promise<void> {
     if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to have the run led at once.");
     await this.#asking(
       `have a run of the role ${JSON.stringify(ticket.role)} led`,
@@ -182,11 +182,11 @@ class PgBossEngine implements Engine {
     return this.#closed;
   }
 
-  #queuesIn(boss: BossInstance): LeadQueues {
+  #queuesIn(boss: PgBossInstance): LeadQueues {
     return new LeadQueues(boss, this.#options.heartbeatSeconds);
   }
 
-  async #asking<T>(what: string, ask: (boss: BossInstance) => Promise<T>): Promise<T> {
+  async #asking<T>(what: string, ask: (boss: PgBossInstance) => Promise<T>): Promise<T> {
     this.#refuseIfClosed();
     try {
       return await ask(await outsideScopes(() => this.#options.open()));

@@ -11,13 +11,13 @@ import { systemClock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import type { EngineWorker, RunExecutor, RunSettled } from "../engine.ts";
+import type { EngineWorker, RunExecutor, ExecutorResult } from "../engine.ts";
 import type { RunTurns } from "../run-turns.ts";
-import type { BossInstance } from "./boss-connection.ts";
+import type { PgBossInstance } from "./boss-connection.ts";
 import { leadOf, queueOf, type Lead, type LeadQueues } from "./lead-queues.ts";
 
 export interface PgBossWorkerOptions {
-  readonly boss: BossInstance;
+  readonly boss: PgBossInstance;
   readonly queues: LeadQueues;
   readonly executor: RunExecutor;
   readonly pollIntervalMs: number;
@@ -34,7 +34,7 @@ interface HeldJob {
   readonly releaseController: AbortController;
 }
 
-type Outcome = RunSettled | { readonly type: "rejected" };
+type Outcome = ExecutorResult | { readonly type: "rejected" };
 
 /** A third of the least time that pg-boss lets a job be without a sign of life. */
 const BEAT_MS = 3_000;
@@ -131,7 +131,7 @@ export class PgBossWorker implements EngineWorker {
   async #settle({ lead, releaseController }: HeldJob): Promise<Outcome> {
     if (releaseController.signal.aborted) return { type: "rejected" };
     try {
-      return await this.#options.executor.settle(lead.runId, releaseController.signal);
+      return await this.#options.executor.execute(lead.runId, releaseController.signal);
     } catch {
       return { type: "rejected" };
     }

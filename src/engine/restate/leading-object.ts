@@ -7,7 +7,7 @@ import { systemClock } from "../../kernel/clock.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
-import type { RunSettled } from "../engine.ts";
+import type { ExecutorResult } from "../engine.ts";
 
 /** The one handler that these objects have. */
 export const LEAD = "lead";
@@ -48,7 +48,7 @@ export function serviceNameOf(role: string, version: string): string {
 type ObjectSdk = Pick<typeof RestateSdk, "object" | "RetryableError">;
 
 /** Leads a run until it rests. `lost` is aborted when Restate does not wait for it any more. */
-type LeadRun = (runId: RunId, lost: AbortSignal) => Promise<RunSettled>;
+type LeadRun = (runId: RunId, lost: AbortSignal) => Promise<ExecutorResult>;
 
 /** The object under that name. */
 export function leadingObject(

@@ -68,7 +68,7 @@ export function restateEngine(options: RestateEngineOptions): Engine {
   const listener = listenerOf(options);
   const ingress = { url: options.ingressUrl, headers: { ...options.headers } };
   return {
-    lead: (ticket, atMs) => handOver(ingress, ticket, atMs),
+    enqueue: (ticket, atMs) => handOver(ingress, ticket, atMs),
     serve: (executor) => serveRestate(executor, listener),
   };
 }

@@ -15,7 +15,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { loadingError } from "../../kernel/optional-package.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { EngineWorker, RunExecutor, RunSettled } from "../engine.ts";
+import type { EngineWorker, RunExecutor, ExecutorResult } from "../engine.ts";
 import { RunTurns } from "../run-turns.ts";
 import { leadingObject, serviceNameOf } from "./leading-object.ts";
 import { registerWorker } from "./restate-ingress.ts";
@@ -147,11 +147,11 @@ class RestateWorker {
     );
   }
 
-  #settle(runId: RunId, lost: AbortSignal): Promise<RunSettled> {
+  #settle(runId: RunId, lost: AbortSignal): Promise<ExecutorResult> {
     const releaseSignal = AbortSignal.any([lost, this.#closing.signal]);
     return this.#turns.run(runId, async () => {
       if (releaseSignal.aborted) throw leftBefore(runId);
-      return await this.#executor.settle(runId, releaseSignal);
+      return await this.#executor.execute(runId, releaseSignal);
     });
   }
 

@@ -52,7 +52,7 @@ export interface AiSdkOptions {
    * Whether its provider can hold the model to the schema of a typed result, also beside tools (`outputMode` of a role). Default: true,
    * unless the model says `supportsStructuredOutputs: false`.
    */
-  readonly native?: boolean;
+  readonly supportsStructuredOutputs?: boolean;
   /**
    * What the model takes besides text. Default: images and files for Anthropic, OpenAI and Azure, sounds besides for Google; nothing for
    * other providers, whose models differ.
@@ -89,7 +89,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
   price: checkPriceOption,
   provider: checkText,
   replayKey: checkText,
-  native: (field, value) => checkBoolean(field, value),
+  supportsStructuredOutputs: (field, value) => checkBoolean(field, value),
   inputModalities: checkAccepts,
   timeoutMs: checkTimeout,
   limits: checkModelLimits,
@@ -138,8 +138,8 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     id: model.modelId,
     replayKey,
     ...(inputModalities.length === 0 ? {} : { inputModalities }),
-    native: options.native ?? isStructured,
-    canForce: FORCING.test(model.provider),
+    supportsStructuredOutputs: options.supportsStructuredOutputs ?? isStructured,
+    supportsToolChoice: FORCING.test(model.provider),
     apiType,
     ...defined({ limits }),
     ...(apiType === "responses" ? { minOutputTokens: LEAST_RESPONSES_TOKENS } : {}),

@@ -30,8 +30,14 @@ import { readFields, type Fields } from "../wire-json.ts";
 import { mendedJson } from "../../kernel/mend-json.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
-import { replyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
-import { asText, contentParts, followingHeading, sendable, type Recipient } from "../written-by.ts";
+import { getReplyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
+import {
+  asText,
+  getContentParts,
+  followingHeading,
+  sendable,
+  type Recipient,
+} from "../written-by.ts";
 
 /** What of a model holds for all its calls. */
 export interface CallSettings {
@@ -94,7 +100,7 @@ export function toCallOptions(
       temperature,
       topP: said.topP,
       seed: said.seed,
-      stopSequences: said.stop?.slice(),
+      stopSequences: said.stopSequences?.slice(),
       reasoning,
       responseFormat:
         output && ({ type: "json", name: output.name, schema: output.schema } as const),
@@ -236,14 +242,14 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
         prompt.push({ role: "system", content: message.text });
         break;
       case "user":
-        prompt.push({ role: "user", content: toUserParts(contentParts(message)) });
+        prompt.push({ role: "user", content: toUserParts(getContentParts(message)) });
         break;
       case "tool": {
         const { toolName, text, content } = message;
         const toolCallId = sentCallId(message.callId, reader.callIdForm);
         const isSeen = reader.seesResults && content !== undefined;
         const output: LanguageModelV4ToolResultPart["output"] = isSeen
-          ? { type: "content", value: toUserParts(contentParts(message)) }
+          ? { type: "content", value: toUserParts(getContentParts(message)) }
           : { type: "text", value: text };
         const result = { type: "tool-result", toolCallId, toolName, output } as const;
         // The results of one reply are one message: Gemini wants as many of them as there were calls.
@@ -255,7 +261,7 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
         break;
       }
       case "assistant": {
-        const content = replyPieces(message).flatMap((piece) => toAssistantParts(piece, reader));
+        const content = getReplyPieces(message).flatMap((piece) => toAssistantParts(piece, reader));
         if (content.length > 0) prompt.push({ role: "assistant", content });
         break;
       }

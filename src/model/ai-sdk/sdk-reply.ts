@@ -17,7 +17,7 @@ import {
   tokensThatCame,
   type ReplyLimits,
 } from "../reply-limits.ts";
-import { replyMessage } from "../../protocol/reply-message.ts";
+import { buildReplyMessage } from "../../protocol/reply-message.ts";
 import {
   failures,
   isMissingEnd,
@@ -195,7 +195,7 @@ export class SdkReply {
     const pieces = [...sealed, ...came].map((piece, index) =>
       toReplyPiece(piece, `${callPrefix}.${index - sealed.length}`),
     );
-    const message = replyMessage(pieces);
+    const message = buildReplyMessage(pieces);
     const isEmpty = message.toolCalls.length === 0 && message.text.trim() === "";
     const kinds = came.flatMap((piece) => (piece.type === "opaque" ? [piece.kind] : []));
     // A further request would repeat such a reply without text and calls.

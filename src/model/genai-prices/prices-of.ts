@@ -40,21 +40,21 @@ const IDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The prices that `@pydantic/genai-prices` knows, for `new Orchestrator({ prices: await pricesOf() })`: those of a provider, by its name or
+ * The prices that `@pydantic/genai-prices` knows, for `new Orchestrator({ prices: await loadPrices() })`: those of a provider, by its name or
  * by the base URL at which a model is asked, never by the model's name alone. What holds at some time of the day only is taken for the whole
  * of it if it is dearer. What the package does not know is unknown, and so is what costs more than its text in and out.
  *
  * @throws EspalierError `invalid_option`, if the package is not installed or the day is none.
  */
-export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
-  checkOptions("pricesOf", options, CHECKS);
+export async function loadPrices(options: PricesOfOptions = {}): Promise<Prices> {
+  checkOptions("loadPrices", options, CHECKS);
   const { asOf = new Date(systemClock.nowMs()).toISOString().slice(0, "2026-09-23".length) } =
     options;
   const source: PriceSource = await import("@pydantic/genai-prices").catch((cause: unknown) => {
     throw loadingError(PACKAGE, "prices of other providers are unknown", cause);
   });
   return Object.freeze({
-    priceFor: (model: PricedModel): ModelPrice | undefined => {
+    getPrice: (model: PricedModel): ModelPrice | undefined => {
       const providerId = providerIdOf(source, model);
       if (providerId === undefined) return undefined;
       const found = source.calcPrice({ input_tokens: 0 }, model.model, { providerId })?.model

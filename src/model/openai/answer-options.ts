@@ -15,7 +15,7 @@ import type { ReplyLimits } from "../reply-limits.ts";
 import type { ReportedInput } from "../token-usage.ts";
 
 /** How a model is asked. */
-export interface OpenAiAnswerOptions extends ModelSettings {
+export interface OpenAiModelOptions extends ModelSettings {
   /**
    * The interface to speak. Default: that of the environment variable `ESPALIER_OPENAI_API`, else `responses` at OpenAI itself, where newer models take tools over no other, and `chat`, Chat Completions,
    * anywhere else. Azure and others have both: say `responses`.
@@ -39,7 +39,7 @@ export interface OpenAiAnswerOptions extends ModelSettings {
    * Whether the server can hold the model to the schema of a typed result, also beside tools (`outputMode` of a role). Default: true over
    * Responses at OpenAI or Azure; false over Chat Completions and at other servers, of which many take the field and ignore it.
    */
-  readonly native?: boolean;
+  readonly supportsStructuredOutputs?: boolean;
   /**
    * Fields for the body of each request, merged last: they go over ours of the same name. May not name what we rely on: model, messages,
    * tools, cap, `stream` and `store`.
@@ -81,7 +81,7 @@ export const checkApi = mustBe(
 );
 
 /** The settings are checked together: `checkModelSettings`. */
-export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiAnswerOptions, keyof ModelSettings>> = {
+export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiModelOptions, keyof ModelSettings>> = {
   api: checkApi,
   provider: checkText,
   serviceTier: checkText,
@@ -91,7 +91,7 @@ export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiAnswerOptions, keyof ModelSe
     "Leave it out to go by the base URL.",
   ),
   strictTools: (field, value) => checkBoolean(field, value),
-  native: (field, value) => checkBoolean(field, value),
+  supportsStructuredOutputs: (field, value) => checkBoolean(field, value),
   extraBody: checkExtraBody,
 };
 
@@ -118,7 +118,7 @@ function checkExtraBody(field: string, extraBody: unknown): void {
 export function uncarriedError(
   api: OpenAiApi,
   field: string,
-  { seed, stop, reasoning }: ModelSettings,
+  { seed, stopSequences: stop, reasoning }: ModelSettings,
 ): EspalierError | undefined {
   const uncarried = api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stop };
   const [found] = Object.entries<unknown>(defined(uncarried));
@@ -133,10 +133,7 @@ const UNCARRIED_ADVICE: Readonly<Record<OpenAiApi, string>> = {
 };
 
 /** What of the options goes into each request. */
-export function requestOptions(
-  options: OpenAiAnswerOptions,
-  hasCacheKeys: boolean,
-): RequestOptions {
+export function requestOptions(options: OpenAiModelOptions, hasCacheKeys: boolean): RequestOptions {
   const { serviceTier, promptCacheKey, strictTools = false, extraBody = {} } = options;
   const copy = deepFreeze(jsonCopy(extraBody));
   return {

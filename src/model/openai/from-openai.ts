@@ -12,7 +12,7 @@ import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
-import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
+import { buildReplyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import {
   CUT_WARNING,
   tokensThatCame,
@@ -137,7 +137,7 @@ export function toReply(
     responseModel,
   }: Completion,
 ): ModelReply {
-  const message = replyMessage(pieces);
+  const message = buildReplyMessage(pieces);
   const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),

@@ -6,7 +6,11 @@ import { idOf, type CallId } from "../../protocol/ids.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
-import { replyMessage, type ReplyPiece, replyPieces } from "../../protocol/reply-message.ts";
+import {
+  buildReplyMessage,
+  type ReplyPiece,
+  getReplyPieces,
+} from "../../protocol/reply-message.ts";
 import { withLostInput } from "../http-errors.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { failures, protocolError } from "./openai-errors.ts";
@@ -24,7 +28,7 @@ import {
   readOwnData,
 } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
-import { contentParts } from "../written-by.ts";
+import { getContentParts } from "../written-by.ts";
 import { RememberedEach } from "../remembered.ts";
 import { RESPONSES_CALL_ID, sentCallId, wireText } from "../well-formed.ts";
 import {
@@ -217,7 +221,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     const call = kinds.find((kind) => UNSUPPORTED.test(kind));
     if (call !== undefined) throw withLostInput(failures.unsupportedCall(call, lost), usage);
   }
-  const message = replyMessage(pieces);
+  const message = buildReplyMessage(pieces);
   const refusal = items.map((item) => item.refusal).join("");
   const { reason } = readFields(incomplete);
   const raw = isText(reason) ? reason : status;
@@ -282,12 +286,12 @@ function toItems(message: Message): readonly object[] {
   const { role, text } = message;
   if (role === "system") return [{ role: "developer", content: text }];
   if (role === "assistant") {
-    const items = replyPieces(message).flatMap(toItem);
+    const items = getReplyPieces(message).flatMap(toItem);
     const { refusal } = message;
     return refusal === undefined ? items : [...items, { role, content: refusal }];
   }
   const hasParts = message.content !== undefined;
-  const content = hasParts ? wireParts("responses", contentParts(message)) : text;
+  const content = hasParts ? wireParts("responses", getContentParts(message)) : text;
   if (role === "user") return [{ role, content }];
   const call_id = sentCallId(message.callId, RESPONSES_CALL_ID);
   return [{ type: "function_call_output", call_id, output: content }];

@@ -31,7 +31,7 @@ import {
   isApi,
   requestOptions,
   uncarriedError,
-  type OpenAiAnswerOptions,
+  type OpenAiModelOptions,
   REASONING_FIELDS,
   type ReasoningField,
   type OpenAiApi,
@@ -41,7 +41,7 @@ import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 
 /** How the server is reached, and how its models are asked. */
-export interface OpenAiOptions extends OpenAiAnswerOptions {
+export interface OpenAiOptions extends OpenAiModelOptions {
   /** Default: the environment variable `OPENAI_API_KEY`. May be missing if there is a base URL: local servers need none. */
   readonly apiKey?: string;
   /** Where the server is, up to and without `/responses` or `/chat/completions`. Default: `OPENAI_BASE_URL`, else OpenAI itself. */
@@ -54,7 +54,7 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
   readonly price?: ModelPrice | "unknown";
   /**
    * Counts the input tokens of a request, without the network. Default: what the provider said of the requests before, and an estimate of
-   * the rest. `gptTokenCounter` of `espalier/tokens` makes one.
+   * the rest. `loadGptTokenCounter` of `espalier/tokens` makes one.
    */
   readonly countTokens?: (request: ModelRequest) => number;
   /** How long one attempt may take, from the request to the last byte of the reply. Default: 600,000. */
@@ -162,9 +162,10 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       replayKey: () => address().replayKey,
       inputModalities: () => chooseAccepted(options, address().isAtOpenAi),
       minOutputTokens: () => (api() === "responses" ? LEAST_CAP : 1),
-      native: () => options.native ?? (address().isAtOpenAi && api() === "responses"),
+      supportsStructuredOutputs: () =>
+        options.supportsStructuredOutputs ?? (address().isAtOpenAi && api() === "responses"),
       // Others may take the field and ignore it.
-      canForce: () => address().isAtOpenAi,
+      supportsToolChoice: () => address().isAtOpenAi,
       server: () => address().server,
       apiType: (): Model["apiType"] => (api() === "chat" ? "chat_completions" : "responses"),
     }),

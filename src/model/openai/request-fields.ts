@@ -47,7 +47,7 @@ export function requestFields(
     const hasText = verbosity !== undefined || format !== undefined;
     return { temperature, top_p, reasoning, text: hasText ? text : undefined, ...last };
   }
-  const { seed, stop } = settings;
+  const { seed, stopSequences: stop } = settings;
   const response_format = format && { type: "json_schema", json_schema: format };
   const reasoning_effort = reasoning?.effort;
   return { temperature, top_p, seed, stop, reasoning_effort, verbosity, response_format, ...last };

@@ -4,7 +4,7 @@
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { Message } from "../../protocol/message.ts";
 import {
-  contentParts,
+  getContentParts,
   followingHeading,
   attachedBytesOf,
   hasContent,
@@ -14,7 +14,7 @@ import {
 import type { ModelRequest } from "../model.ts";
 import { RememberedEach } from "../remembered.ts";
 import { sentCallId, type CallIdForm, wireText } from "../well-formed.ts";
-import { replyPieces } from "../../protocol/reply-message.ts";
+import { getReplyPieces } from "../../protocol/reply-message.ts";
 import {
   findReasoningField,
   writeExtraContent,
@@ -133,9 +133,9 @@ function wireMessage(message: Message, settings: WireSettings, isFilled: boolean
     return { role, tool_call_id: sentCallId(message.callId, callIdForm), content: text };
   if (role === "user") {
     const hasParts = message.content !== undefined;
-    return { role, content: hasParts ? wireParts("chat", contentParts(message)) : text };
+    return { role, content: hasParts ? wireParts("chat", getContentParts(message)) : text };
   }
-  const pieces = replyPieces(message);
+  const pieces = getReplyPieces(message);
   let extra = {};
   const calls = pieces.flatMap((piece) => {
     if (piece.type === "text") extra = { ...extra, ...writeExtraContent(piece) };

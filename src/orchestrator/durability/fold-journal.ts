@@ -164,7 +164,7 @@ class JournalFold {
     return {
       run: {
         runId: head.runId,
-        pauses: this.#pauses,
+        pauseCount: this.#pauses,
         pausedAtMs: this.#lastAtMs,
         ...this.#trace,
         eventCount: this.#eventCount,
@@ -191,7 +191,7 @@ class JournalFold {
       answers: this.#answers,
       posts: this.#posts,
       said: this.#said,
-      unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
+      unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedAgentIds),
       spans: this.#spans,
       traceparent: this.#eventCount === 0 ? head.traceparent : undefined,
     };
@@ -294,7 +294,7 @@ class JournalFold {
     this.#ledger = this.#newLedger();
     this.#ledger.restore(run.accounts, run.leaseCount);
     this.#holders.clear();
-    this.#pauses = run.pauses;
+    this.#pauses = run.pauseCount;
     this.#eventCount = run.eventCount;
     this.#prices = run.prices;
     this.#answered = run.answered;

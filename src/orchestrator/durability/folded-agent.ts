@@ -178,12 +178,12 @@ export class FoldedAgent {
   }
 
   /** Subagents in the background that calls started which have ended since. */
-  get startedIds(): readonly AgentId[] {
+  get startedAgentIds(): readonly AgentId[] {
     return this.#ends.flatMap((end) =>
       end.type === "executed"
-        ? (end.execution.startedIds ?? [])
-        : "startedIds" in end.deferral
-          ? (end.deferral.startedIds ?? [])
+        ? (end.execution.startedAgentIds ?? [])
+        : "startedAgentIds" in end.deferral
+          ? (end.deferral.startedAgentIds ?? [])
           : [],
     );
   }
@@ -213,11 +213,11 @@ export class FoldedAgent {
     const inFlight = this.#work;
     const { outcomes, begun, over, leases } = inFlight;
     for (const name of outcomes.keys()) begun.delete(name);
-    const continuing = new Set(this.startedIds);
+    const continuing = new Set(this.startedAgentIds);
     for (const end of this.#ends) {
       over.add((end.type === "executed" ? end.execution.call : end.deferral).callId);
-      const { reportedIds = [] } = end.type === "executed" ? end.execution : {};
-      for (const agentId of reportedIds) inFlight.reportedIds.add(agentId);
+      const { reportedAgentIds = [] } = end.type === "executed" ? end.execution : {};
+      for (const agentId of reportedAgentIds) inFlight.reportedAgentIds.add(agentId);
       if (end.type === "deferred" && "childId" in end.deferral)
         continuing.add(end.deferral.childId);
     }

@@ -14,7 +14,7 @@ import { endOfTurn } from "../../kernel/throttle.ts";
 import { sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
-import type { Ownership, Post, RunStore, StoredStatus } from "../../store/run-store.ts";
+import type { Ownership, Mail, RunStore, StoredStatus } from "../../store/run-store.ts";
 import { storeFailed } from "../../store/store-errors.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
@@ -32,7 +32,7 @@ export interface RunStorage {
   readonly store: RunStore;
   readonly clock: Clock;
   /** How often the owner of a run shows a sign of life. */
-  readonly heartbeatMs: number;
+  readonly heartbeatIntervalMs: number;
   /** How long it may show none before another process may take the run over. */
   readonly staleAfterMs: number;
 }
@@ -198,10 +198,10 @@ export class Journal {
   }
 
   /** What is in the mailbox of the run and was not handled yet, in order. Rejects like the store. */
-  async unread(): Promise<readonly Post[]> {
+  async unread(): Promise<readonly Mail[]> {
     if (this.#opened === undefined || this.#isBroken) return [];
     const { runId } = this.#opened.ownership;
-    const posts = await this.#options.store.posts(runId, this.#handled.upTo + 1);
+    const posts = await this.#options.store.readMail(runId, this.#handled.upTo + 1);
     return posts.filter(({ number }) => !this.#hasHandled(number));
   }
 
@@ -322,15 +322,15 @@ export class Journal {
   }
 
   #beatLater(): void {
-    const { clock, heartbeatMs } = this.#options;
-    this.#stopBeating = clock.setTimer(heartbeatMs, () => void this.#beat());
+    const { clock, heartbeatIntervalMs } = this.#options;
+    this.#stopBeating = clock.setTimer(heartbeatIntervalMs, () => void this.#beat());
   }
 
   async #beat(): Promise<void> {
     if (this.#opened === undefined || this.#isBroken) return;
     this.#beatLater();
     try {
-      await this.#options.store.beat(this.#opened.ownership);
+      await this.#options.store.heartbeat(this.#opened.ownership);
     } catch (cause) {
       // A heartbeat that the end overtakes is refused, which is no failure: the last write reports its own.
       if (!isTransient(cause) && !this.#isClosing) this.#fail(cause);

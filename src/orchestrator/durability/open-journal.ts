@@ -176,11 +176,11 @@ export function newOwner(): RunOwner {
 
 export function alreadyResumed({
   runId,
-  pauses,
-}: Pick<PausedRunRecord, "runId" | "pauses">): EspalierError {
+  pauseCount,
+}: Pick<PausedRunRecord, "runId" | "pauseCount">): EspalierError {
   return new EspalierError({
     code: "already_resumed",
-    message: `Expected a pause that was not resumed yet, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,
-    data: { runId, pauses },
+    message: `Expected a pause that was not resumed yet, got pause ${pauseCount} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,
+    data: { runId, pauseCount },
   });
 }

@@ -3,7 +3,7 @@
 
 import { defined, isRecord } from "../../kernel/json.ts";
 import {
-  checkEvent,
+  assertEvent,
   isEventType,
   type EspalierEvent,
   type TraceIds,
@@ -28,7 +28,7 @@ interface Scope {
   readonly notes: Recorded<SpanNote>[];
   closing: Recorded<SpanClosing> | undefined;
   /** When it continued in further traces, by their ids. */
-  readonly elsewhere: Map<string, number>;
+  readonly furtherTraces: Map<string, number>;
   ids: TraceIds;
 }
 
@@ -51,7 +51,7 @@ export class OpenSpans {
   readonly #scopes = new SpanTree<Scope>({
     open: (body, moment, parent) => {
       const opening = { ...moment, body };
-      const empty = { notes: [], closing: undefined, elsewhere: new Map(), ids: NO_IDS };
+      const empty = { notes: [], closing: undefined, furtherTraces: new Map(), ids: NO_IDS };
       const scope = { opening, parent, ...empty };
       this.#open.add(scope);
       this.#lastUs = moment.atUs;
@@ -111,7 +111,7 @@ export class OpenSpans {
         notes: scope.notes,
         closing: scope.closing,
         spansInTrace: this.#countIn(scope.ids),
-        elsewhere: [...scope.elsewhere].map(([traceId, sinceUs]) => {
+        furtherTraces: [...scope.furtherTraces].map(([traceId, sinceUs]) => {
           const spansInTrace = this.#counts.get(traceId) ?? 0;
           return { traceId, sinceUs, spansInTrace };
         }),
@@ -126,8 +126,8 @@ function pickTraceIds({ traceId, spanId, parentSpanId, isSampled }: TraceIds): T
 /** A span in another trace than the one around it: the run continues there, and so does the agent whose call it is. */
 function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   if (parent === undefined || parent.ids.traceId === traceId) return;
-  const note = ({ elsewhere }: Scope): void => {
-    if (!elsewhere.has(traceId)) elsewhere.set(traceId, opening.atUs);
+  const note = ({ furtherTraces }: Scope): void => {
+    if (!furtherTraces.has(traceId)) furtherTraces.set(traceId, opening.atUs);
   };
   if (!opening.body.type.startsWith("agent.")) note(parent);
   let run = parent;
@@ -143,8 +143,8 @@ function isRecorded({ ids, parent }: Scope): boolean {
 /** The bodies are the events themselves. */
 function isReadable({ opening, closing }: Scope): boolean {
   try {
-    checkEvent(opening.body);
-    if (closing !== undefined) checkEvent(closing.body);
+    assertEvent(opening.body);
+    if (closing !== undefined) assertEvent(closing.body);
     return true;
   } catch {
     return false;

@@ -40,14 +40,14 @@ export function findContradiction(run: PausedRunRecord): string | undefined {
   }
   for (const account of run.accounts) {
     const problem = findAccountProblem(indexed, account) ?? findUsageProblem(indexed, account);
-    if (problem !== undefined) return `the account of ${account.path}: ${problem}`;
+    if (problem !== undefined) return `the account of ${account.agentPath}: ${problem}`;
   }
   return findLostLimit(indexed) ?? findRaisedLimit(indexed);
 }
 
 function indexRun(run: PausedRunRecord): IndexedRun {
   const below = new Map<AgentId, Usage>();
-  for (const { parentId: id, total } of run.accounts)
+  for (const { parentAgentId: id, total } of run.accounts)
     if (id !== null) below.set(id, addUsage(below.get(id) ?? NO_USAGE, total));
   return {
     run,
@@ -179,11 +179,18 @@ function findAccountProblem(
   { run: { pausedAtMs }, agents, accounts }: IndexedRun,
   account: Account,
 ): string | undefined {
-  const { agentId, parentId, path, openedAtMs, stoodMs, fixedDeadlineAtMs } = account;
+  const {
+    agentId,
+    parentAgentId,
+    agentPath: path,
+    openedAtMs,
+    pausedMs: stoodMs,
+    fixedDeadlineAtMs,
+  } = account;
   if (agents.get(agentId)?.agentPath !== path) return "it is of another agent";
   if (openedAtMs > pausedAtMs || stoodMs > pausedAtMs - openedAtMs)
     return "its times are not before the pause";
-  const parent = accounts.get(parentId);
+  const parent = accounts.get(parentAgentId);
   // Only a run has a fixed deadline: all its accounts have the same one.
   return parent !== undefined && parent.fixedDeadlineAtMs !== fixedDeadlineAtMs
     ? "its deadline is not that of its parent"
@@ -230,7 +237,7 @@ function findLostLimit({ run: { agents }, accounts }: IndexedRun): string | unde
 
 function isLimited(accounts: IndexedRun["accounts"], agentId: AgentId, axis: string): boolean {
   let at = accounts.get(agentId);
-  for (; at !== undefined; at = accounts.get(at.parentId)) {
+  for (; at !== undefined; at = accounts.get(at.parentAgentId)) {
     const { limits, timeLimitMs, fixedDeadlineAtMs } = at;
     const isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null;
     if (axis === "wallTimeMs" ? isTimed : Object.hasOwn(limits, axis)) return true;
@@ -249,8 +256,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const [first, ...later] = stepsOf(state);
   const account = accounts.get(agentId);
   if (first === undefined || account === undefined) return undefined;
-  const isParentOf = ({ parentId, openedAtMs }: Account): boolean =>
-    parentId === agentId && openedAtMs < first.startedAtMs;
+  const isParentOf = ({ parentAgentId, openedAtMs }: Account): boolean =>
+    parentAgentId === agentId && openedAtMs < first.startedAtMs;
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   // A first step that had to be repeated found less than its first attempt, but as many steps.

@@ -17,7 +17,7 @@ import {
   type AgentId,
   type RunId,
 } from "../../protocol/ids.ts";
-import { DefinitionsSchema, textHash, type Definitions } from "../../protocol/definition.ts";
+import { DefinitionsSchema, hashText, type Definitions } from "../../protocol/definition.ts";
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { MessageContentSchema } from "../../protocol/message-content.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
@@ -41,7 +41,7 @@ export interface PausedRun {
   readonly version: number;
   readonly runId: RunId;
   /** How often the run has been paused, this time included. */
-  readonly pauses: number;
+  readonly pauseCount: number;
   /** When it was paused, in milliseconds since the epoch. */
   readonly pausedAtMs: number;
   /** What must be answered before the run can continue, of the whole tree. */
@@ -113,7 +113,7 @@ export const TreeLimitsSchema = lazySchema(() => EVENT_SCHEMAS["run.started"]().
 const PausedRunSchema = lazyObject(() => ({
   version: z.literal(PAUSED_RUN_VERSION),
   runId: RunIdSchema(),
-  pauses: z.int().positive(),
+  pauseCount: z.int().positive(),
   pausedAtMs: z.number(),
   /** The trace of the run up to the pause, and the span of the run in it. */
   traceId: z.string(),
@@ -242,17 +242,17 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
 function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
   if (accounts.length !== agents.length) return "its accounts are not those of its agents";
   const opened = new Set<string | null>([null]);
-  for (const { agentId, parentId, path } of accounts) {
-    if (!opened.has(parentId)) return `the account of ${path} comes before its parent's`;
+  for (const { agentId, parentAgentId, agentPath } of accounts) {
+    if (!opened.has(parentAgentId)) return `the account of ${agentPath} comes before its parent's`;
     opened.add(agentId);
   }
-  const parents = new Map(accounts.map(({ agentId, parentId }) => [agentId, parentId]));
+  const parents = new Map(accounts.map(({ agentId, parentAgentId }) => [agentId, parentAgentId]));
   const misplaced = agents.find(
     ({ agentId, parentAgentId }) => parents.get(agentId) !== parentAgentId,
   );
   if (misplaced !== undefined) return `the account of ${misplaced.agentPath} is not its own`;
   const held = accounts.find(({ reserved }) => Object.values(reserved).some((one) => one !== 0));
-  return held === undefined ? undefined : `${held.path} still holds something of its budget`;
+  return held === undefined ? undefined : `${held.agentPath} still holds something of its budget`;
 }
 
 /** The answers are exactly those that the agents wait for (X17). */
@@ -280,7 +280,7 @@ export function isForged({
 
 /** A text under the hash of another would be taken for it. */
 function strangeDefinition({ definitions }: PausedRunRecord): string | undefined {
-  const forged = Object.entries(definitions).find(([hash, text]) => textHash(text) !== hash);
+  const forged = Object.entries(definitions).find(([hash, text]) => hashText(text) !== hash);
   return forged === undefined ? undefined : `the definition ${forged[0]} was changed`;
 }
 
@@ -304,9 +304,10 @@ function deferralsOf(agent: PausedAgent) {
 export function listAwaitedChildren(agent: PausedAgent): readonly AgentId[] {
   const { state } = agent;
   const delegated = deferralsOf(agent).flatMap((one) =>
-    one.type === "subagent" ? [one.childId, ...(one.startedIds ?? [])] : [],
+    one.type === "subagent" ? [one.childId, ...(one.startedAgentIds ?? [])] : [],
   );
-  const started = stepOf(agent)?.executions.flatMap(({ startedIds }) => startedIds ?? []) ?? [];
+  const started =
+    stepOf(agent)?.executions.flatMap(({ startedAgentIds }) => startedAgentIds ?? []) ?? [];
   const queued = state.log.subtasks.flatMap(({ childId }) => childId ?? []);
   return [...delegated, ...started, ...queued, ...state.log.background];
 }

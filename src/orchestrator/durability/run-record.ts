@@ -78,7 +78,7 @@ export class RunRecord {
   readonly #definitions = new Map<string, number>();
   readonly #texts = new Map<string, string>();
   readonly #handled: number[] = [];
-  readonly #vainPosts = new Map<number, string>();
+  readonly #rejectedAnswers = new Map<number, string>();
   /** The agent that was looked at last, as the lines up to a number say. */
   #last:
     | { readonly agentId: AgentId; readonly line: number; readonly steps: AgentSteps }
@@ -101,13 +101,13 @@ export class RunRecord {
   }
 
   /** The numbers of the posts of its mailbox that were handled. */
-  get handledPosts(): readonly number[] {
+  get handledMail(): readonly number[] {
     return this.#handled;
   }
 
   /** Of those posts, by number, why one had no effect: an answer that does not fit its call, for instance. */
-  get vainPosts(): ReadonlyMap<number, string> {
-    return this.#vainPosts;
+  get rejectedAnswers(): ReadonlyMap<number, string> {
+    return this.#rejectedAnswers;
   }
 
   /**
@@ -200,14 +200,14 @@ export class RunRecord {
         const event = eventIn(value);
         if (event === undefined) return;
         if (event.type === "subagent.spawned")
-          this.#agent(event.childId).inherited = inheritedCount(event.context);
+          this.#agent(event.childId).inherited = inheritedCount(event.inherited);
         events.push(event);
         return;
       }
       case "post":
         this.#handled.push(Number(value["number"]));
         if (typeof value["problem"] === "string")
-          this.#vainPosts.set(Number(value["number"]), value["problem"]);
+          this.#rejectedAnswers.set(Number(value["number"]), value["problem"]);
         return;
       case "definition":
       case "restored":

@@ -129,8 +129,8 @@ export function makeStoppedNotice({ agents }: RestoredRun): UserMessage {
 export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
   checkToolLists(registry, registry.root);
   const limited = new Map(
-    run.accounts.flatMap(({ agentId, limits, path }) =>
-      limits.costMicroUsd === undefined ? [] : [[agentId, path] as const],
+    run.accounts.flatMap(({ agentId, limits, agentPath }) =>
+      limits.costMicroUsd === undefined ? [] : [[agentId, agentPath] as const],
     ),
   );
   for (const agent of run.agents) {

@@ -191,7 +191,12 @@ function restoreParts(
     journal?.continued(root, false);
   }
   session?.begin(run.runId);
-  const { pauses, traceId: previousTraceId, spanId: previousSpanId, isSampled: wasSampled } = run;
+  const {
+    pauseCount,
+    traceId: previousTraceId,
+    spanId: previousSpanId,
+    isSampled: wasSampled,
+  } = run;
   const recovery =
     folded?.status === "open"
       ? { lostCalls: folded.lost.length, isSpanOpen: folded.spans.isRunOpen }
@@ -199,7 +204,7 @@ function restoreParts(
   const { traceparent } = folded ?? {};
   const resumed = {
     type: "run.resumed",
-    pauses,
+    pauseCount,
     pausedMs,
     previousTraceId,
     answers: answers.size,
@@ -209,8 +214,8 @@ function restoreParts(
     run: runtime,
     root,
     ...(forkedFrom === undefined
-      ? { pauses, answered: [...run.answered, ...answers.keys()], origin: resumed }
-      : { pauses: 0, answered: [], origin: { type: "run.started", forkedFrom } as const }),
+      ? { pauseCount, answered: [...run.answered, ...answers.keys()], origin: resumed }
+      : { pauseCount: 0, answered: [], origin: { type: "run.started", forkedFrom } as const }),
     isRefusable: true, // Another process may have continued it from the same store.
     mail: ready.mail,
     settledMail: ready.settledMail,

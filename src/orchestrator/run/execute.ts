@@ -257,7 +257,7 @@ export class OrderExecution {
 
   #claim(mostCrashes?: number): Promise<ClaimedRun> {
     const { runId } = this.#order;
-    const how = { isOwnerLost: this.#mayTakeOver };
+    const how = { ownerLost: this.#mayTakeOver };
     return takeOwnership(this.#live.settings, runId, how, mostCrashes);
   }
 

@@ -85,7 +85,7 @@ export function makeFork(
     run: deepFreeze({
       ...origin,
       runId,
-      pauses: 1,
+      pauseCount: 1,
       pausedAtMs: nowMs,
       eventCount: 0,
       leaseCount: 0,
@@ -186,7 +186,7 @@ function withOwnIds(
         ...state,
         executionId,
         telemetry,
-        conversation: { ...conversation, tags, leftOut: [] },
+        conversation: { ...conversation, tags, dropped: [] },
       },
     };
   });
@@ -260,12 +260,12 @@ function firstLate(state: AgentSnapshot, stepNumber: number): number {
 
 /** The history up to the end of the step; undefined: a compaction has left out its last reply, or one that came later. */
 function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message[] | undefined {
-  const { messages, tags, leftOut } = state.conversation;
+  const { messages, tags, dropped } = state.conversation;
   const late = firstLate(state, stepNumber);
   const kept = late === -1 ? messages : messages.slice(0, late);
   const replied = kept.map((message, index) => repliedStep(state, message, tags[index]));
   const last = Math.max(0, ...replied);
-  if (leftOut.some(({ message, tag }) => repliedStep(state, message, tag) > last)) return undefined;
+  if (dropped.some(({ message, tag }) => repliedStep(state, message, tag) > last)) return undefined;
   if (late === -1 || stepNumber === 0) return kept;
   // What was said to it since belongs to what followed; what was said before its first step is the input of that.
   const end = kept.findLastIndex(({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0);
@@ -280,11 +280,11 @@ function unreported(
   newIds: ReadonlyMap<AgentId, AgentId>,
 ): readonly AgentId[] {
   const executions = steps.flatMap(({ tools }) => tools.executions);
-  const reported = executions.flatMap(({ reportedIds }) => reportedIds ?? []);
+  const reported = executions.flatMap(({ reportedAgentIds }) => reportedAgentIds ?? []);
   const reports = messages.filter(
     ({ role, ...rest }) => role === "user" && "origin" in rest && rest.origin === "report",
   );
-  const started = executions.flatMap(({ startedIds }) => startedIds ?? []);
+  const started = executions.flatMap(({ startedAgentIds }) => startedAgentIds ?? []);
   return [...new Set(started)].flatMap((agentId) => {
     const agent = kept.find((one) => one.agentId === agentId);
     const newId = newIds.get(agentId);
@@ -319,7 +319,7 @@ function freshAccounts(
   budget: Budget,
 ): readonly Account[] {
   const opened = new Map<AgentId, Account>();
-  for (const [index, { agentId, parentAgentId, agentPath: path }] of agents.entries()) {
+  for (const [index, { agentId, parentAgentId, agentPath }] of agents.entries()) {
     const before = accounts.find((one) => one.agentId === kept[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
@@ -327,11 +327,11 @@ function freshAccounts(
     const limits = tighterLimits(beforeLimits, spendLimitsOf(own));
     const timeMs = Math.min(timeLimitMs ?? Infinity, own.wallTimeMs ?? Infinity);
     const wallTimeMs = timeMs === Infinity ? undefined : timeMs;
-    const account = { agentId, path, limits, keptForSelf: reserve, wallTimeMs, nowMs };
+    const account = { agentId, agentPath, limits, keptForSelf: reserve, wallTimeMs, nowMs };
     const grantsBefore = before === undefined ? [] : allGrants(before);
     opened.set(agentId, {
       ...openAccount(account, parent),
-      ...(grantsBefore.length === 0 ? {} : { grantsBefore }),
+      ...(grantsBefore.length === 0 ? {} : { grantsBeforeFork: grantsBefore }),
     });
   }
   return [...opened.values()];

@@ -88,7 +88,7 @@ async function settledAgents(
     const account = accountOf.get(agentId);
     const model = modelOf.get(agentId);
     if (settled.status === "pending" || account === undefined || model === undefined) continue;
-    const { own, total, stoodMs, otherModels } = account;
+    const { own, total, pausedMs, otherModels } = account;
     agents.push({
       agentId,
       parentAgentId,
@@ -98,12 +98,12 @@ async function settledAgents(
       role,
       model,
       task: contentText(task),
-      executions: agent.execution,
+      executionCount: agent.execution,
       usage: { own, descendants: subtractUsage(total, own), total },
       ...defined({ otherModels }),
       metadata,
       removedTools: removedOf.get(agentId) ?? [],
-      pausedMs: stoodMs - (settled.telemetry.stoodBeforeMs ?? 0),
+      pausedMs: pausedMs - (settled.telemetry.stoodBeforeMs ?? 0),
       settled,
     });
   }

@@ -27,7 +27,7 @@ interface AskedQuestions {
   /** How many answers to each question were taken, and came to nothing if it is open still. */
   readonly taken: ReadonlyMap<QuestionId, number>;
   /** Another process leads the run: what it has just asked may not be kept yet. Default false. */
-  readonly isLed?: boolean;
+  readonly hasOwner?: boolean;
 }
 
 /**
@@ -67,7 +67,7 @@ export async function postAnswers(
     const { questionId } = answer;
     const key = `answer:${questionId}:${asked.taken.get(questionId) ?? 0}`;
     const number = await postMail(store, runId, { type: "answer", answer }, key);
-    const [post] = await store.posts(runId, number);
+    const [post] = await store.readMail(runId, number);
     const mail = post && parseMail(post)?.mail;
     // Of two answers at once the first has its post under the key.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
@@ -90,9 +90,9 @@ async function askedOnceKept(
     const asked = await askedIn(store, runId);
     if (ledHere !== undefined || isAllKnown(given, asked)) return asked;
     const found = await store.find(runId);
-    const isLed = found?.status === "open" && found.owner !== null;
-    if (!isLed) return asked;
-    if (looks === MOST_LOOKS) return { ...asked, isLed };
+    const hasOwner = found?.status === "open" && found.owner !== null;
+    if (!hasOwner) return asked;
+    if (looks === MOST_LOOKS) return { ...asked, hasOwner };
     await sleep(clock, LOOK_MS, NEVER);
   }
 }
@@ -121,10 +121,10 @@ async function askedIn(store: RunStore, runId: RunId): Promise<AskedQuestions> {
     }
     if (event.type === "run.ended") open.clear();
   });
-  const handled = new Set(record.handledPosts);
+  const handled = new Set(record.handledMail);
   const posted = new Map<QuestionId, Answer>();
   const taken = new Map<QuestionId, number>();
-  for (const post of await store.posts(runId)) {
+  for (const post of await store.readMail(runId)) {
     const mail = parseMail(post)?.mail;
     if (mail?.type !== "answer") continue;
     const { questionId } = mail.answer;
@@ -135,12 +135,12 @@ async function askedIn(store: RunStore, runId: RunId): Promise<AskedQuestions> {
 }
 
 function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): readonly Answer[] {
-  const { open, over, posted, isLed = false } = asked;
+  const { open, over, posted, hasOwner = false } = asked;
   const questions = open.filter(({ questionId }) => !posted.has(questionId));
   const explainOther = (index: number, { questionId }: Answer): EspalierError => {
     const first = posted.get(questionId)?.type ?? over.get(questionId);
     if (first !== undefined) return answeredBefore(index, questionId, first);
-    const got = `one to ${questionId}, which the run does not ask${isLed ? TOO_EARLY : ""}`;
+    const got = `one to ${questionId}, which the run does not ask${hasOwner ? TOO_EARLY : ""}`;
     return makeWrongAnswer("unknown", index, got, { questionId });
   };
   return [...matchAnswers(given, { questions, nowMs, explainOther }).values()];

@@ -27,7 +27,10 @@ const TRIAL_LOOK_MS = 1_000;
  * Returns how long the run has to wait after its last crash, in milliseconds; 0 if it is due. A run
  * that its last process has given up by itself is due at once.
  */
-export function backoffMs({ owner, crashes, lastCrashAtMs }: StoredRun, nowMs: number): number {
+export function backoffMs(
+  { owner, crashCount: crashes, lastCrashAtMs }: StoredRun,
+  nowMs: number,
+): number {
   if (owner === null || crashes === 0 || lastCrashAtMs === null) return 0;
   const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (crashes - 1), LAST_DELAY_MS);
   // A clock that was set back must not hold the run up for as long.
@@ -43,7 +46,7 @@ export class Quarantine {
    * is on trial until `end` if it crashed often enough.
    */
   async delayMs(run: StoredRun, storage: RunStorage): Promise<number> {
-    const { runId, crashes, owner } = run;
+    const { runId, crashCount: crashes, owner } = run;
     const nextCrashes = owner === null ? crashes : crashes + 1;
     const delayMs = backoffMs(run, storage.clock.nowMs());
     if (delayMs > 0 || nextCrashes < CRASHES_BEFORE_TRIAL) return delayMs;
@@ -52,7 +55,7 @@ export class Quarantine {
       if (onTrial === undefined || onTrial === runId) break;
       const other = await storage.store.find(onTrial);
       if (this.#onTrial !== onTrial) continue;
-      if (other?.status === "open" && other.crashes > 0) return TRIAL_LOOK_MS;
+      if (other?.status === "open" && other.crashCount > 0) return TRIAL_LOOK_MS;
       break;
     }
     this.#onTrial = runId;
@@ -85,16 +88,16 @@ export interface ClaimedRun {
 export async function takeOwnership(
   settings: Settings,
   runId: RunId,
-  how: Pick<ClaimOptions, "takeOver" | "isOwnerLost">,
+  how: Pick<ClaimOptions, "takeOver" | "ownerLost">,
   mostCrashes = settings.maxCrashes,
 ): Promise<ClaimedRun> {
   const { store, clock, staleAfterMs } = requireStorage(settings);
-  const { takeOver = false, isOwnerLost = false } = how;
-  const claim = { owner: newOwner(), staleAfterMs, takeOver, isOwnerLost };
+  const { takeOver = false, ownerLost = false } = how;
+  const claim = { owner: newOwner(), staleAfterMs, takeOver, ownerLost };
   // If the acknowledgement is lost, this process owns the run all the same, and no other does.
   const ownership = await tried(clock, () => store.claim(runId, claim));
   try {
-    const { crashes = 0 } = (await store.find(runId)) ?? {};
+    const { crashCount: crashes = 0 } = (await store.find(runId)) ?? {};
     if (crashes <= mostCrashes) return { ownership, crashes };
     const cause = makeCrashLoopError(runId, crashes);
     await layToRest(store, ownership, cause);

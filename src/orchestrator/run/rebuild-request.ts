@@ -41,7 +41,7 @@ export function rebuildRequest(
 }
 
 /**
- * The same from the journal of a run, as `recordingOf` gives it: of a run that has ended, that is paused, or whose process died.
+ * The same from the journal of a run, as `loadRecording` gives it: of a run that has ended, that is paused, or whose process died.
  *
  * Rejects with `unsupported_version` or `invalid_journal` if it cannot be read, and with what `rebuildRequest` throws.
  */
@@ -51,7 +51,7 @@ export async function rebuildRecordedRequest(
 ): Promise<RebuiltRequest> {
   checkKeys("rebuild options", options, FIELDS);
   if (typeof journal !== "string")
-    throw mismatch("journal", "text", journal, "Hand in what recordingOf gave.");
+    throw mismatch("journal", "text", journal, "Hand in what loadRecording gave.");
   const { readRecording } = await import("../durability/run-record.ts");
   const { record, rootId } = await readRecording(journal);
   const { stepNumber, agentId = rootId } = options;

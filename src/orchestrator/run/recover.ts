@@ -184,7 +184,7 @@ export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[
   const open = await askStore("its runs", () => storage.store.list(filter));
   const nowMs = storage.clock.nowMs();
   const lost = open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs));
-  return lost.toReversed().toSorted((left, right) => left.crashes - right.crashes);
+  return lost.toReversed().toSorted((left, right) => left.crashCount - right.crashCount);
 }
 
 /** Throws `run_alive` for a run that a process seems to lead. */

@@ -151,18 +151,18 @@ function tightenAccounts(cast: CastRun): readonly Account[] {
   const { run, roles, agents } = cast;
   const tightened = new Map<AgentId, Account>();
   return run.accounts.map((account) => {
-    const { agentId, parentId } = account;
+    const { agentId, parentAgentId } = account;
     const role = roles.get(agentId);
     const agent = agents.get(agentId);
     if (role === undefined || agent === undefined) return account;
-    const parentRole = parentId === null ? undefined : roles.get(parentId);
+    const parentRole = parentAgentId === null ? undefined : roles.get(parentAgentId);
     const ceiling =
       parentRole === undefined
         ? { spendLimits: spendLimitsOf(role.budget), wallTimeMs: role.budget.wallTimeMs }
         : childLimits({
             share: parentRole.delegation.share,
             definition: role.budget,
-            left: findMostLeft(parentId, tightened),
+            left: findMostLeft(parentAgentId, tightened),
             role: role.name,
             delegatedRoles: listDelegatedRoles(agent, cast),
             source: "",
@@ -203,15 +203,15 @@ function tightenAccount(account: Account, role: AgentRole, ceiling: Ceiling): Ac
 
 /** The most that can have been left to subagents of an account: a limit on its path never falls. */
 function findMostLeft(
-  parentId: AgentId | null,
+  parentAgentId: AgentId | null,
   accounts: ReadonlyMap<AgentId, Account>,
 ): SpendLimits {
   let left: SpendLimits = {};
-  for (let id = parentId; id !== null;) {
+  for (let id = parentAgentId; id !== null;) {
     const account = accounts.get(id);
     if (account === undefined) break;
     left = tighterLimits(left, account.limits);
-    id = account.parentId;
+    id = account.parentAgentId;
   }
   return left;
 }

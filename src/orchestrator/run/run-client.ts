@@ -44,13 +44,13 @@ export interface RunClientOptions {
   /** The version of the roles for which runs are ordered. Default "1". */
   readonly rolesVersion?: string;
   /** How often the store is looked at while something is waited for, in milliseconds. Default 200. */
-  readonly lookMs?: number;
+  readonly pollIntervalMs?: number;
   /** Default: the clock of the machine. */
   readonly clock?: Clock;
 }
 
 /** What goes with a run that is ordered: as in `RunRequest`. */
-export type OrderOptions = Partial<
+export type RunRequestOptions = Partial<
   Pick<RunRequest, "runId" | "budget" | "deadlineAtMs" | "metadata" | "sessionId" | "traceparent">
 >;
 
@@ -64,9 +64,9 @@ export interface RemoteRun {
    * Rejects with why no worker could lead the run, under its code (`invalid_definition`, `price_unknown`, …); `unknown_run`;
    * `store_failed`; or the reason of `signal`.
    */
-  result(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue>>;
+  getResult(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue>>;
   /** What the run asks people, wherever it is led, and has no answer to. Rejects with `unknown_run` or `store_failed`. */
-  questions(): Promise<readonly Question[]>;
+  getQuestions(): Promise<readonly Question[]>;
   /** As `orchestrator.answer`: the run continues with the answers. Gives the questions that are still open. */
   answer(answers: readonly Answer[]): Promise<readonly Question[]>;
   /** Cancels the run, wherever it is led and if it is paused or has not begun. Resolves when the request is on record. Rejects with `run_ended`. */
@@ -94,12 +94,18 @@ export class RunClient {
   /** @throws EspalierError `invalid_option`. */
   constructor(options: RunClientOptions) {
     const field = "client options";
-    checkKeys(field, options, ["store", "engine", "rolesVersion", "lookMs", "clock"]);
-    const { store, engine, rolesVersion, lookMs = DEFAULT_LOOK_MS, clock = systemClock } = options;
+    checkKeys(field, options, ["store", "engine", "rolesVersion", "pollIntervalMs", "clock"]);
+    const {
+      store,
+      engine,
+      rolesVersion,
+      pollIntervalMs = DEFAULT_LOOK_MS,
+      clock = systemClock,
+    } = options;
     checkMethods(`${field}.store`, store, ["create", "post", "posts", "read", "find", "release"]);
     checkMethods(`${field}.engine`, engine, ["lead", "serve"]);
-    checkAmount(`${field}.lookMs`, lookMs);
-    this.#means = { store, engine, lookMs, clock };
+    checkAmount(`${field}.pollIntervalMs`, pollIntervalMs);
+    this.#means = { store, engine, pollIntervalMs: pollIntervalMs, clock };
     this.#rolesVersion = rolesVersion;
   }
 
@@ -112,13 +118,17 @@ export class RunClient {
    *
    * @throws EspalierError `invalid_option` or `invalid_definition` for an order that is none.
    */
-  async start(role: string, task: MessageContent, options: OrderOptions = {}): Promise<RemoteRun> {
+  async start(
+    role: string,
+    task: MessageContent,
+    options: RunRequestOptions = {},
+  ): Promise<RemoteRun> {
     checkKeys("start options", options, ORDER_FIELDS);
     const { runId = randomIds.next("run"), ...others } = options;
     const rolesVersion = this.#rolesVersion;
     const order = copyOrder({ ...others, runId, role, task, ...defined({ rolesVersion }) });
     await this.#keep(order);
-    await this.#means.engine.lead(makeTicket(order));
+    await this.#means.engine.enqueue(makeTicket(order));
     return new StoredRemoteRun(this.#means, order.runId, order);
   }
 
@@ -172,7 +182,7 @@ class StoredRemoteRun implements RemoteRun {
     this.#order = order;
   }
 
-  async result(options: { readonly signal?: AbortSignal } = {}): Promise<RunResult<JsonValue>> {
+  async getResult(options: { readonly signal?: AbortSignal } = {}): Promise<RunResult<JsonValue>> {
     checkKeys("result options", options, ["signal"]);
     const { signal } = options;
     for (;;) {
@@ -182,7 +192,7 @@ class StoredRemoteRun implements RemoteRun {
     }
   }
 
-  async questions(): Promise<readonly Question[]> {
+  async getQuestions(): Promise<readonly Question[]> {
     return await openQuestions(this.#means.store, this.runId);
   }
 
@@ -232,16 +242,16 @@ class StoredRemoteRun implements RemoteRun {
 
   /** The time between two looks. Throws the reason of the signal once that is aborted. */
   async #pass(signal: AbortSignal | undefined): Promise<void> {
-    const { clock, lookMs } = this.#means;
+    const { clock, pollIntervalMs } = this.#means;
     signal?.throwIfAborted();
-    await sleep(clock, lookMs, signal ?? NEVER);
+    await sleep(clock, pollIntervalMs, signal ?? NEVER);
     signal?.throwIfAborted();
   }
 
   /** Has the run led, so that what is in its mailbox is done. A run that was not ordered is not the engine's. */
   async #wake(): Promise<void> {
     const order = this.#order ?? (await readOrder(this.#means.store, this.runId));
-    if (order !== undefined) await this.#means.engine.lead(makeTicket(order));
+    if (order !== undefined) await this.#means.engine.enqueue(makeTicket(order));
   }
 }
 

@@ -15,7 +15,7 @@ import {
   MessageContentSchema,
 } from "../../protocol/message-content.ts";
 import { AnswerSchema } from "../../protocol/question.ts";
-import type { Post, RunStore } from "../../store/run-store.ts";
+import type { Mail, RunStore } from "../../store/run-store.ts";
 import { storeFailed } from "../../store/store-errors.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
@@ -83,7 +83,7 @@ export interface ReceivedMail {
 }
 
 /** What a post says; undefined: what only a later release understands. */
-export function parseMail({ number, body }: Post): ReceivedMail | undefined {
+export function parseMail({ number, body }: Mail): ReceivedMail | undefined {
   const { data: mail } = MailSchema().safeParse(parseMailBody(body));
   return mail && { number, mail };
 }
@@ -103,7 +103,7 @@ export async function readUnreadMail(
   handled: readonly number[],
 ): Promise<readonly ReceivedMail[]> {
   const known = new Set(handled);
-  const posts = await store.posts(runId);
+  const posts = await store.readMail(runId);
   return posts.flatMap((post) => (known.has(post.number) ? [] : (parseMail(post) ?? [])));
 }
 
@@ -113,7 +113,7 @@ export async function hasUnknownMail(
   runId: RunId,
   handled: readonly number[],
 ): Promise<boolean> {
-  const posts = await store.posts(runId);
+  const posts = await store.readMail(runId);
   return posts.some((post) => !handled.includes(post.number) && parseMail(post) === undefined);
 }
 
@@ -133,11 +133,11 @@ export async function postOrder(store: RunStore, order: CheckedOrder): Promise<C
 
 /** The order of a run, if one was posted. Rejects with `unsupported_version` for one of a later release. */
 export async function readOrder(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
-  return findOrder(await store.posts(runId));
+  return findOrder(await store.readMail(runId));
 }
 
 /** The order among the mail of a run. Throws as `readOrder` rejects. */
-export function findOrder(posts: readonly Post[]): CheckedOrder | undefined {
+export function findOrder(posts: readonly Mail[]): CheckedOrder | undefined {
   const post = posts.find(({ key }) => key === ORDER_KEY);
   const mail = post && parseMail(post)?.mail;
   if (mail?.type !== "order") return undefined;
@@ -163,7 +163,7 @@ export async function postMail(
   mail: RunMail,
   key = `${mail.type}:${randomIds.next("post")}`,
 ): Promise<number> {
-  return await store.post(runId, { key, body: JSON.stringify(mail) });
+  return await store.sendMail(runId, { key, body: JSON.stringify(mail) });
 }
 
 const REQUEST_FIELDS = {
@@ -224,7 +224,7 @@ export class MailReader {
     this.#run = run;
     this.#runtime = runtime;
     this.#journal = journal;
-    this.#everyMs = runtime.settings.heartbeatMs;
+    this.#everyMs = runtime.settings.heartbeatIntervalMs;
     runtime.pendingAnswers.onWait(() => this.#retime());
   }
 

@@ -422,7 +422,7 @@ function readPastPieces(
   pieces: LivePieces,
   agents: readonly AgentRuntime[],
 ): AsyncGenerator<StreamPart, undefined> | undefined {
-  const { sequence } = pieces;
+  const { seq } = pieces;
   const steps = agents.flatMap((agent) => [...listSaidSteps(agent, pieces)]);
   if (steps.length === 0) return undefined;
   const ordered = steps.toSorted((one, other) => one.startedAtMs - other.startedAtMs);
@@ -430,8 +430,7 @@ function readPastPieces(
 
   async function* makePieces(): AsyncGenerator<StreamPart, undefined> {
     for (const { source, bodies } of ordered)
-      for (const body of [JOINED, ...bodies()])
-        yield Object.freeze({ ...source, sequence, ...body });
+      for (const body of [JOINED, ...bodies()]) yield Object.freeze({ ...source, seq, ...body });
     return undefined;
   }
 }

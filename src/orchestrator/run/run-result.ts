@@ -24,7 +24,7 @@ import {
   type Usage,
   type UsageReport,
 } from "../../protocol/usage.ts";
-import { pricesUsed, type PriceUsed } from "../../budget/prices-used.ts";
+import { pricesUsed, type AppliedPrice } from "../../budget/prices-used.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
@@ -100,7 +100,7 @@ export interface RunResult<out Output = unknown> {
    * The price of every model of the tree, in the order in which their agents were started, with the date of the table that it is from.
    * A model that is there at two prices is listed with each.
    */
-  readonly prices: readonly PriceUsed[];
+  readonly prices: readonly AppliedPrice[];
   /**
    * Detached agents that still work, with their usage so far. The result of `run.settled` has them in
    * `agents` instead.
@@ -343,14 +343,14 @@ function makeResultRecord({ agents, prices, session }: RunResult, atMs: number) 
 
 /** How often a run was paused before, and the questions that were answered by then. */
 export interface PausesBefore {
-  readonly pauses: number;
+  readonly pauseCount: number;
   readonly answered: readonly QuestionId[];
 }
 
 /** Everything that another process needs to continue. All agents must be at rest, and their clocks closed. */
 export function makePausedRun(
   runtime: RunRuntime,
-  { pauses, answered }: PausesBefore,
+  { pauseCount, answered }: PausesBefore,
 ): PausedRunRecord {
   const { runId, tree, ledger, recorder, clock, definitions } = runtime;
   const { counts, limits, nodes } = tree;
@@ -362,7 +362,7 @@ export function makePausedRun(
   const run: PausedRunRecord = deepFreeze({
     version: PAUSED_RUN_VERSION,
     runId,
-    pauses: pauses + 1,
+    pauseCount: pauseCount + 1,
     traceId,
     spanId,
     ...(isSampled === undefined ? {} : { isSampled }),

@@ -65,7 +65,7 @@ export interface StartOptions {
 }
 
 /** The options of a call, which cannot be left out if a role asks for a `Context`: then `Needed` has to be among them. */
-export type OptionsWith<
+export type OptionsWithContext<
   Options,
   Context,
   Needed = { readonly context: Context },

@@ -131,7 +131,7 @@ export function assembleRun(
     isBackground: false,
   });
   newRun.session?.begin(run.runId);
-  return { pauses: 0, answered: NO_ANSWERS, run, root, ...start };
+  return { pauseCount: 0, answered: NO_ANSWERS, run, root, ...start };
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});
@@ -181,8 +181,8 @@ const OWN_TRACING = {};
  * handed. Throws `already_resumed`.
  */
 function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void {
-  const { runId, pauses, traceId } = run;
-  const pause = `${runId} ${pauses} ${traceId}`;
+  const { runId, pauseCount, traceId } = run;
+  const pause = `${runId} ${pauseCount} ${traceId}`;
   const known = resumedBy.get(tracing) ?? new Set();
   if (known.has(pause)) throw alreadyResumed(run);
   resumedBy.set(tracing, known.add(pause));

@@ -18,7 +18,7 @@ export interface SseOptions extends Pick<EventsOptions, "from" | "maxBacklog"> {
    */
   readonly lastEventId?: string | null | undefined;
   /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. From 1. Default 15,000. */
-  readonly heartbeatMs?: number;
+  readonly heartbeatIntervalMs?: number;
   /** Default: the clock of the machine. */
   readonly clock?: Clock;
 }
@@ -46,9 +46,15 @@ export function toSse(
   run: Run,
   options: SseOptions = {},
 ): AsyncIterableIterator<string, undefined> {
-  checkKeys("sse options", options, ["from", "lastEventId", "maxBacklog", "heartbeatMs", "clock"]);
-  const { heartbeatMs = DEFAULT_HEARTBEAT_MS, clock = systemClock, lastEventId } = options;
-  checkHeartbeat("heartbeatMs", heartbeatMs);
+  checkKeys("sse options", options, [
+    "from",
+    "lastEventId",
+    "maxBacklog",
+    "heartbeatIntervalMs",
+    "clock",
+  ]);
+  const { heartbeatIntervalMs = DEFAULT_HEARTBEAT_MS, clock = systemClock, lastEventId } = options;
+  checkHeartbeat("heartbeatIntervalMs", heartbeatIntervalMs);
   const { from, maxBacklog } = options;
   const first = lastEventId === undefined || lastEventId === null ? from : after(lastEventId);
   const events = run.events(defined({ from: first, maxBacklog }));
@@ -73,7 +79,7 @@ export function toSse(
     try {
       while (awaited.size > 0) {
         const silence = Promise.withResolvers<undefined>();
-        const stopTimer = clock.setTimer(heartbeatMs, () => silence.resolve(undefined));
+        const stopTimer = clock.setTimer(heartbeatIntervalMs, () => silence.resolve(undefined));
         const came = await Promise.race([...awaited.values(), silence.promise]).finally(stopTimer);
         if (came === undefined) yield HEARTBEAT;
         else if (came.read.done === true) awaited.delete(came.name);

@@ -5,7 +5,7 @@ import type {
   Engine,
   EngineWorker,
   RunExecutor,
-  RunSettled,
+  ExecutorResult,
   RunTicket,
 } from "../../engine/engine.ts";
 import { runBounded } from "../../kernel/cancel.ts";
@@ -23,7 +23,7 @@ import { randomIds } from "../../kernel/id-source.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
 import type { Budget } from "../../policies/budget.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
-import type { Post, StoredRun } from "../../store/run-store.ts";
+import type { Mail, StoredRun } from "../../store/run-store.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import { requireStorage } from "../tree/settings.ts";
@@ -46,7 +46,7 @@ import {
 import { openRoles } from "./start.ts";
 
 /** What goes with a worker. */
-export interface WorkOptions<out Context = unknown> {
+export interface WorkerOptions<out Context = unknown> {
   /**
    * The version of its roles. Runs that were ordered for another one are left to workers that have it. Change it when runs that are under way
    * cannot continue with the roles as they are now. Default "1".
@@ -71,7 +71,7 @@ export interface WorkOptions<out Context = unknown> {
    * nothing has happened since, is handed over again after as long, then after twice that, and so on, up to 64 times. Default: as the engine
    * says, 30,000 ms.
    */
-  readonly sweepMs?: number;
+  readonly sweepIntervalMs?: number;
 }
 
 /** A process that leads runs for an engine. */
@@ -92,13 +92,20 @@ const DEFAULT_TAKE_OVER_AFTER_MS = 500;
 const DEFAULT_SWEEP_MS = 30_000;
 /** The end of the year 9999. What waits for longer waits for no time: engines cannot say a later one. */
 const LAST_TIME_MS = 253_402_300_799_999;
-const FIELDS = ["rolesVersion", "context", "maxRuns", "graceMs", "takeOverAfterMs", "sweepMs"];
+const FIELDS = [
+  "rolesVersion",
+  "context",
+  "maxRuns",
+  "graceMs",
+  "takeOverAfterMs",
+  "sweepIntervalMs",
+];
 
 /** Throws `invalid_option`. */
-function checkWorkOptions(options: WorkOptions): void {
+function checkWorkOptions(options: WorkerOptions): void {
   const field = "work options";
   checkKeys(field, options, FIELDS);
-  const { rolesVersion, context, maxRuns, graceMs, takeOverAfterMs, sweepMs } = options;
+  const { rolesVersion, context, maxRuns, graceMs, takeOverAfterMs, sweepIntervalMs } = options;
   if (rolesVersion !== undefined) checkVersionName(`${field}.rolesVersion`, rolesVersion);
   if (context !== undefined) checkMethods(field, options, ["context"]);
   if (maxRuns !== undefined) checkCount(`${field}.maxRuns`, maxRuns);
@@ -106,14 +113,14 @@ function checkWorkOptions(options: WorkOptions): void {
     throw mismatch(`${field}.maxRuns`, "at least 1", 0, defaultAdvice(DEFAULT_MAX_RUNS));
   if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
   if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
-  if (sweepMs !== undefined) checkAmount(`${field}.sweepMs`, sweepMs);
+  if (sweepIntervalMs !== undefined) checkAmount(`${field}.sweepIntervalMs`, sweepIntervalMs);
 }
 
 /** See `Orchestrator.work`. */
 export async function workFor(
   live: LiveRuns,
   engine: Engine,
-  options: WorkOptions,
+  options: WorkerOptions,
 ): Promise<Worker> {
   checkMethods("engine", engine, ["lead", "serve"]);
   checkWorkOptions(options);
@@ -136,20 +143,20 @@ class LiveWorker implements Worker, RunExecutor {
   readonly #live: LiveRuns;
   readonly #storage: RunStorage;
   readonly #engine: Engine;
-  readonly #options: WorkOptions;
+  readonly #options: WorkerOptions;
   readonly #slots: Semaphore;
   /** Runs without an order, or whose role the worker does not have: left to other workers. */
   readonly #foreign = new Set<RunId>();
   readonly #overdue: OverdueRuns;
   readonly #handed: HandedRuns;
-  readonly #sweepMs: number;
+  readonly #sweepIntervalMs: number;
   /** The grace period of runs that are given up. */
   #graceMs: number;
   #serving: EngineWorker | undefined;
   #stopTimer: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(live: LiveRuns, engine: Engine, options: WorkOptions) {
+  constructor(live: LiveRuns, engine: Engine, options: WorkerOptions) {
     const { settings } = live;
     const { rolesVersion = DEFAULT_ROLES_VERSION, maxRuns = DEFAULT_MAX_RUNS } = options;
     this.#live = live;
@@ -161,9 +168,9 @@ class LiveWorker implements Worker, RunExecutor {
     this.maxRuns = Math.min(maxRuns, settings.maxConcurrentRuns ?? Infinity);
     this.#graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
     this.#slots = new Semaphore(this.maxRuns);
-    this.#sweepMs = options.sweepMs ?? engine.sweepMs ?? DEFAULT_SWEEP_MS;
+    this.#sweepIntervalMs = options.sweepIntervalMs ?? engine.sweepIntervalMs ?? DEFAULT_SWEEP_MS;
     this.#overdue = new OverdueRuns(this.#storage);
-    this.#handed = new HandedRuns(this.#storage.clock, this.#sweepMs);
+    this.#handed = new HandedRuns(this.#storage.clock, this.#sweepIntervalMs);
   }
 
   async serve(): Promise<void> {
@@ -171,12 +178,12 @@ class LiveWorker implements Worker, RunExecutor {
     void this.#sweep();
   }
 
-  async settle(runId: RunId, releaseSignal: AbortSignal): Promise<RunSettled> {
+  async execute(runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult> {
     const giveBack = await this.#slots.acquire(releaseSignal);
     if (giveBack === undefined) throw makeLeftError(runId);
-    let seen: readonly Post[] = [];
+    let seen: readonly Mail[] = [];
     try {
-      seen = await this.#storage.store.posts(runId);
+      seen = await this.#storage.store.readMail(runId);
       if (await this.#isRefused(runId, seen)) return { type: "ended" };
       return await this.#lead(findOrder(seen), releaseSignal);
     } catch (cause) {
@@ -192,18 +199,21 @@ class LiveWorker implements Worker, RunExecutor {
   }
 
   /** It rests with the reason, and nothing was requested of it since: the ticket was older than the refusal. */
-  async #isRefused(runId: RunId, seen: readonly Post[]): Promise<boolean> {
+  async #isRefused(runId: RunId, seen: readonly Mail[]): Promise<boolean> {
     const mail = seen.flatMap((post) => parseMail(post) ?? []);
     const at = mail.findLastIndex((one) => one.mail.type === "refused");
     if (at === -1 || mail.slice(at).some(isCall)) return false;
     return (await findStoredRun(this.#storage.store, runId))?.status === "paused";
   }
 
-  async #lead(order: CheckedOrder | undefined, releaseSignal: AbortSignal): Promise<RunSettled> {
+  async #lead(
+    order: CheckedOrder | undefined,
+    releaseSignal: AbortSignal,
+  ): Promise<ExecutorResult> {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
     const contextFor = (): Promise<unknown> => this.#contextFor(order, releaseSignal);
-    const { isExclusive = true } = this.#engine;
+    const { exclusive: isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
     const how = { contextFor, releaseSignal, graceMsNow: () => this.#graceMs, ...others };
     const settled = await new OrderExecution(this.#live, order, how).rest();
@@ -249,7 +259,7 @@ class LiveWorker implements Worker, RunExecutor {
       if ((await findStoredRun(store, runId))?.status === "ended") return false;
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
       const lastPost = await postMail(store, runId, makeRefusal(cause));
-      const unseen = await store.posts(runId, lastSeen + 1);
+      const unseen = await store.readMail(runId, lastSeen + 1);
       const hasMore = unseen.flatMap((post) => parseMail(post) ?? []).some(isCall);
       await store.release(ownership, hasMore ? "open" : "paused", lastPost);
       return hasMore;
@@ -263,11 +273,11 @@ class LiveWorker implements Worker, RunExecutor {
   async #sweep(): Promise<void> {
     await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
     if (this.#closing !== undefined) return;
-    this.#stopTimer = this.#storage.clock.setTimer(this.#sweepMs, () => void this.#sweep());
+    this.#stopTimer = this.#storage.clock.setTimer(this.#sweepIntervalMs, () => void this.#sweep());
   }
 
   async #sweepOnce(): Promise<void> {
-    const remembers = this.#engine.isExclusive !== false;
+    const remembers = this.#engine.exclusive !== false;
     const nowMs = this.#storage.clock.nowMs();
     const lost = (await lostRuns(this.#storage)).filter((run) => backoffMs(run, nowMs) === 0);
     for (const run of remembers ? this.#handed.due(lost) : lost) {
@@ -285,7 +295,7 @@ class LiveWorker implements Worker, RunExecutor {
     const order = await readOrder(this.#storage.store, runId).catch(explainNoOrder);
     if (order === "unread") return false;
     if (order !== undefined && this.#serves(order)) {
-      await this.#engine.lead(makeTicket(order));
+      await this.#engine.enqueue(makeTicket(order));
       return true;
     }
     // One that has not begun may be ordered still.

@@ -129,7 +129,7 @@ function executionOf(
     reason,
     startedAtMs: telemetry.startedAtMs ?? endedAtMs,
     endedAtMs,
-    steps: log.steps.length,
+    stepCount: log.steps.length,
     repliedSteps: replied,
     usage,
     isRemoved: status === "failed" && failedExecutionPolicy === "remove",

@@ -69,7 +69,7 @@ export function forked(
     forkedFrom: {
       sessionId: record.sessionId,
       executionId: last.executionId,
-      stepNumber: atStep ?? last.steps,
+      stepNumber: atStep ?? last.stepCount,
       usage: record.usage,
     },
   });
@@ -91,14 +91,14 @@ function lastExecution(
 /** The history up to the end of the step, or of the execution. */
 function cutAfter(
   { messages }: SessionRecord,
-  { executionId, steps, repliedSteps }: SessionExecution,
+  { executionId, stepCount, repliedSteps }: SessionExecution,
   atStep: number | undefined,
 ): readonly StoredMessage[] {
   const isOf = (one: StoredMessage): boolean =>
     one.executionId === executionId && one.note === undefined;
   if (atStep === undefined) return messages.slice(0, messages.findLastIndex(isOf) + 1);
-  if (atStep < 1 || atStep > steps)
-    throw invalidForkStep(atStep, `a step of ${executionId} (1 to ${steps})`);
+  if (atStep < 1 || atStep > stepCount)
+    throw invalidForkStep(atStep, `a step of ${executionId} (1 to ${stepCount})`);
   const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
   // Messages after the results of the step belong to what followed.
@@ -135,14 +135,14 @@ function invalidForkStep(got: unknown, expected: string): EspalierError {
 
 /** The last execution of a fork, as far as it was taken over. */
 function cutExecution(execution: SessionExecution, atStep: number | undefined): SessionExecution {
-  const { steps, repliedSteps } = execution;
-  if (atStep === undefined || atStep === steps) return execution;
+  const { stepCount, repliedSteps } = execution;
+  if (atStep === undefined || atStep === stepCount) return execution;
   const message = "The session was forked here.";
   return {
     ...execution,
     status: "stopped",
     reason: { code: "forked", message, data: { stepNumber: atStep } },
-    steps: atStep,
+    stepCount: atStep,
     repliedSteps: repliedSteps.filter((number) => number <= atStep),
   };
 }

@@ -44,7 +44,7 @@ export interface SessionExecution {
   /** Milliseconds since the epoch. */
   readonly endedAtMs: number;
   /** Steps that it took. */
-  readonly steps: number;
+  readonly stepCount: number;
   /** The numbers of those that have a reply in the history, or had one. */
   readonly repliedSteps: readonly number[];
   /** What it consumed, with all its subagents; in a fork nothing. */
@@ -76,7 +76,7 @@ export const SessionExecutionSchema = lazyObject(() => ({
   reason: StopReasonSchema(),
   startedAtMs: z.number(),
   endedAtMs: z.number(),
-  steps: count(),
+  stepCount: count(),
   repliedSteps: z.array(z.int().positive()).readonly(),
   usage: UsageSchema(),
   isRemoved: z.boolean(),
@@ -165,8 +165,8 @@ function findSessionProblem(sessionId: SessionId, record: SessionRecord): string
   const known = new Set(executions.map(({ executionId }) => executionId));
   if (known.size !== executions.length) return "an execution is in it twice";
   if (executionCount < executions.length) return "it has more executions than it ever had";
-  const isMended = repairMessages(messages).repairs.some(({ type }) => type !== "added_notice");
-  if (messages.length > 0 && isMended) return "calls and results in it do not fit together";
+  const isRepaired = repairMessages(messages).repairs.some(({ type }) => type !== "added_notice");
+  if (messages.length > 0 && isRepaired) return "calls and results in it do not fit together";
   const seen = new Set<string>();
   for (const message of messages) {
     const { messageId } = message;

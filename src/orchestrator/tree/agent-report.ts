@@ -30,7 +30,7 @@ export interface AgentSummary {
   /** The text of its task. */
   readonly task: string;
   /** How often it was activated: once, and once more each time that it was continued. */
-  readonly executions: number;
+  readonly executionCount: number;
   /** What it and all below it consumed, over all its executions. */
   readonly usage: UsageReport;
   /** Part of its own usage: of other models of a fallback than the first. Absent: none was used. */
@@ -66,7 +66,7 @@ export interface AgentReport extends AgentSummary {
   /** Milliseconds from the start of its last execution to its end or its pause; earlier pauses included. `pausedMs` is a part of them. */
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
-  readonly waitedMs: number;
+  readonly budgetWaitMs: number;
 }
 
 /** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
@@ -84,7 +84,7 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
     role: role.name,
     model: model.id,
     task: node.taskText,
-    executions: node.execution,
+    executionCount: node.execution,
     usage: account.usage(),
     ...(account.otherModels.length === 0 ? {} : { otherModels: account.otherModels }),
     metadata: node.facts.metadata,
@@ -123,7 +123,7 @@ function executionReport(settled: SettledState, atMs: number) {
     signals,
     errors,
     durationMs: durationOf(settled, atMs),
-    waitedMs: telemetry.waitedMs,
+    budgetWaitMs: telemetry.budgetWaitMs,
   };
 }
 
@@ -153,7 +153,7 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     reason,
     text,
     ...(output === undefined ? {} : { output }),
-    steps: steps.length,
+    stepCount: steps.length,
     usage: node.account.usage(),
     errors,
     metadata: node.facts.metadata,

@@ -84,7 +84,7 @@ export function gatherChildFacts(
   const { role, request } = child;
   const { registry, tree } = run;
   const { contextPolicy: policy } = parent.role;
-  const needsSiblings = policy.siblingResults || request.includeResultsFrom !== undefined;
+  const needsSiblings = policy.includeSiblingResults || request.includeResultsFrom !== undefined;
   return {
     agentPath: parent.identity.agentPath,
     policy,
@@ -93,11 +93,11 @@ export function gatherChildFacts(
     toolRules: parent.toolLimits.rules,
     siblings: needsSiblings ? parent.children.map(describeSibling) : [],
     constraints: {
-      remaining: policy.parentConstraints ? parent.account.remainingForChildren() : {},
-      subagentsLeft: policy.parentConstraints ? tree.subagentsLeft(parent) : 0,
+      remaining: policy.includeParentConstraints ? parent.account.remainingForChildren() : {},
+      subagentsLeft: policy.includeParentConstraints ? tree.subagentsLeft(parent) : 0,
       deniedTools: parent.toolLimits.removed.map(({ toolName }) => toolName),
     },
-    failedAttempts: policy.failedAttempts ? toolErrors(steps) : [],
+    includeFailedAttempts: policy.includeFailedAttempts ? toolErrors(steps) : [],
     role: role.name,
     toolNames: registry.partsOf(role).tools.names,
     toolNamesBelow:

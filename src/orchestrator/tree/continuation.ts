@@ -111,7 +111,7 @@ function wasReported(parent: AgentRuntime, childId: AgentId, stepId: StepId): bo
   const { step } = parent.currentState;
   return (
     step?.stepId === stepId &&
-    step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))
+    step.executions.some(({ reportedAgentIds = [] }) => reportedAgentIds.includes(childId))
   );
 }
 

@@ -52,7 +52,7 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
   const executionId = idOf<"ExecutionId">(ids.next("execution", `${path} 1`));
   const { keptForSelf } = run.registry.partsOf(role);
   const account = ledger.open(
-    { agentId, path, limits, keptForSelf, wallTimeMs, deadlineAtMs },
+    { agentId, agentPath: path, limits, keptForSelf, wallTimeMs, deadlineAtMs },
     parent?.account,
   );
   let agent: AgentRuntime | undefined;
@@ -69,7 +69,7 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
 }
 
 const NONE: readonly never[] = Object.freeze([]);
-const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], leftOut: [], added: 0 });
+const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], dropped: [], added: 0 });
 
 /** What the agent is given before its task. What is inherited becomes its own, under new ids. */
 function makeOpening(

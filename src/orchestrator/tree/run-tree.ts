@@ -9,7 +9,7 @@ import type { SubagentLimits, SubagentTotal } from "../../policies/subagent-limi
 import type { Model } from "../../model/model.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Delegation } from "../../agent/run-ports.ts";
-import type { PriceUsed } from "../../budget/prices-used.ts";
+import type { AppliedPrice } from "../../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 
 /** What is known of a run that was paused. */
@@ -46,7 +46,7 @@ export class RunTree {
   #stops: readonly StopSignal[] = NONE;
   #failed: readonly AgentId[];
   /** The prices of the models that had run before the run was paused. */
-  readonly pricesBefore: readonly PriceUsed[];
+  readonly pricesBefore: readonly AppliedPrice[];
 
   /** `before`: of a run that was paused. */
   constructor(limits: SubagentLimits, before?: Before) {

@@ -68,8 +68,8 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    */
   readonly maxConcurrentRuns?: number;
   /** How model calls are repeated. Default: 3 attempts, waits that double from 500 ms to 8 s, each up to half shorter by chance. */
-  readonly retry?: RetryPolicy;
-  /** Prices of models that say none themselves: `await pricesOf()` of `espalier/prices`. Default: our own table, of OpenAI's models. */
+  readonly retryPolicy?: RetryPolicy;
+  /** Prices of models that say none themselves: `await loadPrices()` of `espalier/prices`. Default: our own table, of OpenAI's models. */
   readonly prices?: Prices;
   /**
    * How long a tool or model that ignores its signal is waited for, in milliseconds: a run may last so much longer than its limit in time.
@@ -107,10 +107,10 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    */
   readonly signingKey?: SigningKey | readonly SigningKey[];
   /** How often the store gets a sign of life of a run that is led, in milliseconds. Default 5,000. */
-  readonly heartbeatMs?: number;
+  readonly heartbeatIntervalMs?: number;
   /**
    * For how long the process that leads a run may show no sign of life before another may take the run over, in milliseconds: at least twice
-   * `heartbeatMs`, and the same in all processes that share a store. Default 30,000.
+   * `heartbeatIntervalMs`, and the same in all processes that share a store. Default 30,000.
    */
   readonly staleAfterMs?: number;
   /**
@@ -144,14 +144,21 @@ const DEFAULTS = {
   graceMs: 5_000,
   hookTimeoutMs: 60_000,
   unansweredPolicy: "pause",
-  heartbeatMs: DEFAULT_HEARTBEAT_MS,
+  heartbeatIntervalMs: DEFAULT_HEARTBEAT_MS,
   staleAfterMs: DEFAULT_STALE_AFTER_MS,
   maxCrashes: DEFAULT_MAX_CRASHES,
   clock: systemClock,
   ids: randomIds,
 } as const satisfies OrchestratorOptions;
 
-type Defaulted = "roles" | "hooks" | "sinks" | "clock" | "ids" | "heartbeatMs" | "maxCrashes";
+type Defaulted =
+  | "roles"
+  | "hooks"
+  | "sinks"
+  | "clock"
+  | "ids"
+  | "heartbeatIntervalMs"
+  | "maxCrashes";
 
 /** The options, with the defaults in the place of what was left out. */
 export interface Settings
@@ -196,10 +203,17 @@ export function makeSettings<Roles extends AgentRole<unknown, never>>(
 export function makeSettings(given: OrchestratorOptions = {}): Settings {
   checkOrchestratorOptions(given);
   const options = { ...DEFAULTS, ...defined(given) };
-  const { approver, answerTimeoutMs, unansweredPolicy, prices, retry, signingKey, ...others } =
-    options;
+  const {
+    approver,
+    answerTimeoutMs,
+    unansweredPolicy,
+    prices,
+    retryPolicy,
+    signingKey,
+    ...others
+  } = options;
   const { limits, concurrency = {}, guards, maxConcurrentRuns, store } = others;
-  const { clock, heartbeatMs, staleAfterMs } = others;
+  const { clock, heartbeatIntervalMs, staleAfterMs } = others;
   checkFields("concurrency", concurrency, { modelCalls: checkSlots, toolCalls: checkSlots });
   return Object.freeze({
     ...others,
@@ -207,9 +221,9 @@ export function makeSettings(given: OrchestratorOptions = {}): Settings {
     concurrency: Object.freeze({ ...DEFAULT_CONCURRENCY, ...defined(concurrency) }),
     runSlots: maxConcurrentRuns === undefined ? undefined : new Semaphore(maxConcurrentRuns),
     throttle: new Throttle(BEGUN_PER_TURN),
-    retry: Object.freeze({ ...retry }),
+    retryPolicy: Object.freeze({ ...retryPolicy }),
     priceOf: priceLookup(prices),
-    storage: store && { store, clock, heartbeatMs, staleAfterMs },
+    storage: store && { store, clock, heartbeatIntervalMs, staleAfterMs },
     roles: [...options.roles],
     hooks: [...options.hooks],
     sinks: [...options.sinks],
@@ -230,7 +244,7 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   limits: LATER,
   concurrency: LATER,
   maxConcurrentRuns: checkSlots,
-  retry: LATER,
+  retryPolicy: LATER,
   prices: hasMethods("priceFor"),
   graceMs: isAmount(DEFAULTS.graceMs),
   roles: isListOf(checkAgentRole),
@@ -242,13 +256,13 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   unansweredPolicy: LATER,
   store: hasMethods(...STORE_METHODS),
   signingKey: LATER,
-  heartbeatMs: isAmount(DEFAULTS.heartbeatMs),
+  heartbeatIntervalMs: isAmount(DEFAULTS.heartbeatIntervalMs),
   staleAfterMs: isAmount(DEFAULTS.staleAfterMs),
   maxCrashes: (field, value) => checkCount(field, value, defaultAdvice(DEFAULTS.maxCrashes)),
   sinks: isListOf(hasMethods("emit")),
   onStreamPart: (_field, onStreamPart) =>
     checkMethods("options", { onStreamPart }, ["onStreamPart"]),
-  tracing: hasMethods("place", "within", "idsOf"),
+  tracing: hasMethods("traceEvent", "runInSpan", "getIds"),
   clock: hasMethods("nowMs", "monotonicMs", "setTimer"),
   ids: hasMethods("next"),
 };
@@ -259,7 +273,7 @@ function checkOrchestratorOptions(options: OrchestratorOptions): void {
   checkKeys("options", options, Object.keys(checks));
   for (const [field, value] of Object.entries(options))
     if (value !== undefined) checks[field]?.(field, value);
-  if (options.retry !== undefined) checkRetryPolicy("retry", options.retry);
+  if (options.retryPolicy !== undefined) checkRetryPolicy("retryPolicy", options.retryPolicy);
   checkApprovals(options);
   if ("signingKey" in options) checkSigningKey("signingKey", options.signingKey);
   checkSignsOfLife(options);
@@ -268,11 +282,19 @@ function checkOrchestratorOptions(options: OrchestratorOptions): void {
 function checkSignsOfLife(options: OrchestratorOptions): void {
   if (options.maxCrashes === 0)
     throw mismatch("maxCrashes", "at least 1", 0, defaultAdvice(DEFAULTS.maxCrashes));
-  const { heartbeatMs = DEFAULTS.heartbeatMs, staleAfterMs = DEFAULTS.staleAfterMs } = options;
-  if (heartbeatMs === 0)
-    throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULTS.heartbeatMs));
-  if (staleAfterMs >= 2 * heartbeatMs) return;
-  const expected = `at least twice heartbeatMs (${2 * heartbeatMs})`;
+  const {
+    heartbeatIntervalMs = DEFAULTS.heartbeatIntervalMs,
+    staleAfterMs = DEFAULTS.staleAfterMs,
+  } = options;
+  if (heartbeatIntervalMs === 0)
+    throw mismatch(
+      "heartbeatIntervalMs",
+      "more than 0",
+      0,
+      defaultAdvice(DEFAULTS.heartbeatIntervalMs),
+    );
+  if (staleAfterMs >= 2 * heartbeatIntervalMs) return;
+  const expected = `at least twice heartbeatIntervalMs (${2 * heartbeatIntervalMs})`;
   throw mismatch("staleAfterMs", expected, staleAfterMs, "One sign of life may be late.");
 }
 

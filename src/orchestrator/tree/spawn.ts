@@ -11,7 +11,7 @@ import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budge
 import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
 import { listTightenedLimits } from "../../policies/subagent-limits.ts";
-import type { ContextManifest } from "../../protocol/context-manifest.ts";
+import type { InheritanceRecord } from "../../protocol/context-manifest.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
@@ -77,7 +77,7 @@ export function setUpChild(
     });
     if (!run.recorder.countUnheard("subagent.spawned")) {
       const manifest = { ...context.manifest, tightened };
-      recordSpawn(run, created, parent.scope(call), { isBackground, context: manifest });
+      recordSpawn(run, created, parent.scope(call), { isBackground, inherited: manifest });
     }
     return created;
   } catch (cause) {
@@ -161,7 +161,7 @@ function recordSpawn(
   { tree, recorder }: RunRuntime,
   child: AgentRuntime,
   scope: EventScope,
-  told: { readonly isBackground: boolean; readonly context: ContextManifest },
+  told: { readonly isBackground: boolean; readonly inherited: InheritanceRecord },
 ): void {
   recorder.record(scope, {
     type: "subagent.spawned",

@@ -31,7 +31,7 @@ export function subagentService(
   return Object.freeze({
     list: () => parent.children.map((child) => describeChild(child)),
     wait: (request: WaitRequest = {}) => waitForChildren(run, parent, call, request),
-    message: (childName: string, text: string) => {
+    sendMessage: (childName: string, text: string) => {
       checkText("message", text);
       const child = found(childName);
       if ("type" in child) return child;
@@ -160,18 +160,18 @@ function reported(
   call: DelegatedCall,
   children: readonly AgentRuntime[],
 ): DelegationOutcome {
-  const reportedIds: AgentId[] = [];
+  const reportedAgentIds: AgentId[] = [];
   const texts = children.map((child) => {
     if (!child.hasEnded) {
       const { childName, status } = describeChild(child);
       return canonicalJson({ subagent: childName, status });
     }
-    reportedIds.push(child.identity.agentId);
+    reportedAgentIds.push(child.identity.agentId);
     parent.mailbox?.withdraw(child.identity.agentId);
     parent.noteReported(child.identity.agentId, call.stepId);
     return delegationText({ type: "ended", result: resultOfEnded(child) });
   });
-  return { type: "answered", text: texts.join("\n"), reportedIds };
+  return { type: "answered", text: texts.join("\n"), reportedAgentIds };
 }
 
 function makeAnswer(text: string): DelegationOutcome {

@@ -224,7 +224,7 @@ function backgroundTools(): readonly DelegationTool[] {
       MESSAGE,
       "Writes to a subagent that is running: it reads the message before its next step.",
       z.object({ subagent: name, message: z.string().min(1) }),
-      ({ subagent, message }, { subagents }) => subagents.message(subagent, message),
+      ({ subagent, message }, { subagents }) => subagents.sendMessage(subagent, message),
     ),
     delegation(
       CANCEL,

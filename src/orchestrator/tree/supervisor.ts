@@ -190,7 +190,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
       if (child === undefined) continue;
       if (!child.hasEnded) this.#runInBackground(child, parent.scope(spawnPosition(child)));
       // A call whose end is kept has given the agent the result.
-      else if (parent.persistence?.inFlight?.reportedIds.has(childId) === true)
+      else if (parent.persistence?.inFlight?.reportedAgentIds.has(childId) === true)
         parent.noteReported(childId, parent.currentState.step?.stepId);
       else parent.openMailbox().report(childId, describeReport(makeEndedOutcome(child)));
     }

@@ -22,7 +22,7 @@ import {
 } from "../bounded/bounded-attributes.ts";
 import { ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "../spans/span-maker.ts";
-import { replyPieces } from "../../protocol/reply-message.ts";
+import { getReplyPieces } from "../../protocol/reply-message.ts";
 import {
   type Message,
   AssistantMessageSchema,
@@ -100,7 +100,7 @@ function toContentParts(message: Message): readonly JsonObject[] {
     return [{ type: "tool_call_response", id: message.callId, response: message.text }];
   if (message.role !== "assistant") return [textPart(message.text)];
   const { refusal = "" } = message;
-  const parts = replyPieces(message).flatMap((piece): readonly JsonObject[] => {
+  const parts = getReplyPieces(message).flatMap((piece): readonly JsonObject[] => {
     if (piece.type === "opaque") return [];
     if (piece.type === "call") {
       const { callId: id, toolName: name, argumentsText: text } = piece;

@@ -154,7 +154,7 @@ export class ExportQueue {
     await quietly(() => this.#options.exporter.shutdown());
   }
 
-  counts(): DeliveryCounts {
+  getCounts(): DeliveryCounts {
     return {
       deliveredSpans: this.#deliveredSpans,
       lostSpans: this.#lostSpans,

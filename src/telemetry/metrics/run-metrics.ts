@@ -199,13 +199,13 @@ function measureEnd(
 ): void {
   const seconds = Math.max(0, Math.round((atMs - moment.atMs) * 1_000)) / 1_000_000;
   const event = typeof end === "string" ? undefined : end;
-  const answeredBy = event?.type === "model.replied" ? event.answeredBy : undefined;
+  const repliedBy = event?.type === "model.replied" ? event.repliedBy : undefined;
   const dimensions: Dimensions = {
     ...describeStart(opening, moment.scope).attributes,
     // The model of a fallback that answered in the place of the first.
-    ...(answeredBy && {
-      [GEN_AI.provider]: answeredBy.provider,
-      [GEN_AI.requestModel]: answeredBy.model,
+    ...(repliedBy && {
+      [GEN_AI.provider]: repliedBy.provider,
+      [GEN_AI.requestModel]: repliedBy.model,
     }),
     [GEN_AI.agentName]: role,
     [ESPALIER.outcome]: nameOutcome(end),

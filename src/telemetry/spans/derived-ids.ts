@@ -85,7 +85,7 @@ let nextTraceId: ChosenIds | undefined;
  * which were open when a process died can be recorded again by the process that recovers the run, under their own ids. All other spans of
  * the application get random ids, as ever. `setUpNodeTracing` has it already.
  */
-export const runIdGenerator: SpanIdGenerator = Object.freeze({
+export const traceIdGenerator: SpanIdGenerator = Object.freeze({
   generateTraceId: () => {
     const chosen = nextTraceId;
     nextTraceId = undefined;
@@ -102,7 +102,7 @@ export const runIdGenerator: SpanIdGenerator = Object.freeze({
   },
 });
 
-/** The next span has these ids, if its provider asks `runIdGenerator` for them; undefined: random ones. */
+/** The next span has these ids, if its provider asks `traceIdGenerator` for them; undefined: random ones. */
 export function chooseIds(ids: ChosenIds | undefined): void {
   nextSpanId = ids;
   nextTraceId = ids;

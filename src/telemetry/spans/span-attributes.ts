@@ -4,7 +4,7 @@
 
 import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
 
-import type { ContextManifest } from "../../protocol/context-manifest.ts";
+import type { InheritanceRecord } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
@@ -118,7 +118,7 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       return;
     case "run.resumed":
       setLimits(span, body);
-      if (body.recovery === undefined) span.setAttribute(ESPALIER.runSegment, body.pauses + 1);
+      if (body.recovery === undefined) span.setAttribute(ESPALIER.runSegment, body.pauseCount + 1);
       setAttribute(span, ESPALIER.runLostCalls, body.recovery?.lostCalls);
       setAttribute(span, ESPALIER.resumedFromTraceId, body.previousTraceId);
       setAttribute(span, ESPALIER.runPausedMs, body.pausedMs);
@@ -150,13 +150,18 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       setAttribute(span, GEN_AI.agentName, role);
       span.setAttribute(ESPALIER.toolKind, body.kind);
       if (body.type !== "tool.rejected")
-        setAttribute(span, ESPALIER.toolArgumentsMended, body.isMended);
+        setAttribute(span, ESPALIER.toolArgumentsMended, body.isRepaired);
   }
 }
 
 function setSettings(
   span: Span,
-  { topP, seed, stop, reasoning }: NonNullable<EventBody<"model.requested">["settings"]>,
+  {
+    topP,
+    seed,
+    stopSequences: stop,
+    reasoning,
+  }: NonNullable<EventBody<"model.requested">["settings"]>,
 ): void {
   setAttribute(span, GEN_AI.requestTopP, topP);
   setAttribute(span, GEN_AI.requestSeed, seed);
@@ -210,7 +215,7 @@ export function setClosing(span: Span, body: SpanClosing): void {
 }
 
 function setReply(span: Span, body: EventBody<"model.replied">): void {
-  if (body.answeredBy !== undefined) setAnswering(span, body.answeredBy);
+  if (body.repliedBy !== undefined) setAnswering(span, body.repliedBy);
   span.setAttribute(GEN_AI.finishReasons, [body.finishReason]);
   setAttribute(span, GEN_AI.responseId, body.responseId);
   setAttribute(span, GEN_AI.responseModel, body.responseModel);
@@ -222,7 +227,7 @@ function setReply(span: Span, body: EventBody<"model.replied">): void {
 /** The call is shown as one of the model that answered it. */
 function setAnswering(
   span: Span,
-  { provider, model, insteadOf, server }: NonNullable<EventBody<"model.replied">["answeredBy"]>,
+  { provider, model, insteadOf, server }: NonNullable<EventBody<"model.replied">["repliedBy"]>,
 ): void {
   setAttribute(span, GEN_AI.provider, provider);
   setAttribute(span, GEN_AI.requestModel, model);
@@ -265,7 +270,7 @@ export function setDelegation(span: Span, body: SpanNote): void {
       setChild(span, body);
       // Whether the call waits for the subagent, or has a receipt.
       span.setAttribute(ESPALIER.spawnMode, body.isBackground ? "background" : "foreground");
-      if (body.type === "subagent.spawned") setManifest(span, body.context);
+      if (body.type === "subagent.spawned") setManifest(span, body.inherited);
       else span.setAttribute(ESPALIER.spawnExecution, body.execution);
       return;
     case "subagent.refused":
@@ -289,17 +294,17 @@ export function setChild(
 }
 
 /** What a subagent received; of a list, only where it holds something (X13). */
-function setManifest(span: Span, context: ContextManifest): void {
+function setManifest(span: Span, context: InheritanceRecord): void {
   const { messages, injections, removedTools } = context;
   span.setAttribute(ESPALIER.spawnInheritedMessages, messages.count);
   span.setAttribute(ESPALIER.spawnInheritedHash, messages.hash);
   span.setAttribute(ESPALIER.spawnInjectedMessages, injections.count);
   span.setAttribute(ESPALIER.spawnInjectedHash, injections.hash);
   setAttribute(span, ESPALIER.spawnMetadataKeys, [...context.metadataKeys]);
-  setList(span, ESPALIER.spawnSiblingResults, context.siblingResults);
+  setList(span, ESPALIER.spawnSiblingResults, context.includeSiblingResults);
   setList(span, ESPALIER.spawnResults, context.results);
-  setAttribute(span, ESPALIER.spawnFailedAttempts, context.failedAttempts);
-  setAttribute(span, ESPALIER.spawnParentConstraints, context.parentConstraints);
+  setAttribute(span, ESPALIER.spawnFailedAttempts, context.includeFailedAttempts);
+  setAttribute(span, ESPALIER.spawnParentConstraints, context.includeParentConstraints);
   const rules = removedTools.map(({ rule }) => rule);
   const sources = removedTools.map(({ source }) => source);
   const tightened = context.tightened.map(({ field }) => field);

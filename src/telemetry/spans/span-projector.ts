@@ -185,11 +185,11 @@ export class SpanProjector implements Tracing {
     });
   }
 
-  get ignored(): ReadonlySet<EventType> | undefined {
+  get ignoredEvents(): ReadonlySet<EventType> | undefined {
     return (this.#metrics?.openRuns ?? 0) > 0 ? undefined : IGNORED;
   }
 
-  place(draft: EventDraft): TraceIds {
+  traceEvent(draft: EventDraft): TraceIds {
     const open = this.#spans.place(draft);
     if (open === undefined) return mintTraceIds(this.#mintHex, undefined);
     const { type } = draft.body;
@@ -203,17 +203,17 @@ export class SpanProjector implements Tracing {
     };
   }
 
-  within<T>(scope: EventScope, work: () => T): T {
+  runInSpan<T>(scope: EventScope, work: () => T): T {
     const open = this.#spans.find(scope);
     const inner = this.#hasBaggage ? () => context.with(contextWithBaggage(scope), work) : work;
     return open === undefined ? inner() : context.with(contextWithin(open.run, open), inner);
   }
 
-  idsOf(scope: EventScope): TraceIds | undefined {
+  getIds(scope: EventScope): TraceIds | undefined {
     return this.#spans.find(scope)?.ids;
   }
 
-  endLost(lost: readonly LostSpan[], atUs: number): void {
+  endLostSpans(lost: readonly LostSpan[], atUs: number): void {
     const [first] = lost;
     if (first === undefined) return;
     // Whatever this process had of the run it has lost, too.
@@ -227,13 +227,13 @@ export class SpanProjector implements Tracing {
     this.#metrics?.opened(run);
   }
 
-  kept(runId: RunId, seq: number): void {
+  onPersisted(runId: RunId, seq: number): void {
     const waiting = this.#ends.kept(runId, seq);
     const isOver = seq > 0 && waiting === 0 && !this.#spans.has(runId);
     if (isOver) this.#ends.forget(runId, { hasEnded: true });
   }
 
-  leave(moment: EventMoment, why: "left" | "abandoned"): void {
+  release(moment: EventMoment, why: "left" | "abandoned"): void {
     this.#spans.leave(moment, why);
     this.#ends.forget(moment.scope.runId, { hasEnded: why === "abandoned" });
   }

@@ -167,7 +167,10 @@ export function endOfLost(atUs: number): { readonly atUs: number } {
 }
 
 /** As it continues: known by the id that it has here, with traces that are as large as they were. */
-function continueRunSpan(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
+function continueRunSpan(
+  open: OpenSpan,
+  { spansInTrace, furtherTraces: elsewhere }: LostSpan,
+): OpenSpan {
   open.trace.spans = spansInTrace;
   for (const [index, { spansInTrace: spans }] of elsewhere.entries()) {
     const part = open.onward[index];
@@ -225,7 +228,7 @@ class LostSpanRecorder {
   }
 
   /** Where the provider lets ids be chosen: otherwise their ids are unknown. */
-  #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
+  #recordOnward(recorded: OpenSpan, { parent, ids, furtherTraces: elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
       const part = this.#onward.get(traceId);
       if (parent !== undefined && part === undefined) continue;

@@ -22,7 +22,7 @@ export type Recording = string;
  * @throws EspalierError `unknown_run`, `store_failed`, `invalid_journal` or `unsupported_version`;
  * `invalid_option` for an invalid store or id.
  */
-export async function recordingOf(store: RunStore, runId: string): Promise<Recording> {
+export async function loadRecording(store: RunStore, runId: string): Promise<Recording> {
   checkMethods("store", store, ["read"]);
   checkRunId("runId", runId);
   const reader = new RecordCodec();
@@ -46,7 +46,7 @@ export interface Segment {
 /** Reads a recording. Throws `invalid_journal` with the line's number, or `unsupported_version`. */
 export function readSegments(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
-    throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
+    throw mismatch("recording", "text", recording, "Hand in what loadRecording gave.");
   const reader = new RecordCodec();
   const before: JournalRecord[] = [];
   const segments: (Segment & { readonly records: JournalRecord[] })[] = [];

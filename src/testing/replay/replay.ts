@@ -45,16 +45,16 @@ export interface ReplayOptions<out Output = unknown, in out Context = unknown> e
 }
 
 /** What one process did of the run: from its start, a resume or a recovery to its end, a pause, or the death of the process. */
-export interface PlayedSegment {
+export interface ReplayedSegment {
   readonly begin: SegmentBegin;
   /** `broken`: its process died, or the recording breaks off. */
   readonly end: SegmentEnd;
 }
 
-/** The result of a replay: that of the last segment that was played. */
+/** The result of a replay: that of the last segment that was segments. */
 export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
   /** The segments that were played, in their order. */
-  readonly played: readonly PlayedSegment[];
+  readonly segments: readonly ReplayedSegment[];
 }
 
 /**
@@ -81,7 +81,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   await import("../../agent/phases/compact.ts");
   const segments = readSegments(recording);
   const records = segments.flatMap((segment) => segment.records);
-  const played: PlayedSegment[] = [];
+  const replayed: ReplayedSegment[] = [];
   let result: RunResult | undefined;
   for (const [index, segment] of segments.entries()) {
     const beginning = await beginningOf(segment);
@@ -91,10 +91,10 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
     const { session } = segment.records.findLast((record) => record.type === "result") ?? {};
     if (session !== undefined)
       result = { ...result, session: { execution: undefined, error: undefined, ...session } };
-    played.push({ begin: beginning.type, end: replayer.end });
+    replayed.push({ begin: beginning.type, end: replayer.end });
   }
   if (result === undefined) throw invalidLine(records.length, "breaks off before the run begins");
-  return Object.freeze({ ...result, played });
+  return Object.freeze({ ...result, segments: replayed });
 }
 
 const OPTIONS = "role context roles hooks guards prices hookTimeoutMs graceMs sinks".split(" ");

@@ -34,7 +34,7 @@ export interface JsonSchemaInput<out Value = unknown> {
 export type ToolInput = z.ZodType | JsonSchemaInput;
 
 /** What a tool with this input gets. */
-export type InputOf<Input extends ToolInput> = Input extends z.ZodType
+export type InferInput<Input extends ToolInput> = Input extends z.ZodType
   ? z.output<Input>
   : Input extends JsonSchemaInput<infer Value>
     ? Value
@@ -57,7 +57,7 @@ export function inputSchema<Input extends ToolInput>(
   field: string,
   input: Input,
   options: InputOptions,
-): InputSchema<InputOf<Input>>;
+): InputSchema<InferInput<Input>>;
 export function inputSchema(
   field: string,
   input: ToolInput,

@@ -20,7 +20,7 @@ export interface RateLimitOptions {
   /** The length of that span. More than 0. */
   readonly perMs: number;
   /** What happens to a call beyond that: it waits for its turn (default), or it fails and the model reads when to try again. */
-  readonly whenExceeded?: "wait" | "refuse";
+  readonly exceededPolicy?: "wait" | "refuse";
 }
 
 /** A limit that several tools may share. Made by {@link rateLimit}. */
@@ -44,13 +44,18 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 /** The limit that is given, or a new one as the options say. */
 function limitNamed(field: string, given: RateLimit | RateLimitOptions): RateLimit {
   if (isRateLimit(given)) return given;
-  checkKeys(field, given, ["maxCalls", "perMs", "whenExceeded"]);
-  const { maxCalls, perMs, whenExceeded = "wait" } = given;
+  checkKeys(field, given, ["maxCalls", "perMs", "exceededPolicy"]);
+  const { maxCalls, perMs, exceededPolicy = "wait" } = given;
   checkAtLeastOne(`${field}.maxCalls`, maxCalls, "To forbid a tool, use a guard.");
   checkSpan(`${field}.perMs`, perMs);
-  if (whenExceeded !== "wait" && whenExceeded !== "refuse")
-    throw misdefinition(`${field}.whenExceeded`, '"wait" or "refuse"', whenExceeded, "Choose one.");
-  const limit = Object.freeze({ kind: "rate_limit", maxCalls, perMs, whenExceeded } as const);
+  if (exceededPolicy !== "wait" && exceededPolicy !== "refuse")
+    throw misdefinition(
+      `${field}.exceededPolicy`,
+      '"wait" or "refuse"',
+      exceededPolicy,
+      "Choose one.",
+    );
+  const limit = Object.freeze({ kind: "rate_limit", maxCalls, perMs, exceededPolicy } as const);
   windowsOf.set(limit, new WeakMap());
   return limit;
 }
@@ -88,7 +93,7 @@ async function runInTurn<Context>(
   const window = windows?.get(run) ?? new RateWindow(limit);
   windows?.set(run, window);
   if (!window.startAtOnce(clock)) {
-    if (limit.whenExceeded === "refuse")
+    if (limit.exceededPolicy === "refuse")
       throw tooManyCalls(toolName, limit, window.freeInMs(clock.monotonicMs()));
     const signal = AbortSignal.any([context.signal, endSignal]);
     const startMs = await window.waitForTurn(clock, signal);

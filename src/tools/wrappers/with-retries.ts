@@ -23,7 +23,7 @@ export interface RetriesOptions {
   /** Attempts in all, the first one included. 1: no retries. Default 3. */
   readonly maxAttempts?: number;
   /** How long the second attempt is waited for; doubled for each one after it. Default 500. */
-  readonly firstDelayMs?: number;
+  readonly initialDelayMs?: number;
   /** The longest wait between two attempts. Default 30,000. */
   readonly maxDelayMs?: number;
   /**
@@ -35,7 +35,7 @@ export interface RetriesOptions {
 
 type Policy = Required<RetriesOptions>;
 
-const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
+const FIELDS = ["maxAttempts", "initialDelayMs", "maxDelayMs", "shouldRetry"];
 
 /**
  * The tool, whose calls are made again when they fail, before the model sees that. If the last attempt fails, too, its error is that
@@ -57,16 +57,16 @@ function policyOf(options: RetriesOptions): Policy {
   checkKeys("withRetries", options, FIELDS);
   const {
     maxAttempts = 3,
-    firstDelayMs = 500,
+    initialDelayMs = 500,
     maxDelayMs = 30_000,
     shouldRetry = () => true,
   } = options;
   checkAtLeastOne("withRetries.maxAttempts", maxAttempts, "1 means no retries.");
-  checkAmount("withRetries.firstDelayMs", firstDelayMs, defaultAdvice(500));
+  checkAmount("withRetries.initialDelayMs", initialDelayMs, defaultAdvice(500));
   checkAmount("withRetries.maxDelayMs", maxDelayMs, defaultAdvice(30_000));
   const advice = "It is given the error, and says true or false.";
   checkFunction("withRetries.shouldRetry", shouldRetry, advice);
-  return { maxAttempts, firstDelayMs, maxDelayMs, shouldRetry };
+  return { maxAttempts, initialDelayMs: initialDelayMs, maxDelayMs, shouldRetry };
 }
 
 async function runWithRetries<Context>(
@@ -101,9 +101,9 @@ async function runWithRetries<Context>(
   }
 }
 
-function delayAfter(attempt: number, { firstDelayMs, maxDelayMs }: Policy): number {
+function delayAfter(attempt: number, { initialDelayMs, maxDelayMs }: Policy): number {
   const doublings = Math.min(attempt - 1, 1_000); // More would be infinite, and nothing times infinity is no number.
-  return Math.min(firstDelayMs * 2 ** doublings, maxDelayMs);
+  return Math.min(initialDelayMs * 2 ** doublings, maxDelayMs);
 }
 
 function isForRepetition(error: unknown, { shouldRetry }: Policy): boolean {

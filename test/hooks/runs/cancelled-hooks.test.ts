@@ -46,10 +46,10 @@ for (const site of SITES) {
       await quiet();
       fixture.clock.advance(GRACE_MS - 1);
       await quiet();
-      expect(fixture.sink.of("run.ended")).toEqual([]);
+      expect(fixture.sink.ofType("run.ended")).toEqual([]);
       fixture.clock.advance(1);
       await quiet();
-      expect(fixture.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
+      expect(fixture.sink.ofType("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
       await cancelled;
       expect(ending(await fixture.outcome(run))).toEqual(["cancelled", "Enough.", []]);
     },
@@ -142,7 +142,7 @@ test("however many hooks hang, a cancel takes one grace period", async () => {
   await quiet();
   fixture.clock.advance(GRACE_MS);
   await quiet();
-  const endedAtMs = fixture.sink.of("run.ended").map(({ atMs }) => atMs);
+  const endedAtMs = fixture.sink.ofType("run.ended").map(({ atMs }) => atMs);
   fixture.clock.advance(GRACE_MS);
   await fixture.outcome(run);
   expect(endedAtMs).toEqual([GRACE_MS]);

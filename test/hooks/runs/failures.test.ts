@@ -38,8 +38,8 @@ function failure(
   owner: HookSite["owner"],
 ): Readonly<Record<string, unknown>> {
   const { status, reason, errors, agentId } = reportOf(result, owner);
-  const ended = sink.of("agent.ended").filter((event) => event.agentId === agentId);
-  const raised = sink.of("signal.raised").filter((event) => event.agentId === agentId);
+  const ended = sink.ofType("agent.ended").filter((event) => event.agentId === agentId);
+  const raised = sink.ofType("signal.raised").filter((event) => event.agentId === agentId);
   return {
     status,
     code: reason.code,
@@ -94,9 +94,9 @@ proves(
       shapes.push([
         result.status,
         agent?.errors.length,
-        fixture.sink.of("agent.ended").map(({ status, error }) => [status, error?.code]),
-        fixture.sink.of("run.ended").map(({ status, error }) => [status, error?.code]),
-        fixture.sink.of("signal.raised").length,
+        fixture.sink.ofType("agent.ended").map(({ status, error }) => [status, error?.code]),
+        fixture.sink.ofType("run.ended").map(({ status, error }) => [status, error?.code]),
+        fixture.sink.ofType("signal.raised").length,
       ]);
     }
     expect(shapes).toEqual([
@@ -119,7 +119,7 @@ for (const { point, owner, hook, isTimed } of SITES.filter((site) => site.isTime
     await until(() => isCalled);
     fixture.clock.advance(99);
     await quiet();
-    expect(fixture.sink.of("run.ended")).toEqual([]);
+    expect(fixture.sink.ofType("run.ended")).toEqual([]);
     fixture.clock.advance(1);
     const result = await fixture.outcome(run);
     const name = `my ${point}`;
@@ -204,7 +204,7 @@ test("a hook that breaks before anything was spent leaves nothing behind: no cal
       [],
       0,
     ]);
-    expect(fixture.sink.of("budget.reserved")).toEqual([]);
+    expect(fixture.sink.ofType("budget.reserved")).toEqual([]);
   }
 });
 

@@ -7,7 +7,7 @@ import { observe } from "../../../src/hooks/hook.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../../harness/run-scripted.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
@@ -85,7 +85,7 @@ proves(
       ];
       const fixture = newFixture();
       const run = fixture.start(soloist(script, { tools, hooks }).role, "Do it.", { budget });
-      await settled();
+      await flushEventLoop();
       if (status === "cancelled") void run.cancel();
       const result = await fixture.outcome(run);
       expect([status, told, finished]).toEqual([

@@ -113,7 +113,7 @@ for (const point of POINTS.filter((one) => one !== "userInput")) {
         { code: "stop_requested", message: `Enough at ${point}.`, data: {} },
       ]);
       const raised = fixture.sink
-        .of("signal.raised")
+        .ofType("signal.raised")
         .map(({ signal }) => [signal.source, signal.name]);
       expect(raised).toContainEqual(["hook", `${point}#1`]);
       const count = { beforeModel: 0, beforeCompaction: 0, stop: 2, subagentStop: 2 };

@@ -83,9 +83,9 @@ proves(
       ["before", { amount: 1 }],
       ["after", { amount: 2 }, "paid 2"],
     ]);
-    expect(fixture.sink.of("hook.applied").map(({ before, after }) => [before, after])).toEqual([
-      [{ amount: 1 }, { amount: 2 }],
-    ]);
+    expect(fixture.sink.ofType("hook.applied").map(({ before, after }) => [before, after])).toEqual(
+      [[{ amount: 1 }, { amount: 2 }]],
+    );
   },
 );
 
@@ -146,7 +146,7 @@ test("a call that a hook denies is never asked about", async () => {
   const result = await fixture.run(role);
   expect([
     result.status,
-    fixture.sink.of("question.asked"),
+    fixture.sink.ofType("question.asked"),
     paid,
     receivedTexts(model.requests[1]),
   ]).toEqual([
@@ -199,7 +199,7 @@ proves(["R82"], "what hooks noted about a sibling outlives the pause", async () 
     }),
   ];
   const { role } = soloist(
-    [calls(use("work"), { name: "pay", arguments: { amount: 1 } }), says("done")],
+    [calls(use("work"), { toolName: "pay", arguments: { amount: 1 } }), says("done")],
     { tools: [spyTool("work"), tool], hooks },
   );
   const fixture = newFixture();
@@ -215,15 +215,19 @@ proves(["R82"], "what hooks noted about a sibling outlives the pause", async () 
 
 test("a delegation that a hook mended continues after a pause: its child is resumed and ends", async () => {
   const { tool, paid } = payTool();
-  const child = part("child", [calls({ name: "pay", arguments: { amount: 3 } }), says("Child.")], {
-    tools: [tool],
-  });
+  const child = part(
+    "child",
+    [calls({ toolName: "pay", arguments: { amount: 3 } }), says("Child.")],
+    {
+      tools: [tool],
+    },
+  );
   const mend = transform("beforeTool", () => ({ arguments: { role: "child", task: "Mended." } }), {
     tools: ["SpawnSubagent"],
   });
   const lead = part(
     "lead",
-    [calls({ name: "SpawnSubagent", arguments: { to: "nobody" } }), says("Done.")],
+    [calls({ toolName: "SpawnSubagent", arguments: { to: "nobody" } }), says("Done.")],
     { subagents: [child.role], hooks: [mend] },
   );
   const fixture = newFixture();

@@ -9,20 +9,20 @@ import type { EventSink } from "../../../src/protocol/event.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { ToolError } from "../../../src/tools/tool-error.ts";
 import { proves } from "../../harness/proves.ts";
-import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { vandalised } from "../../support/frozen.ts";
 import { hookTree } from "../../support/hook-sites.ts";
 
 const tools = [spyTool("work")];
-const work = { name: "work", arguments: {} };
+const work = { toolName: "work", arguments: {} };
 
 proves(["R88"], "three processors run in order on each step, one after the other", async () => {
   const log: string[] = [];
   const slow = async (): Promise<void> => {
     log.push("two begins");
-    await settled();
+    await flushEventLoop();
     log.push("two ends");
   };
   const hooks = [
@@ -73,9 +73,9 @@ proves(
         error,
       ]),
     ).toEqual([[1, ["succeeded"], undefined]]);
-    expect(fixture.sink.of("step.completed").map(({ number, error }) => [number, error])).toEqual([
-      [1, undefined],
-    ]);
+    expect(
+      fixture.sink.ofType("step.completed").map(({ number, error }) => [number, error]),
+    ).toEqual([[1, undefined]]);
   },
 );
 
@@ -141,7 +141,7 @@ proves(
       await opened;
       throw new ToolError("No disk.", { severity: "abortive" });
     });
-    const both = { calls: [held, broken].map(({ name }) => ({ name, arguments: {} })) };
+    const both = { calls: [held, broken].map(({ name }) => ({ toolName: name, arguments: {} })) };
     const aborted = await newFixture().run(soloist([both], { tools: [held, broken], hooks }).role);
     const codes = aborted.steps[0]?.tools.executions.map(({ errorCode }) => errorCode);
     expect([aborted.status, codes]).toEqual(["failed", ["cancelled", "tool_error"]]);
@@ -167,7 +167,7 @@ test("a processor that asks for a stop is followed before the next step", async 
     "Seen enough.",
     1,
   ]);
-  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual([
+  expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name)).toEqual([
     "processStep#1",
   ]);
 });
@@ -209,8 +209,8 @@ proves(
     const fixture = newFixture({ hooks: [transform("beforeModel", () => ({ temperature: 2 }))] });
     await fixture.run(soloist([says("done")], { hooks }).role);
     expect([
-      fixture.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
-      fixture.sink.of("signal.raised").map(({ signal }) => signal.name),
+      fixture.sink.ofType("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
+      fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name),
     ]).toEqual([
       [["beforeModel#5", "beforeModel#1", "beforeModel#2", "words", "warm"]],
       [undefined, "stop#1"],
@@ -229,7 +229,7 @@ proves(
     for (let round = 0; round < 100; round += 1) {
       const fixture = newFixture({ hooks });
       await fixture.run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
-      for (const { changedBy } of fixture.sink.of("hook.applied"))
+      for (const { changedBy } of fixture.sink.ofType("hook.applied"))
         orders.add(changedBy.map(({ hook }) => hook).join(" "));
     }
     const order = [2, 4, 7, 9, 1, 3, 5, 6, 8, 10].map((place) => `beforeModel#${place}`);
@@ -251,7 +251,7 @@ test("a run may continue in other agents while one waits for its hook", async ()
   const { lead, work } = hookTree({ child: [waits] });
   const fixture = newFixture();
   const run = fixture.start(lead.role);
-  await settled();
+  await flushEventLoop();
   expect(work.calls.length).toBe(1);
   held.open();
   expect((await fixture.outcome(run)).status).toBe("completed");

@@ -5,12 +5,12 @@ import { describe, expect, test } from "vitest";
 
 import { transform, wrapModelCall, type Hook } from "../../../src/hooks/hook.ts";
 import type { ModelReply } from "../../../src/model/model.ts";
-import { replyMessage, type ReplyPiece } from "../../../src/protocol/reply-message.ts";
+import { buildReplyMessage, type ReplyPiece } from "../../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../../src/protocol/ids.ts";
 import type { AssistantMessage, Message, ReplyPart } from "../../../src/protocol/message.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";
-import { recordingOf } from "../../../src/testing/replay/recording.ts";
+import { loadRecording } from "../../../src/testing/replay/recording.ts";
 import { says, type ScriptStep } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { newFixture } from "../../harness/run-scripted.ts";
@@ -68,14 +68,14 @@ async function expectShown(
   const results = shown.toolCalls.map(({ callId }) => result(callId));
   expectSent(model.requests[1], [...OPENING, reply, ...results], [pieces]);
   expectSent(model.requests[2], WHOLE, [FIRST, SECOND]);
-  expect(fixture.sink.of("model.requested").map(({ prefix }) => prefix)).toEqual([
+  expect(fixture.sink.ofType("model.requested").map(({ prefix }) => prefix)).toEqual([
     undefined,
     { isHeld: true, messages: 2 },
     { isHeld: false, messages: 2, changed: "messages" },
   ]);
 }
 
-const { parts: PARTS = [], ...BARE } = replyMessage(FIRST);
+const { parts: PARTS = [], ...BARE } = buildReplyMessage(FIRST);
 const PLAIN = [{ type: "text", text: BARE.text }, ...callsOf(FIRST)] as const;
 
 /** Calls without what belongs to them. */
@@ -102,7 +102,7 @@ describe("a hook before the request", () => {
           again,
           call,
         ].filter((piece) => piece !== undefined);
-        const { parts } = replyMessage(pieces);
+        const { parts } = buildReplyMessage(pieces);
         const fitted = { parts: parts ?? [], writtenBy: OWN, text, toolCalls: BARE.toolCalls };
         await expectShown(
           inStepTwo((one) => ({ ...one, text })),
@@ -164,7 +164,7 @@ describe("a hook before the request", () => {
   proves(["M1"], "that makes up a reply with parts is refused, too", async () => {
     const invented = transform("beforeModel", ({ messages }, { stepNumber }) =>
       stepNumber === 1
-        ? { messages: [...messages, { ...replyMessage(FIRST), writtenBy: OWN }, result("c1")] }
+        ? { messages: [...messages, { ...buildReplyMessage(FIRST), writtenBy: OWN }, result("c1")] }
         : undefined,
     );
     const { role, model } = hooked(invented);
@@ -228,7 +228,7 @@ describe("a hook around the call", () => {
       const pieces = [thinking, { type: "text", text } as const, searched, again, call].filter(
         (piece) => piece !== undefined,
       );
-      const { parts } = replyMessage(pieces);
+      const { parts } = buildReplyMessage(pieces);
       const kept = { ...KEPT, text, parts: parts ?? [] };
       await expectKept((reply) => withMessage(reply, { text }), kept, pieces);
     });
@@ -285,8 +285,8 @@ describe("a hook around the call", () => {
     const store = memoryStore({ clock: new ManualClock() });
     const fixture = newFixture({ store });
     const { runId, status } = await fixture.run(role);
-    expect([status, fixture.sink.of("model.warned")]).toEqual(["completed", []]);
-    const kept = await recordingOf(store, runId);
+    expect([status, fixture.sink.ofType("model.warned")]).toEqual(["completed", []]);
+    const kept = await loadRecording(store, runId);
     expect([kept.includes("Thought of c1."), kept.includes("I like")]).toEqual([true, false]);
   });
 
@@ -294,7 +294,7 @@ describe("a hook around the call", () => {
     const answers = wrapModelCall(async ({ request }, next) =>
       request.messages.length > OPENING.length
         ? await next()
-        : { message: { ...replyMessage(FIRST), writtenBy: OWN }, finishReason: "tool_calls" },
+        : { message: { ...buildReplyMessage(FIRST), writtenBy: OWN }, finishReason: "tool_calls" },
     );
     const { role, model } = soloist([thinks("c2"), says("Done.")], {
       tools: [spyTool("look")],

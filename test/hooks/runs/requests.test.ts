@@ -54,7 +54,7 @@ proves(["R78"], "a redacted word is not in the request, and still in the history
   ]);
   expect(new Set(histories.slice(1))).toEqual(new Set([true]));
   expect(model.requests[2]?.messages.filter(({ role: who }) => who === "tool")).toHaveLength(2);
-  expect(fixture.sink.of("request.repaired")).toEqual([]);
+  expect(fixture.sink.ofType("request.repaired")).toEqual([]);
 });
 
 proves(["R79"], "changed instructions and temperature are those of one request only", async () => {
@@ -75,7 +75,7 @@ proves(["R79"], "changed instructions and temperature are those of one request o
   ]);
   expect(
     fixture.sink
-      .of("hook.applied")
+      .ofType("hook.applied")
       .map(({ point, changedBy, stepId }) => [point, changedBy, stepId]),
   ).toEqual([
     ["beforeModel", [{ hook: "hurry", fields: ["instructions", "temperature"] }], "execution_1.1"],
@@ -109,7 +109,7 @@ for (const [what, change] of Object.entries(BREAKS)) {
       3,
       plain.model.requests[2]?.messages,
     ]);
-    const repaired = fixture.sink.of("request.repaired").map(({ repairs }) => repairs > 0);
+    const repaired = fixture.sink.ofType("request.repaired").map(({ repairs }) => repairs > 0);
     expect(repaired.length > 0 && repaired.every(Boolean)).toBe(true);
   });
 }
@@ -128,7 +128,7 @@ test("a request that a hook changed is counted anew, and what the provider count
   const fixture = newFixture();
   await fixture.run(role);
   const [first = 0, second = 0, third = 0] = fixture.sink
-    .of("budget.reserved")
+    .ofType("budget.reserved")
     .map(({ inputTokens }) => inputTokens);
   expect([first < 1_000, second > 5_000, third > 1_000 && third < 2_000]).toEqual([
     true,

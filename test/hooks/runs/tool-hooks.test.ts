@@ -9,7 +9,7 @@ import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
 import { proves } from "../../harness/proves.ts";
-import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { hookTree } from "../../support/hook-sites.ts";
@@ -48,7 +48,7 @@ proves(
       ["c"],
     ]);
     expect(
-      fixture.sink.of("hook.applied").map(({ point, changedBy, before, after, callId }) => ({
+      fixture.sink.ofType("hook.applied").map(({ point, changedBy, before, after, callId }) => ({
         point,
         changedBy,
         before,
@@ -108,7 +108,7 @@ test("a call that a hook denies does not run, is not charged, and the model read
   expect(result.steps[0]?.tools.executions.map(({ type, errorCode }) => [type, errorCode])).toEqual(
     [["refused", "blocked"]],
   );
-  expect(fixture.sink.of("hook.applied").map(({ changedBy }) => changedBy)).toEqual([
+  expect(fixture.sink.ofType("hook.applied").map(({ changedBy }) => changedBy)).toEqual([
     [{ hook: "purse", fields: ["deny"] }],
   ]);
 });
@@ -179,8 +179,10 @@ proves(
       ["call_2", "not_executed"],
       ["call_3", "not_executed"],
     ]);
-    expect(fixture.sink.of("tool.started").map(({ callId }) => callId)).toEqual(["call_1"]);
-    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual(["stops"]);
+    expect(fixture.sink.ofType("tool.started").map(({ callId }) => callId)).toEqual(["call_1"]);
+    expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal.name)).toEqual([
+      "stops",
+    ]);
   },
 );
 
@@ -227,11 +229,11 @@ test("a hook rewrites the task of a subagent, in the name of the agent that dele
   const result = await fixture.run(lead.role);
   expect(shown).toEqual([[{ role: "child", task: "Work.", childDepth: 1 }, "lead", 1]]);
   expect([
-    fixture.sink.of("subagent.spawned").map(({ task }) => task),
+    fixture.sink.ofType("subagent.spawned").map(({ task }) => task),
     child.model.requests[0]?.messages.at(-1)?.text,
     result.agents[1]?.task,
     fixture.sink
-      .of("hook.applied")
+      .ofType("hook.applied")
       .map(({ point, changedBy, callId }) => [point, changedBy, callId]),
   ]).toEqual([
     ["Work. Quickly."],
@@ -267,7 +269,7 @@ test("the hook after a tool call is called however the call ended", async () => 
     transform("afterTool", ({ toolName, outcome }) => void shown.push([toolName, outcome])),
   ];
   const { role } = soloist(
-    [{ calls: [use("broken"), use("denied"), { name: "echo", arguments: {} }] }, says("done")],
+    [{ calls: [use("broken"), use("denied"), { toolName: "echo", arguments: {} }] }, says("done")],
     { tools: [broken, spyTool("denied"), echo], hooks },
   );
   await newFixture().run(role);
@@ -294,7 +296,7 @@ for (const [what, hook] of [
     const s = newFixture({ hooks: [hook, only(["echo"])] });
     await s.run(role);
     await s.run(role);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: A hook of the orchestrator is for ech, and no agent of this run has a tool of that name (echo). Name tools as the model calls them, or the hook is never called.",
     ]);
@@ -311,7 +313,7 @@ proves(
       hooks: [only(["SpawnSubagent"]), only(["echo"])],
     });
     await newFixture({ hooks: [only(["echo", "SpawnSubagent"])] }).run(root.role);
-    await settled();
+    await flushEventLoop();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: A hook of root is for echo, and no agent there has a tool of that name (SpawnSubagent). Name tools as the model calls them, or the hook is never called.",
     ]);

@@ -42,9 +42,9 @@ proves(
     ]).toEqual([0, 0, 0]);
     expect(histories.at(-1)).toEqual([{ role: "system", text: "Work.", origin: "instructions" }]);
     expect([
-      fixture.sink.of("signal.raised").map(({ signal }) => signal),
-      fixture.sink.of("run.ended").map((event) => event.reason),
-      fixture.sink.of("budget.reserved").length,
+      fixture.sink.ofType("signal.raised").map(({ signal }) => signal),
+      fixture.sink.ofType("run.ended").map((event) => event.reason),
+      fixture.sink.ofType("budget.reserved").length,
     ]).toEqual([[{ source: "hook", name: "gatekeeper", reason }], [reason], 0]);
   },
 );
@@ -61,7 +61,7 @@ proves(
     await fixture.run(role);
     expect([
       model.requests[0]?.messages.at(-1),
-      fixture.sink.of("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
+      fixture.sink.ofType("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
     ]).toEqual([
       { role: "user", text: "Do it. Politely.", origin: "task" },
       [["userInput", [{ hook: "manners", fields: ["task"] }]]],

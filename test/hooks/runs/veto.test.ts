@@ -12,7 +12,7 @@ import type { AgentDefinition } from "../../../src/agent/define-agent.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { toolGuard } from "../../../src/tools/tool-guard.ts";
 import { proves } from "../../harness/proves.ts";
-import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, flushEventLoop } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { calls, part, spawn, receivedTexts } from "../../tree/scripted-agents.ts";
@@ -65,7 +65,7 @@ proves(
     ]);
     expect(
       fixture.sink
-        .of("continuation.evaluated")
+        .ofType("continuation.evaluated")
         .map(({ decision, work, vetoedBy, signals }) => [decision, work, vetoedBy, signals.length]),
     ).toEqual([
       ["continue", ["veto"], "checker", 0],
@@ -230,7 +230,7 @@ proves(["R24"], "no veto against a cancel or a stop that was requested", async (
     const { role, model } = soloist([says("late", { after: held.opened })], { hooks: [hook] });
     const fixture = newFixture();
     const run = fixture.start(role);
-    await settled();
+    await flushEventLoop();
     void run[ask]("Enough.");
     held.open();
     const result = await fixture.outcome(run);
@@ -278,7 +278,7 @@ test("a hook that vetoes and asks for a stop at once has asked for a stop", asyn
   const result = await fixture.run(role);
   const reason = { code: "stop_requested", message: "Enough.", data: {} };
   expect([result.status, result.reason, model.requests.length]).toEqual(["stopped", reason, 1]);
-  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal)).toEqual([
+  expect(fixture.sink.ofType("signal.raised").map(({ signal }) => signal)).toEqual([
     { source: "hook", name: "torn", reason },
   ]);
 });

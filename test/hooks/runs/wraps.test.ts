@@ -121,7 +121,7 @@ for (const { limit, status, requests } of [
       const fixture = newFixture();
       const result = await fixture.run(role, { budget: { totalTokens: limit } });
       const errors = result.agents[0]?.errors.map(({ code, message }) => [code, message]);
-      const denied = fixture.sink.of("budget.denied").map(({ axis, asked }) => [axis, asked]);
+      const denied = fixture.sink.ofType("budget.denied").map(({ axis, asked }) => [axis, asked]);
       expect([result.status, model.requests.length, spent(result), errors, denied]).toEqual([
         status,
         requests,
@@ -132,9 +132,9 @@ for (const { limit, status, requests } of [
       const [account] = result.accounts;
       expect([account?.excess.totalTokens, account?.reserved.totalTokens]).toEqual([0, 0]);
       expect([
-        fixture.sink.of("budget.reserved").length,
-        fixture.sink.of("budget.settled").map(({ usage }) => usage.totalTokens),
-        fixture.sink.of("model.replied").length,
+        fixture.sink.ofType("budget.reserved").length,
+        fixture.sink.ofType("budget.settled").map(({ usage }) => usage.totalTokens),
+        fixture.sink.ofType("model.replied").length,
       ]).toEqual([1, [requests * 15], requests]);
     },
   );
@@ -258,7 +258,7 @@ test("a stop that was asked for before the inner call is a stop, not a failure",
   ]);
   expect(result.agents[0]?.errors).toEqual([]);
   expect(
-    fixture.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.name]),
+    fixture.sink.ofType("signal.raised").map(({ signal }) => [signal.source, signal.name]),
   ).toEqual([["hook", "stops"]]);
 });
 

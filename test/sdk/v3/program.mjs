@@ -6,13 +6,13 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { ExportQueue, openTelemetry, runIdGenerator } from "espalier/otel";
+import { ExportQueue, openTelemetry, traceIdGenerator } from "espalier/otel";
 
 import { runSmallTree } from "./small-tree.mjs";
 
 const provider = new TracerProvider({
   resource: resourceFromAttributes({ "service.name": "v3" }),
-  idGenerator: runIdGenerator,
+  idGenerator: traceIdGenerator,
   spanProcessors: [
     new ExportQueue({
       exporter: new OTLPTraceExporter(),

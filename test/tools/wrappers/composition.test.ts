@@ -49,7 +49,7 @@ async function trial(
 
 const within: (timeoutMs: number) => Wrapper = (timeoutMs) => (tool) =>
   withTimeout(tool, { timeoutMs });
-const tries: Wrapper = (tool) => withRetries(tool, { maxAttempts: 3, firstDelayMs: 100 });
+const tries: Wrapper = (tool) => withRetries(tool, { maxAttempts: 3, initialDelayMs: 100 });
 const onceIn: (perMs: number) => Wrapper = (perMs) => (tool) =>
   withRateLimit(tool, { maxCalls: 1, perMs });
 const asks: Wrapper = (tool) => withApproval(tool, { reason: "Real money." });

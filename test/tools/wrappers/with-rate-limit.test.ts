@@ -64,7 +64,7 @@ test("of three calls at once by three agents, the third waits for its turn", asy
 test("or it is refused, and the model reads when to try again", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { ...TWO_A_SECOND, whenExceeded: "refuse" });
+  const limited = withRateLimit(tool, { ...TWO_A_SECOND, exceededPolicy: "refuse" });
   await fixture.call(limited, by("a")).ended;
   fixture.clock.advance(250.5);
   await fixture.call(limited, by("b")).ended;
@@ -212,7 +212,7 @@ test("a failed call counts like any other: it has started", async () => {
     calls += 1;
     throw error;
   });
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10, whenExceeded: "refuse" });
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10, exceededPolicy: "refuse" });
   const first = await fixture.call(limited).ended;
   await fixture.call(limited).ended;
   expect([first, calls]).toEqual([{ type: "threw", error }, 1]);
@@ -242,7 +242,7 @@ test("two runs at once do not count for each other", async () => {
     {
       maxCalls: 1,
       perMs: 10,
-      whenExceeded: "refuse",
+      exceededPolicy: "refuse",
     },
   );
   const [one, other] = [new CallFixture(), new CallFixture()];
@@ -271,7 +271,7 @@ proves(["S7.5"], "a wall clock that is set back or forward changes no span", asy
 });
 
 test("a refusal says the name that the model knows", async () => {
-  const limit: RateLimitOptions = { maxCalls: 1, perMs: 3_600_000, whenExceeded: "refuse" };
+  const limit: RateLimitOptions = { maxCalls: 1, perMs: 3_600_000, exceededPolicy: "refuse" };
   const limited = withRateLimit(
     toolThat("search", () => "found"),
     limit,
@@ -400,7 +400,7 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
     [tool, { maxCalls: Infinity, perMs: 1 }],
     [tool, { maxCalls: 1 }],
     [tool, { maxCalls: 1, perMs: 0 }],
-    [tool, { ...TWO_A_SECOND, whenExceeded: "drop" }],
+    [tool, { ...TWO_A_SECOND, exceededPolicy: "drop" }],
     [tool, { ...TWO_A_SECOND, group: shared }],
     [tool, { ...shared }],
   ].map((given) => thrownBy(() => wrap(...given)));
@@ -412,7 +412,7 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
     ["invalid_option", "withRateLimit.maxCalls", "Infinity"],
     ["invalid_option", "withRateLimit.perMs", "undefined"],
     ["invalid_option", "withRateLimit.perMs", "0"],
-    ["invalid_definition", "withRateLimit.whenExceeded", '"drop"'],
+    ["invalid_definition", "withRateLimit.exceededPolicy", '"drop"'],
     ["invalid_option", "withRateLimit.group", '"group"'],
     ["invalid_option", "withRateLimit.kind", '"kind"'],
   ]);

@@ -71,7 +71,7 @@ test("the last error is thrown as it is, after as many tries as are allowed", as
     const fixture = new CallFixture();
     const errors = broken(5);
     const { tool, calledAtMs } = failing(fixture, ...errors);
-    const end = await fixture.call(withRetries(tool, { maxAttempts, firstDelayMs: 0 })).ended;
+    const end = await fixture.call(withRetries(tool, { maxAttempts, initialDelayMs: 0 })).ended;
     expect([
       end.type === "threw" && end.error === errors[maxAttempts - 1],
       calledAtMs.length,
@@ -92,11 +92,11 @@ async function delays(maxAttempts: number, options: RetriesOptions): Promise<rea
 test("waits double up to the longest one, and stay numbers however many there are", async () => {
   expect([
     await delays(9, {}),
-    await delays(4, { firstDelayMs: 10, maxDelayMs: 25 }),
+    await delays(4, { initialDelayMs: 10, maxDelayMs: 25 }),
     await delays(3, { maxDelayMs: 100 }),
     await delays(3, { maxDelayMs: 0 }),
-    new Set(await delays(1_200, { firstDelayMs: 0 })),
-    new Set((await delays(1_200, { firstDelayMs: 1e308, maxDelayMs: 1 })).slice(1)),
+    new Set(await delays(1_200, { initialDelayMs: 0 })),
+    new Set((await delays(1_200, { initialDelayMs: 1e308, maxDelayMs: 1 })).slice(1)),
   ]).toEqual([
     [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000],
     [10, 20, 25],
@@ -129,7 +129,7 @@ test("anything else that is thrown is repeated, whatever it is", async () => {
   for (const error of [new ToolError("Busy."), new Error("x"), "text", undefined, null, {}, 0]) {
     const fixture = new CallFixture();
     const { tool } = failing(fixture, error);
-    const end = await fixture.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+    const end = await fixture.call(withRetries(tool, { initialDelayMs: 0 })).ended;
     expect([error, end]).toEqual([error, { type: "returned", value: "fetched" }]);
   }
 });
@@ -142,7 +142,7 @@ test("rejections are repeated like throws, and a value passes through as it is",
     calls += 1;
     return calls === 1 ? Promise.reject(new Error("broken")) : Promise.resolve(value);
   });
-  const end = await fixture.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+  const end = await fixture.call(withRetries(tool, { initialDelayMs: 0 })).ended;
   expect(end.type === "returned" && end.value === value).toBe(true);
 });
 
@@ -154,7 +154,7 @@ test("shouldRetry decides, and is asked once for each failure that could be foll
     asked.push(error);
     return error !== second;
   };
-  const options = { firstDelayMs: 0, maxAttempts: 3, shouldRetry };
+  const options = { initialDelayMs: 0, maxAttempts: 3, shouldRetry };
   const refused = failing(fixture, first, second, third);
   const end = await fixture.call(withRetries(refused.tool, options)).ended;
   const last = failing(fixture, first, third, third);
@@ -241,7 +241,7 @@ test("a call that is asked to end during a try is not repeated, and nothing says
     calls += 1;
     return work.promise;
   });
-  const call = fixture.call(withRetries(tool, { firstDelayMs: 0 }));
+  const call = fixture.call(withRetries(tool, { initialDelayMs: 0 }));
   fixture.controller.abort(REASON);
   work.reject(new Error("told to end"));
   expect([await call.now(), calls, fixture.notes]).toEqual([
@@ -283,7 +283,7 @@ test("subtasks count from the try that counts, and from it alone", async () => {
       context.reportProgress({ done: kept.length });
       if (kept.length <= failures) throw new Error("broken");
     });
-    const { type } = await fixture.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+    const { type } = await fixture.call(withRetries(tool, { initialDelayMs: 0 })).ended;
     kept.at(-1)?.queueSubtask({ role: "helper", task: "Too late." });
     outcomes.push([
       type,
@@ -318,7 +318,7 @@ test("what is no subtask is refused where it is queued, as without retries", asy
 test("each call counts for itself, also two of one use", async () => {
   const fixture = new CallFixture();
   const { tool, calledAtMs } = failing(fixture, ...broken(4));
-  const wrapped = withRetries(tool, { maxAttempts: 2, firstDelayMs: 0 });
+  const wrapped = withRetries(tool, { maxAttempts: 2, initialDelayMs: 0 });
   const bound = wrapped.bind({});
   if (bound.type === "invalid") expect.unreachable("the arguments fit");
   const run = (): Promise<unknown> =>
@@ -345,7 +345,7 @@ test("what cannot be wrapped, and options that make no sense, are said at once",
     [tool, { maxAttempts: 0 }],
     [tool, { maxAttempts: 1.5 }],
     [tool, { maxAttempts: "3" }],
-    [tool, { firstDelayMs: -1 }],
+    [tool, { initialDelayMs: -1 }],
     [tool, { maxDelayMs: Infinity }],
     [tool, { shouldRetry: true }],
     [tool, { retries: 3 }],
@@ -355,7 +355,7 @@ test("what cannot be wrapped, and options that make no sense, are said at once",
     ["invalid_option", "withRetries.maxAttempts", "0"],
     ["invalid_option", "withRetries.maxAttempts", "1.5"],
     ["invalid_option", "withRetries.maxAttempts", '"3"'],
-    ["invalid_option", "withRetries.firstDelayMs", "-1"],
+    ["invalid_option", "withRetries.initialDelayMs", "-1"],
     ["invalid_option", "withRetries.maxDelayMs", "Infinity"],
     ["invalid_definition", "withRetries.shouldRetry", "true"],
     ["invalid_option", "withRetries.retries", '"retries"'],
