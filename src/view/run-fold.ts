@@ -125,7 +125,7 @@ export class RunFold {
       startedAtMs,
       ...(end === undefined || end.status === "paused" ? {} : { endedAtMs: end.atMs }),
       durationMs: lastAtMs - startedAtMs,
-      idleMs + this.#unseenMs, // It took nothing of the budget of the resumption.
+      idleMs: idleMs + this.#unseenMs, // It took nothing of the budget of the resumption.
       isIdle,
     };
   }
@@ -322,7 +322,12 @@ export class RunFold {
     const parent = parentAgentId === null ? undefined : (this.#byId.get(parentAgentId) ?? root);
     const announced = this.#announced.get(agentId);
     const runStartedAtMs = this.startedAtMs ?? event.atMs;
-    const place = { index: this.agents.length, parent, runStartedAtMs, inherited: announced?.inherited };
+    const place = {
+      index: this.agents.length,
+      parent,
+      runStartedAtMs,
+      inherited: announced?.inherited,
+    };
     const agent = new AgentFold(event, place);
     agent.touch(this.record);
     this.#byId.set(agentId, agent);
