@@ -3,9 +3,16 @@
 
 import assert from "node:assert/strict";
 
-import { defineAgent, EspalierError, Orchestrator, type Budget, type ModelPrice } from "espalier";
-import { buildReplyMessage, type Model, type Prices } from "espalier/extend";
-import { loadPrices } from "espalier/prices";
+import {
+  defineAgent,
+  EspalierError,
+  Orchestrator,
+  type Budget,
+  type ModelPrice,
+  type Model,
+} from "espalier";
+import { replyMessage, type Prices } from "espalier/extend";
+import { pricesOf } from "espalier/prices";
 
 const orchestrator = new Orchestrator({ prices: await loadPrices() });
 

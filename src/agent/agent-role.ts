@@ -40,9 +40,6 @@ export type InferContext<Part extends AgentRole<unknown, never> | ToolsetTool<ne
     ? Context
     : never;
 
-/** How a typed result is asked for. `auto`: natively where the model can, and nothing in the way of the result wants a call of `Finish`. */
-export type OutputMode = "auto" | "native" | "tool";
-
 /**
  * An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none.
  * `Context`: what its agents, and those that they may start, ask of the context of a run.
@@ -88,7 +85,8 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly output: z.ZodType<Output> | JsonSchemaInput<Output> | undefined;
   /** True if there is such a schema. */
   readonly hasOutput: boolean;
-  readonly outputMode: OutputMode;
+  /** How the typed result is asked for. */
+  readonly outputMode: "auto" | "native" | "tool";
   /** The tool by which the result is given where it is not asked for natively; undefined: there is none to give. */
   readonly finish: FinishTool | undefined;
 }
@@ -139,7 +137,7 @@ function askForInstructions(
   const failed = (what: string, cause?: unknown): EspalierError =>
     new EspalierError({
       code: "instructions_failed",
-      message: `Expected ${role}.instructions to give text that is not empty, but ${what}. Make it a function of the context that answers at once.`,
+      message: `Expected ${role}.instructions to return a non-empty string, but ${what}. Make it a synchronous function of the context.`,
       data: { role },
       cause,
     });
@@ -151,7 +149,7 @@ function askForInstructions(
   }
   if (typeof text === "string" && text.trim() !== "") return text;
   void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
-  throw failed(`it gave ${shown(text)}`);
+  throw failed(`it returned ${shown(text)}`);
 }
 
 /** True for what `defineAgent` made. */
@@ -162,5 +160,5 @@ export function isAgentRole(value: unknown): boolean {
 /** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
 export function checkAgentRole(field: string, value: unknown): void {
   if (isAgentRole(value)) return;
-  throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
+  throw misdefinition(field, "an agent role", value, "Create it with defineAgent({ … }).");
 }

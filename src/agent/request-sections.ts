@@ -14,20 +14,24 @@ import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-/**
- * How long a section lives. `step`: made anew before each model call, sent with it, and never kept. `execution`: made once, before the
- * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
- * each execution, and written into the history behind the task; from then on it is a message like any other.
- */
-export type SectionLifetime = "step" | "execution" | "persistent";
-
 /** A part of every request of an agent, besides its instructions and its history. `Context`: what it asks of the context of a run. */
 export interface RequestSection<in Context = unknown> {
   /** Letters, digits, `_` and `-`, at most 64, a letter first. No two of a role have the same, and none that of a built-in one. */
   readonly name: string;
-  readonly lifetime: SectionLifetime;
-  /** What it says: a text, or a function that is asked for it whenever the section is made. */
-  readonly text: string | SectionText<Context>;
+  /**
+   * How long a section lives. `step`: made anew before each model call, sent with it, and never kept. `execution`: made once, before the
+   * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
+   * each execution, and written into the history behind the task; from then on it is a message like any other.
+   */
+  readonly lifeCycle: "step" | "execution" | "persistent";
+  /**
+   * What the section says: a text, or a function that is called whenever the section is made. `undefined`, or a text with nothing in it: the
+   * section is left out. The function may be asynchronous and should obey `context.signal`. If it throws, returns anything else or takes
+   * longer than `hookTimeoutMs`, its agent fails with `section_failed`.
+   */
+  readonly text:
+    | string
+    | ((context: SectionContext<Context>) => string | undefined | Promise<string | undefined>);
   /**
    * The section that it stands right behind: `instructions`, `history` or another one of the role. Several behind one keep the order in
    * which they are listed. Default, if `before` is left out, too: behind the `history`; for `execution` right before it.
@@ -44,14 +48,6 @@ export interface RequestSection<in Context = unknown> {
    */
   readonly messageRole?: "system" | "user";
 }
-
-/**
- * Gives what a section says now; undefined, or a text with nothing in it: it is left out. May be asynchronous; should obey
- * `context.signal`. If it throws, gives anything else or takes longer than `hookTimeoutMs`, its agent fails with `section_failed`.
- */
-export type SectionText<Context = unknown> = (
-  context: SectionContext<Context>,
-) => string | undefined | Promise<string | undefined>;
 
 /**
  * What a section may know of the agent whose request it is part of. Read-only. `Context`: what the section asks of the run's context;
@@ -91,11 +87,12 @@ export interface SectionContext<out Context = unknown> {
 export interface PlacedSection<in Context = unknown> {
   /** Unique within the role. */
   readonly name: string;
-  readonly lifetime: SectionLifetime;
+  /** How long the section lives, as in `RequestSection`. */
+  readonly lifeCycle: RequestSection["lifeCycle"];
   /** Undefined: messages of every kind. */
   readonly messageRole: "system" | "user" | undefined;
   /** Undefined for what is built in. */
-  readonly text: string | SectionText<Context> | undefined;
+  readonly text: RequestSection<Context>["text"] | undefined;
 }
 
 /** What every request consists of, in this order. The notices come last, where models overlook them least. */
@@ -118,7 +115,7 @@ const LIFE_CYCLES: readonly unknown[] = [
   "step",
   "execution",
   "persistent",
-] satisfies SectionLifetime[];
+] satisfies RequestSection["lifeCycle"][];
 /** A role does not get more. */
 const MOST_SECTIONS = 100;
 
@@ -130,7 +127,7 @@ export function placedSections(
   checkList(field, given);
   if (given.length === 0) return BUILT_IN_SECTIONS;
   if (given.length > MOST_SECTIONS)
-    throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Join some of them.");
+    throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Merge some of them.");
   const sections = Array.from(given, (section, index) =>
     checkedSection(`${field}[${index}]`, section),
   );
@@ -149,15 +146,15 @@ function checkedSection(field: string, given: RequestSection): RequestSection {
   const section = Object.freeze({ ...given });
   const { name, lifetime, text, after, before, messageRole: role } = section;
   checkIdentifier(`${field}.name`, name);
-  if (!LIFE_CYCLES.includes(lifetime)) {
-    const advice = "Say how long it lives.";
-    throw misdefinition(`${field}.lifetime`, LIFE_CYCLES.join(", "), lifetime, advice);
+  if (!LIFE_CYCLES.includes(lifeCycle)) {
+    const advice = "Set its life cycle.";
+    throw misdefinition(`${field}.lifeCycle`, LIFE_CYCLES.join(", "), lifeCycle, advice);
   }
   if (typeof text !== "function") checkText(`${field}.text`, text);
   if (after !== undefined) checkText(`${field}.after`, after);
   if (before !== undefined) checkText(`${field}.before`, before);
   if (after !== undefined && before !== undefined)
-    throw misdefinition(`${field}.before`, "left out with after", before, "One place is enough.");
+    throw misdefinition(`${field}.before`, "left out with after", before, "Set one of the two.");
   if (role !== undefined && role !== "system" && role !== "user")
     throw misdefinition(`${field}.role`, "system or user", role, "Leave it out for user.");
   return section;
@@ -168,7 +165,12 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
   for (const [index, { name }] of sections.entries()) {
     if (names.has(name)) {
       const advice = `Built in are ${[...BUILT_IN_NAMES].join(", ")}. Rename it.`;
-      throw misdefinition(`${field}[${index}].name`, "a name of its own", name, advice);
+      throw misdefinition(
+        `${field}[${index}].name`,
+        "a name that no built-in section has",
+        name,
+        advice,
+      );
     }
     names.add(name);
   }
@@ -200,8 +202,8 @@ function inOrder(field: string, listed: readonly RequestSection[]): readonly Pla
   const known = new Set(ordered.map(({ name }) => name));
   const index = listed.findIndex(({ name }) => !known.has(name));
   if (index === -1) return ordered;
-  const expected = "next to a section that does not hang on it itself";
-  const advice = "Let one of them stand next to the history.";
+  const expected = "next to a section whose place does not depend on it";
+  const advice = "Place one of them next to the history.";
   throw misdefinition(`${field}[${index}]`, expected, listed[index]?.name, advice);
 }
 
@@ -223,17 +225,18 @@ function checkPlace(
 ): void {
   const names = earlier.map((one) => one.name);
   if (names.includes("wrapUp")) {
-    const advice = "What the model is told of its last step and of its budget comes last.";
+    const advice =
+      'Place it before: "wrapUp". The notices of the last step and of the budget come last.';
     throw misdefinition(`${field}.after`, "a section before wrapUp", name, advice);
   }
   if (!names.includes("instructions")) {
-    const advice = "The instructions come first.";
+    const advice = 'Place it after: "instructions". The instructions come first.';
     throw misdefinition(`${field}.before`, "a section after the instructions", name, advice);
   }
   if (role === "system" && earlier.some((one) => one.messageRole !== "system")) {
     // Providers take system messages at the beginning only.
-    const expected = "right behind the instructions, as it is a system message";
-    throw misdefinition(field, expected, name, 'Give it after: "instructions".');
+    const expected = "directly after the instructions, as it is a system message";
+    throw misdefinition(field, expected, name, 'Set after: "instructions".');
   }
   if (lifetime !== "persistent") return;
   const history = names.indexOf("history");
@@ -242,7 +245,7 @@ function checkPlace(
   if (history >= 0 && misplaced === undefined) return;
   const advice =
     misplaced === undefined
-      ? "A history grows at its end only."
-      : `It becomes part of the history, and ${misplaced.name} would stand in between.`;
-  throw misdefinition(field, "right behind the history", name, advice);
+      ? 'Place it after: "history". A history only grows at its end.'
+      : `Move it before ${misplaced.name}: a persistent section becomes part of the history.`;
+  throw misdefinition(field, "directly after the history", name, advice);
 }

@@ -8,7 +8,7 @@ import type {
   RunFold,
   StepFold,
   RecordedExecution,
-  RecordedRequest,
+  RunRecord,
 } from "espalier/view";
 
 import { table, type Column } from "../terminal/table.ts";
@@ -53,7 +53,7 @@ function describeAgentHead(detail: AgentDetail): readonly string[] {
     [agentPath, status, ...again].join(" · "),
     `${role}, ${model} (${provider})`,
     ...(isBrief ? [] : [`${why.code}: ${singleLine(why.message)}`]),
-    `own ${describeSpent(detail.own)} · with all below it ${describeSpent(detail.subtree)}`,
+    `own ${describeSpent(detail.own)} · with subagents ${describeSpent(detail.subtree)}`,
     ...describeBudgetLeft(detail),
   ];
 }
@@ -93,7 +93,7 @@ function describeSteps(
   fold: RunFold,
   { width, hasColor }: OutputStyle,
 ): readonly string[] {
-  if (steps.length === 0) return ["It has taken no step."];
+  if (steps.length === 0) return ["No steps yet."];
   const rows = steps.flatMap((step) => describeStepLines(step, fold, executions > 1));
   return table(COLUMNS, rows, width, painter(hasColor));
 }
@@ -137,7 +137,7 @@ function sequelText({ delayMs, nextModel }: AttemptFold): string {
 const OUTCOMES: Readonly<Record<CallFold["outcome"], string>> = {
   open: "…",
   succeeded: "✔",
-  retry: "✖ has to be corrected",
+  retry: "✖ needs correction",
   failed: "✖",
   refused: "⊘ refused",
   not_executed: "– not executed",
@@ -178,7 +178,7 @@ interface ShownStepParts {
   /** Failed attempts of its model calls, and of its calls by their ids. */
   readonly attempts: StepAttempts;
   /** Undefined: it was not asked for. */
-  readonly request: RecordedRequest | undefined;
+  readonly request: Awaited<ReturnType<RunRecord["request"]>> | undefined;
   /** Paths of ancestors, by their ids. */
   readonly pathOf: (agentId: string) => string;
 }
@@ -216,7 +216,7 @@ function figures(step: KeptStep): readonly string[] {
 }
 
 function requestLines(
-  { request, inheritedFrom }: RecordedRequest,
+  { request, inheritedFrom }: NonNullable<ShownStepParts["request"]>,
   pathOf: ShownStepParts["pathOf"],
 ): readonly string[] {
   const messages = request.messages.flatMap((message, index) => {
@@ -252,7 +252,7 @@ function saidLines(step: KeptStep): readonly string[] {
       finishReason === "stop" || finishReason === "tool_calls" ? "" : ` (${finishReason})`;
     return said === "" ? [] : [`Said${end}:`, ...indentLines(said)];
   }
-  if (step.reply === undefined) return ["The model has not replied."];
+  if (step.reply === undefined) return ["No reply yet."];
   const { text } = step.reply.message;
   return text === "" ? [] : ["Said:", ...indentLines(text)];
 }

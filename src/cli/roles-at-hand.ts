@@ -4,10 +4,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 
-import type { AgentRole } from "espalier";
+import type { AgentRole, Model } from "espalier";
 import type { EspalierConfig } from "espalier/config";
-import type { Model } from "espalier/extend";
-import { parseRoleFileNames, type RoleFileNames } from "espalier/roles";
+import { roleFileNames } from "espalier/roles";
 
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
@@ -63,7 +62,7 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
   const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
   if (only !== undefined && others.length === 0) return inCode(only, [only], own, search);
   throw new UsageError(
-    `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export the role, or run one by its name where the configuration is the project's.`,
+    `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export one role, or run a role by its name in the project of that configuration.`,
   );
 }
 
@@ -88,11 +87,11 @@ export async function roleNamed(
   if (text !== undefined) return await fromFile(text, place, search);
   if (typeof roles === "string" && !existsSync(place))
     throw new UsageError(
-      `Expected config.roles to be a folder of role files, but there is no ${place}. Correct it in ${project.configFile ?? "the configuration"}.`,
+      `Expected config.roles to be a folder of role files, but ${place} does not exist. Correct it in ${project.configFile ?? "the configuration"}.`,
     );
   const names = namesOf(project).join(", ") || "none";
   throw new UsageError(
-    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Make some: espalier init`,
+    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Create role files: espalier init`,
   );
 }
 
@@ -102,7 +101,7 @@ function namesOf({ config: { roles = [] } }: Project): readonly string[] {
 
 function checkFileExists(file: string, name: string): void {
   if (existsSync(file)) return;
-  throw new UsageError(`Expected a file, got ${JSON.stringify(name)}, which is not there.`);
+  throw new UsageError(`There is no file ${JSON.stringify(name)}. Check the path.`);
 }
 
 /** As far as can be seen: a run checks it. A configuration has none of this. */
@@ -118,7 +117,7 @@ function inCode(
 ): RolesAtHand {
   if (model !== undefined)
     throw new UsageError(
-      `Expected --model for role files alone, got it for ${root.name}, which has its model in code. Leave it out.`,
+      `--model applies to role files only, but ${root.name} has its model in code. Leave it out.`,
     );
   return { root, roles, config, configFile, [Symbol.asyncDispose]: async () => {} };
 }
@@ -185,12 +184,12 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   const [root] = texts;
   if (model !== undefined && root?.isReadable === true && texts.every(({ model }) => model))
     throw new UsageError(
-      `Expected a role file that names no model for --model, got none: ${shownPath(root.file, shell)} names ${root.model}. Leave --model out, or the line model: … there.`,
+      `--model applies to role files without a model, but ${shownPath(root.file, shell)} names ${root.model}. Leave --model out, or remove the line model: … there.`,
     );
   const without = usual === undefined ? texts.find(namesNoModel) : undefined;
   if (without !== undefined)
     throw new UsageError(
-      `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or name a model for all files that have none: --model, or ESPALIER_MODEL.`,
+      `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or set a model for all files without one: --model or ESPALIER_MODEL.`,
     );
   return {
     byName: (name: string): Model => {
@@ -212,7 +211,7 @@ function shownPath(file: string, { cwd }: Shell): string {
 }
 
 /** A file with front matter. */
-export interface FoundRole extends Omit<RoleFileNames, "name"> {
+export interface FoundRole extends Omit<ReturnType<typeof roleFileNames>, "name"> {
   readonly file: string;
   readonly text: string;
   /** What the role is called. */
@@ -260,7 +259,7 @@ function reachableFrom(root: FoundRole, folder: string): readonly FoundRole[] {
 
 const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };
 
-function tryReadNames(text: string, file: string): RoleFileNames | undefined {
+function tryReadNames(text: string, file: string): ReturnType<typeof roleFileNames> | undefined {
   try {
     return parseRoleFileNames(text, file);
   } catch {

@@ -13,7 +13,7 @@ import { RunIdSchema } from "../protocol/ids.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
-import type { CancelOptions, RecoveredRuns } from "./run/recover-all.ts";
+import type { RecoveredRuns } from "./run/recover-all.ts";
 import type { ExecuteOptions } from "./run/execute.ts";
 import { prepareFork, prepareResumption, prepareStart } from "./run/start.ts";
 import { LiveRuns } from "./run/live-runs.ts";
@@ -73,6 +73,15 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     task: MessageContent,
     ...options: OptionsWithContext<StartOptions, Context>
   ): Run<Output>;
+  // Reports a missing context at compile time. No other call matches.
+  start<Role>(
+    role: [Role] extends [AgentRole<unknown, never>]
+      ? unknown extends ContextOf<Role>
+        ? Role
+        : "This role needs a context. Pass it: start(role, task, { context })."
+      : AgentRole,
+    task: MessageContent,
+  ): never;
   start(role: AgentRole, task: MessageContent, options: StartOptions = {}): Run {
     this.#live.assertOpen();
     checkAgentRole("role", role);
@@ -107,8 +116,16 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   resume<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
     answers?: readonly Answer[],
-    ...options: OptionsWithContext<ResumeOptions<Role>, InferContext<Role>>
-  ): Run<InferOutput<Role>>;
+    ...options: OptionsWith<ResumeOptions<Role>, ContextOf<Role>>
+  ): Run<OutputOf<Role>>;
+  // Reports a missing context at compile time. No other call matches.
+  resume<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: resume(stored, answers, { context }).",
+    stored: PausedRun | string,
+    answers?: readonly Answer[],
+  ): never;
   resume(
     stored: PausedRun | string,
     answers: readonly Answer[] = [],
@@ -131,8 +148,15 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   recover<Role extends AgentRole<unknown, never> = Roles>(
     runId: string,
-    ...options: OptionsWithContext<RecoverOptions<Role>, InferContext<Role>>
-  ): Promise<Run<InferOutput<Role>>>;
+    ...options: OptionsWith<RecoverOptions<Role>, ContextOf<Role>>
+  ): Promise<Run<OutputOf<Role>>>;
+  // Reports a missing context at compile time. No other call matches.
+  recover<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: recover(runId, { context }).",
+    runId: string,
+  ): never;
   async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
     this.#live.assertOpen();
     checkText("runId", runId);
@@ -164,7 +188,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
       InferContext<Role>,
       Required<RecoverAllOptions<InferContext<Role>>>
     >
-  ): Promise<RecoveredRuns<InferOutput<Role>>>;
+  ): Promise<RecoveredRuns<OutputOf<Role>>>;
+  // Reports a missing context at compile time. No other call matches.
+  recoverAll<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: recoverAll({ context }).",
+  ): never;
   async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
     this.#live.assertOpen();
     checkRecoverAllOptions(options);
@@ -214,7 +244,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  async getResult(runId: string): Promise<RunResult<JsonValue>> {
+  async getResult(runId: string): Promise<RunResult<JsonValue | undefined>> {
     checkText("runId", runId);
     const { storedResult } = await import("./run/recover.ts");
     return await storedResult(this.#settings, RunIdSchema().parse(runId));
@@ -233,14 +263,24 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
-    order: RunRequest,
-    ...options: OptionsWithContext<ExecuteOptions, InferContext<Role>>
-  ): Promise<RunResult<JsonValue>>;
-  async execute(order: RunRequest, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
+    request: RunRequest,
+    ...options: OptionsWith<ExecuteOptions, ContextOf<Role>>
+  ): Promise<RunResult<JsonValue | undefined>>;
+  // Reports a missing context at compile time. No other call matches.
+  execute<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: execute(request, { context }).",
+    request: RunRequest,
+  ): never;
+  async execute(
+    request: RunRequest,
+    options: ExecuteOptions = {},
+  ): Promise<RunResult<JsonValue | undefined>> {
     this.#live.assertOpen();
     const { checkExecuteOptions, executeOrder } = await import("./run/execute.ts");
     checkExecuteOptions(options);
-    return await executeOrder(this.#live, order, options);
+    return await executeOrder(this.#live, request, options);
   }
 
   /**
@@ -272,7 +312,15 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  async cancel(runId: string, options: CancelOptions = {}): Promise<void> {
+  async cancel(
+    runId: string,
+    options: {
+      /** Reason of the end. Default: that the caller cancelled the run. */
+      readonly message?: string;
+      /** As in `StartOptions`, for a run that has to be led to its end here. */
+      readonly context?: unknown;
+    } = {},
+  ): Promise<void> {
     checkRunId("runId", runId);
     const { cancelRun } = await import("./run/recover-all.ts");
     await cancelRun(this.#live, runId, options);
@@ -309,7 +357,14 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
       Required<Pick<WorkerOptions<InferContext<Role>>, "context">>
     >
   ): Promise<Worker>;
-  async startWorker(engine: Engine, options: WorkerOptions = {}): Promise<Worker> {
+  // Reports a missing context at compile time. No other call matches.
+  work<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: work(engine, { context }).",
+    engine: Engine,
+  ): never;
+  async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
     const { workFor } = await import("./run/work.ts");
     this.#live.assertOpen();
     return await workFor(this.#live, engine, options);
@@ -327,8 +382,15 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
-    ...options: OptionsWithContext<ForkOptions<Role>, InferContext<Role>>
-  ): Run<InferOutput<Role>>;
+    ...options: OptionsWith<ForkOptions<Role>, ContextOf<Role>>
+  ): Run<OutputOf<Role>>;
+  // Reports a missing context at compile time. No other call matches.
+  fork<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: fork(stored, { context }).",
+    stored: PausedRun | string,
+  ): never;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
     const parts = prepareFork(this.#settings, stored, options);

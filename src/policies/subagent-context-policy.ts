@@ -8,8 +8,8 @@ import {
   type FieldChecks,
 } from "../kernel/check.ts";
 import { deepFreeze, defined } from "../kernel/json.ts";
+import type { Message } from "../protocol/message.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
-import type { MessageSelection } from "./inherited-messages.ts";
 
 /** Decides what the subagents of a role inherit. By default nothing: they start with their own instructions and the task. */
 export interface SubagentContextPolicy {
@@ -17,8 +17,13 @@ export interface SubagentContextPolicy {
   readonly inheritMessages: boolean;
   /** With `inheritMessages`: how many of the last messages at most, in whole pairs of call and results. Default 0: all. */
   readonly messageWindowSize: number;
-  /** Your own choice of the parent's messages, instead of a window. Default: none of your own. */
-  readonly selectMessages: MessageSelection | undefined;
+  /**
+   * Your own choice of the parent's messages, instead of a window. Called once for each subagent, before its first step, with the messages
+   * that may be picked, oldest first: no instructions, and not the reply that spawns. Must be pure and answer at once. Returns some of
+   * these messages, in their order, a reply always with all results of its calls; an empty list means none. If it throws or returns
+   * anything else, the subagent is not started (`invalid_context`). Default: none of your own.
+   */
+  readonly selectMessages: ((messages: readonly Message[]) => readonly Message[]) | undefined;
   /** Hand on a copy of the parent's metadata. Default false; true if `metadataKeys` is given. */
   readonly inheritMetadata: boolean;
   /** With `inheritMetadata`: only these keys. Default: all. */
@@ -124,7 +129,7 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 function checkToolNames(field: string, given: unknown): readonly unknown[] {
   if (!Array.isArray(given))
-    throw mismatch(field, "a list of names of tools", given, "Put it in brackets.");
+    throw mismatch(field, "a list of names of tools", given, "Pass an array: [a, b].");
   const names: readonly unknown[] = Array.from(given);
   for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
@@ -147,10 +152,11 @@ function checkDeniedTools(field: string, given: unknown): void {
 }
 
 function checkTextList(field: string, texts: unknown): void {
-  if (!Array.isArray(texts)) throw mismatch(field, "a list of texts", texts, "Put it in brackets.");
+  if (!Array.isArray(texts))
+    throw mismatch(field, "a list of texts", texts, "Pass an array: [a, b].");
   for (const [index, text] of Array.from(texts).entries()) {
     if (typeof text === "string" && text.trim() !== "") continue;
     const advice = "Say it, or leave it out.";
-    throw mismatch(`${field}[${index}]`, "text that is not empty", text, advice);
+    throw mismatch(`${field}[${index}]`, "a non-empty string", text, advice);
   }
 }

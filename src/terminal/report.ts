@@ -19,24 +19,24 @@ import { fit, painter, shortLine, singleLine, wrappedRows, type Paint } from "./
 import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "../extend.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 
-/** How a report is written. */
-export interface ReportOptions {
-  /** Cells per line; no line is wider. Default 100. */
-  readonly width?: number;
-  /** Default false. */
-  readonly color?: boolean;
-  /**
-   * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
-   * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
-   */
-  readonly jaegerUrl?: string;
-}
-
 const USUAL_WIDTH = 100;
 
 /** The report of a run, without a line break at its end. In a program: `docs/guides/command.md`. */
-export function formatRunReport(result: RunResult, options: ReportOptions = {}): string {
-  const { width = USUAL_WIDTH, color: hasColor = false, jaegerUrl } = options;
+export function runReport(
+  result: RunResult,
+  options: {
+    /** Cells per line; no line is wider. Default 100. */
+    readonly width?: number;
+    /** Default false. */
+    readonly hasColor?: boolean;
+    /**
+     * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
+     * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
+     */
+    readonly jaegerUrl?: string;
+  } = {},
+): string {
+  const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);
   const root = treeOf(result);
   const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
@@ -87,7 +87,7 @@ interface BudgetRow {
 
 function budgetLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const rows = budgetRows(result);
-  if (rows.length === 0) return ["none: nothing was limited"];
+  if (rows.length === 0) return ["no limits"];
   const columns: readonly Column<BudgetRow>[] = [
     { title: "axis", cell: ({ axis }) => axis.label, minWidth: 8 },
     { title: "limit", align: "right", cell: ({ axis, limit }) => axis.text(limit) },
@@ -156,7 +156,7 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
   const { icon, style } = REST_SIGNS[status];
   const why = status === "completed" ? "" : `: ${singleLine(reason.message)}`;
   const pausedMs = agents[0]?.pausedMs ?? 0;
-  const stood = pausedMs === 0 ? "" : `, of which it stood still for ${durationText(pausedMs)}`;
+  const stood = pausedMs === 0 ? "" : `, of which ${durationText(pausedMs)} paused`;
   const depth = agents.reduce((deepest, agent) => Math.max(deepest, agent.depth), 0);
   const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
@@ -182,7 +182,7 @@ function continuationLines({ status, questions }: RunResult, paint: Paint): read
   const count = questions.length;
   const call = `orchestrator.resume(result.pausedRun${count === 0 ? "" : ", answers"})`;
   const needed = count === 0 ? "" : `; it needs ${numberOf(count, "answer")}`;
-  return [`Go on with ${paint("bold", call)}${needed}`];
+  return [`Continue with ${paint("bold", call)}${needed}`];
 }
 
 function refusalText(refusalsByCode: RunResult["refusalsByCode"]): string {

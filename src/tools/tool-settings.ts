@@ -24,7 +24,7 @@ export interface ToolSettings {
    */
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
-  readonly longResultPolicy?: LongResultPolicy;
+  readonly longResults?: "truncate" | "summarize";
   /** How often in a row the same call may be made (R74). The next one is asked about, or refused without an approver. Default 2. */
   readonly maxIdenticalCalls?: number | "unlimited";
 }
@@ -34,9 +34,6 @@ export interface ToolDefaults extends ToolSettings {
   /** Whether calls need an approval, where a tool does not say. Default false. */
   readonly needsApproval?: boolean;
 }
-
-/** What is done with a result that is too long. */
-export type LongResultPolicy = "truncate" | "summarize";
 
 /** What holds for the calls of one tool. */
 export interface EffectiveSettings extends Required<Omit<ToolDefaults, "timeoutMs">> {
@@ -71,7 +68,7 @@ export function checkSpan(field: string, value: unknown, advice = "Say how long 
 }
 
 const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
-  timeoutMs: (field, ms) => checkSpan(field, ms, "Leave it out for no limit of its own."),
+  timeoutMs: (field, ms) => checkSpan(field, ms, "Leave it out for no limit."),
   maxRetries: (field, count) =>
     checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxRetries)),
   maxResultCharacters: (field, count) =>
@@ -99,5 +96,6 @@ export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
 
 /** Throws `invalid_definition` unless `value` is true or false. */
 export function checkFlag(field: string, value: unknown): void {
-  if (typeof value !== "boolean") throw misdefinition(field, "true or false", value, "Say which.");
+  if (typeof value !== "boolean")
+    throw misdefinition(field, "true or false", value, "Set true or false.");
 }

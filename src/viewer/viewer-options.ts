@@ -1,12 +1,12 @@
 // What a viewer works with, checked.
 
+import type { IncomingMessage } from "node:http";
+
 import { checkFields, checkKeys, checkMethods, checkText, mismatch } from "../kernel/check.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerAction } from "../view/viewer-data.ts";
-import type { Authorize } from "./gate.ts";
 import { isLoopback } from "../kernel/loopback.ts";
-import type { ViewerContent } from "./shown-content.ts";
 
 /** How a viewer shows runs, and to whom. */
 export interface ViewerOptions {
@@ -15,10 +15,16 @@ export interface ViewerOptions {
   /** What the store is called on the page: the name of its file, say. Default `memory` for its own one, else `store`. */
   readonly storeName?: string;
   /**
-   * Whether prompts, tasks, arguments, results, texts and the words of errors are shown. False: none of them leaves the server. With `redact`:
-   * what that leaves of each text. Default true.
+   * Whether prompts, tasks, arguments, results, texts and the words of errors are shown. False: none of them leaves the server.
+   *
+   * @default true
    */
-  readonly content?: ViewerContent;
+  readonly content?:
+    | boolean
+    | {
+        /** Returns the part of a text that may be shown. Called for each whole text, before it is shortened; must not wait. */
+        readonly redact: (text: string) => string;
+      };
   /** What can be asked of runs by the page. Default: all; `[]`: it only reads. */
   readonly actions?: readonly ViewerAction[];
   /** Where it listens. 0: any port that is free; null: nowhere, for a server of your own. Default: the first free one from 4983 on. */
@@ -29,7 +35,7 @@ export interface ViewerOptions {
    * Decides of each request to the API in place of the token: true lets it in. Go by what the request proves of its sender, not by the
    * address that it comes from. With it, requests to any host name are taken.
    */
-  readonly authorize?: Authorize;
+  readonly authorize?: (request: IncomingMessage) => boolean | Promise<boolean>;
   /** How the command is called here, as people can paste it: the page names commands. Default `npx espalier`, which is that of the project. */
   readonly command?: string;
   /** The name on record for what is asked of runs. Default `viewer`. */
@@ -67,19 +73,14 @@ export function checkViewerOptions(options: ViewerOptions): void {
   });
   const { host, authorize } = options;
   if (host === undefined || authorize !== undefined || isLoopback(host)) return;
-  const advice = "Say by authorize who may use it: other machines can reach it there.";
-  throw mismatch(
-    `${field}.host`,
-    "an address of this machine alone, such as 127.0.0.1",
-    host,
-    advice,
-  );
+  const advice = "Set authorize to decide who may use it: other machines can reach this address.";
+  throw mismatch(`${field}.host`, "a loopback address, such as 127.0.0.1", host, advice);
 }
 
 function checkContent(field: string, content: unknown): void {
   if (typeof content === "boolean") return;
   if (typeof content !== "object" || content === null)
-    throw mismatch(field, "true, false or an object", content, "Leave it out to show all.");
+    throw mismatch(field, "true, false or an object", content, "Leave it out to show everything.");
   checkKeys(field, content, ["redact"]);
   checkMethods(field, content, ["redact"]);
 }
@@ -87,7 +88,7 @@ function checkContent(field: string, content: unknown): void {
 function checkActions(field: string, actions: unknown): void {
   const isKnown = (action: unknown): boolean => ACTIONS.some((one) => one === action);
   if (Array.isArray(actions) && actions.every(isKnown)) return;
-  throw mismatch(field, `a list of ${ACTIONS.join(", ")}`, actions, "Give [] for none.");
+  throw mismatch(field, `an array of ${ACTIONS.join(", ")}`, actions, "Pass [] for none.");
 }
 
 function checkPortOrNull(field: string, port: unknown): void {
@@ -98,7 +99,7 @@ function checkPortOrNull(field: string, port: unknown): void {
     field,
     `null or a whole number from 0 to ${GREATEST_PORT}`,
     port,
-    "Leave it out for 4983 or the next that is free.",
+    "Leave it out for 4983 or the next free port.",
   );
 }
 
@@ -112,8 +113,8 @@ function checkAddress(field: string, value: unknown): void {
   if (isAddress) return;
   throw mismatch(
     field,
-    "an address of http or https",
+    "an http or https URL",
     value,
-    "Give that of its pages, http://localhost:16686 for instance.",
+    "Pass the address of its pages, for example http://localhost:16686.",
   );
 }

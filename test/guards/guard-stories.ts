@@ -13,7 +13,7 @@ import {
   type GuardedCall,
   type ToolGuard,
 } from "../../src/tools/tool-guard.ts";
-import type { ToolScopeOptions } from "../../src/tools/tool-scope.ts";
+import type { ToolScope } from "../../src/tools/tool-scope.ts";
 import type { Fixture } from "../harness/run-scripted.ts";
 
 export const ALLOW: GuardDecision = { type: "allow" };
@@ -24,12 +24,15 @@ export function allows(name = "allow"): ToolGuard {
 }
 
 /** Denies every call, under the name `deny`. */
-export function denies(reason = "Not here.", options: ToolScopeOptions = {}): ToolGuard {
+export function denies(reason = "Not here.", options: Partial<ToolScope> = {}): ToolGuard {
   return toolGuard(() => ({ type: "deny", reason }), { name: "deny", ...options });
 }
 
 /** Wants every call asked about, under the name `ask`. */
-export function asksAbout(reason = "Look at it first.", options: ToolScopeOptions = {}): ToolGuard {
+export function asksAbout(
+  reason = "Look at it first.",
+  options: Partial<ToolScope> = {},
+): ToolGuard {
   return toolGuard(() => ({ type: "ask", reason }), { name: "ask", ...options });
 }
 
@@ -54,11 +57,9 @@ export interface Watch {
 
 /** A guard that writes down what it is asked, and answers as it is set up to; by default it allows. */
 export function watch(
-  answer: (
-    call: GuardedCall,
-    context: GuardContext,
-  ) => GuardDecision | Promise<GuardDecision> = () => ALLOW,
-  options: ToolScopeOptions = { name: "watch" },
+  answer: (call: GuardedCall, context: GuardContext) => GuardAnswer | Promise<GuardAnswer> = () =>
+    ALLOW,
+  options: Partial<ToolScope> = { name: "watch" },
 ): Watch {
   const asked: (readonly [GuardedCall, GuardContext])[] = [];
   const guard = toolGuard((call, context) => {
@@ -93,7 +94,7 @@ export function fates(result: RunResult): readonly (readonly (string | undefined
 /** What the model reads of a call that was denied. */
 export function refusal(toolName: string, reason: string, askedSince?: string): string {
   const cause =
-    askedSince === undefined ? "" : ` It was asked about for this reason: ${askedSince}`;
+    askedSince === undefined ? "" : ` Approval was required for this reason: ${askedSince}`;
   return `Not executed: ${toolName} was denied. ${reason}${cause} Do without it, or answer with what you have.`;
 }
 

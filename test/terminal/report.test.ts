@@ -117,7 +117,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
     model     model calls  tool calls  input  cached  output     cost
     scripted            1           0     10       0       5  unknown
 
-    ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more were asked for.
+    ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more were requested.
     1 agent, deepest at depth 0, no spawn refused
     Trace id 0af7651916cd43dd8448eb211c80319c
     "
@@ -129,13 +129,13 @@ test("a report of a run that was stopped says by what, and that nothing was limi
     model: new ScriptedModel([says("Done.")]),
   });
   const completed = await newFixture().run(free);
-  expect(formatRunReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
+  expect(runReport(completed)).toContain("Budget of the run\nno limits\n");
 });
 
 test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
-  const completed = { ...(await newFixture().run(lead)), traceId: TRACE_ID };
+  const completed = { ...(await newFixture().start(lead).orThrow()), traceId: TRACE_ID };
   const at = { jaegerUrl: "http://localhost:16686", width: 40 };
   expect(formatRunReport(completed, at).split("\n").slice(-2)).toEqual([
     `Trace id ${TRACE_ID}`,

@@ -288,7 +288,7 @@ test("plain lines say once what happened, without any escape sequence", async ()
 });
 
 test("plain lines tell retries and ends by a limit, with the reason", async () => {
-  const { ModelError } = await import("../../src/extend.ts");
+  const { ModelError } = await import("../../src/index.ts");
   const overloaded = new ModelError({ code: "model_overloaded", message: "Too many requests." });
   const model = new ScriptedModel([
     { error: overloaded },
@@ -305,12 +305,12 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
   expect(`\n${terminal.screen}\n`).toMatchInlineSnapshot(`
     "
         0ms  lead started: Work.
-        0ms  lead attempt 1 failed (model_overloaded), the next one in 500ms: Too many requests.
+        0ms  lead attempt 1 failed (model_overloaded), next attempt in 500ms: Too many requests.
       500ms  lead has spent 80 % of its steps budget
       500ms  lead has spent 95 % of its steps budget
       500ms  lead nothing failed (unknown_tool): There is no tool named "nothing". You have no tools; answer in text.
       500ms  lead step 1: 15 tokens, cost unknown, 1 tool call
-      500ms  lead stopped (step_limit: The steps budget of lead allows 1; 1 are spent and 1 more were asked for.): 1 step, 15 tokens, cost unknown, 500ms
+      500ms  lead stopped (step_limit: The steps budget of lead allows 1; 1 are spent and 1 more were requested.): 1 step, 15 tokens, cost unknown, 500ms
     "
   `);
 });

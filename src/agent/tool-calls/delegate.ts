@@ -20,7 +20,6 @@ import type {
   DelegationOutcome,
   SubagentService,
   ContinueRequest,
-  WaitRequest,
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import type { Deferral } from "../agent-state.ts";
@@ -38,8 +37,8 @@ import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
 
-const NOT_STARTED = "Not started: the call that asked for the subagent had ended.";
-const NOT_DONE = "Not done: the call had ended.";
+const NOT_STARTED = "Not started: the call that requested the subagent has ended.";
+const NOT_DONE = "Not done: the call has ended.";
 
 /** Returns the outcome of a request that came after its call had ended. */
 function refuseLate(message: string): SpawnOutcome {
@@ -126,7 +125,7 @@ async function findOutcome(
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (awaited !== undefined && !pausedIds.includes(awaited)))
     throw new TypeError(
-      `Expected the delegation ${toolName} to return what context.spawn or context.subagents gave, got ${shown(given)}. Return it as it is.`,
+      `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${shown(given)}. Return that result unchanged.`,
     );
   return outcome;
 }
@@ -256,7 +255,7 @@ function serviceWithin(call: CallInProgress): SubagentService {
   const service = agent.run.supervisor.serviceFor(agent, nextDelegation(call));
   return Object.freeze({
     ...service,
-    wait: async (request?: WaitRequest) =>
+    wait: async (request?: Parameters<SubagentService["wait"]>[0]) =>
       call.isClosed ? refuseLate(NOT_DONE) : await service.wait(request),
     message: (childName: string, text: string) =>
       call.isClosed ? refuseLate(NOT_DONE) : service.sendMessage(childName, text),

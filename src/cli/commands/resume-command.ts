@@ -10,8 +10,8 @@ import {
   type AgentRole,
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
-import { stripControlCharacters } from "espalier/terminal";
-import { openToolCalls, type RunFold } from "espalier/view";
+import { plainText } from "espalier/terminal";
+import type { RunFold } from "espalier/view";
 
 import { grantOf, wayToGrant } from "../amount-options.ts";
 import { type CommandBody, readableFolder } from "../command-call.ts";
@@ -22,6 +22,7 @@ import { openProjectStore } from "../project.ts";
 import { roleNamed } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
 import { note, ownCommand, say } from "../shell.ts";
+import { openToolCalls } from "../../view/agent-row.ts";
 import { numberOf } from "../../view/amounts.ts";
 
 /** Who is on record for more budget. */
@@ -61,10 +62,7 @@ export const body: CommandBody = async (call) => {
     await reading.advance();
     for (const [number, problem] of reading.record.rejectedAnswers)
       if (!known.has(number))
-        note(
-          shell,
-          stripControlCharacters(`Of what was answered or asked, this came to nothing: ${problem}`),
-        );
+        note(shell, plainText(`An answer or request was rejected: ${problem}`));
     return exitCode;
   }
   const open = await openIn(kept.store, run.runId);
@@ -79,8 +77,9 @@ function endedText({ stored: { runId }, fold: { end } }: RunReading): string {
   const { status = "ended", reason } = end ?? {};
   const code = reason?.code ?? "";
   const more = status === "stopped" ? wayToGrant(code, runId, "espalier") : undefined;
-  const advice = more === undefined ? `See it: espalier show ${runId}` : `Give it more: ${more}`;
-  return `Expected a run that can go on, got ${runId}, which has ended: ${status} (${code}). ${advice}`;
+  const advice =
+    more === undefined ? `See it: espalier show ${runId}` : `Raise its limits: ${more}`;
+  return `Cannot resume ${runId}: it has ended: ${status} (${code}). ${advice}`;
 }
 
 /** Who leads it, and what can be done about that. */
@@ -92,7 +91,7 @@ function ledElsewhere(
   const leader = owner === null ? "a process" : `process ${owner.processId} on ${owner.hostname}`;
   return new EspalierError({
     code: cause.code,
-    message: `Expected a run that no process leads, got ${runId}, which ${leader} leads. Follow it: ${command} tail ${runId}. Take it over, if that process is of no use any more: ${command} resume ${runId} --take-over`,
+    message: `Cannot resume ${runId}: ${leader} owns it. Follow it: ${command} tail ${runId}. If that process no longer works, take the run over: ${command} resume ${runId} --take-over`,
     data: cause.data,
     cause,
   });
@@ -114,7 +113,7 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
   });
   if (calls.length === 0) return [];
   const sorted = calls.toSorted((a, b) => Number(a.isRepeated) - Number(b.isRepeated));
-  return ["Cut off in the middle of a call:", ...sorted.map(({ line }) => line)];
+  return ["Interrupted during a call:", ...sorted.map(({ line }) => line)];
 }
 
 /** Asks the person for the answers that the run needs. What is left open stays open. */

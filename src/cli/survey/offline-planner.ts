@@ -1,10 +1,10 @@
 // The offline planner: a model that follows fixed rules and is not a language model, so that the
 // demo runs without a key and without the network. It keeps nothing between requests.
 
+import type { Model } from "espalier";
 import {
   toCallId,
   type AssistantMessage,
-  type Model,
   type ModelReply,
   type ModelRequest,
 } from "espalier/extend";
@@ -37,7 +37,7 @@ function writeReply(request: ModelRequest): AssistantMessage {
   const [remark, calls] = planSurvey(position);
   if (calls.length > 0) return writeCalls(request, remark, calls);
   if (position.isLead) return { role: "assistant", text: reportFolder(position), toolCalls: [] };
-  return writeCalls(request, "I report.", [{ toolName: "Finish", input: reportPart(position) }]);
+  return writeCalls(request, "Reporting.", [{ toolName: "Finish", input: reportPart(position) }]);
 }
 
 function writeCalls(

@@ -3,7 +3,7 @@
 
 import { errorRecord } from "../../agent/error-record.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { type JsonValue, defined } from "../../kernel/json.ts";
+import { defined } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
@@ -21,7 +21,7 @@ import { type ClaimedRun, makeCrashLoopError, takeOwnership } from "./quarantine
 import { type ReceivedMail, isCall, readUnreadMail } from "./run-mail.ts";
 import type { PreparedRun } from "./live-run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./start-options.ts";
-import type { RunResult } from "./run-result.ts";
+import type { JsonRunResult } from "./run-result.ts";
 
 /** A run as its journal has it, and what has come by mail since. */
 export interface KeptRun {
@@ -164,10 +164,7 @@ async function readyToRecover(
 }
 
 /** The result of a run at rest, as the store has it. */
-export async function storedResult(
-  settings: Settings,
-  runId: RunId,
-): Promise<RunResult<JsonValue>> {
+export async function storedResult(settings: Settings, runId: RunId): Promise<JsonRunResult> {
   const folded = await foldedRun(requireStorage(settings).store, runId);
   return signResult(settings, await readStoredResult(folded));
 }
@@ -192,7 +189,7 @@ export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage):
   if (!seemsAlive(run, clock.nowMs(), staleAfterMs)) return;
   throw new EspalierError({
     code: "run_alive",
-    message: `Expected a run that no process leads, got ${run.runId}, which one does. Wait until it rests, or is lost.`,
+    message: `Cannot take over run ${run.runId}: another process owns it. Wait until the run pauses or ends, or until its owner is lost.`,
     data: { runId: run.runId },
   });
 }
@@ -219,7 +216,7 @@ async function contextOfLost(
   try {
     return await contextOf(Object.freeze({ runId, role, task: contentText(task), metadata }));
   } catch (cause) {
-    const message = `Expected options.context to give the context of run ${runId}, but it threw: ${messageOf(cause)}. The run stays as it was.`;
+    const message = `Expected options.context to return the context of run ${runId}, but it threw: ${messageOf(cause)}. The run is unchanged.`;
     throw new EspalierError({ code: "context_failed", message, data: { runId }, cause });
   }
 }
@@ -235,7 +232,7 @@ async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promi
     return await ask();
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    const message = `Expected the store to give ${what}, got an error: ${messageOf(cause)}. Look at the store; nothing was changed.`;
+    const message = `Cannot read ${what}: the store failed with: ${messageOf(cause)}. Check the store; nothing was changed.`;
     throw storeFailed("other", message, cause);
   }
 }
@@ -243,7 +240,7 @@ async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promi
 function nothingStored(runId: RunId): EspalierError {
   return new EspalierError({
     code: "unknown_run",
-    message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
+    message: `Cannot continue run ${runId}: its process ended before its first record. Start a new run.`,
     data: { runId },
   });
 }
@@ -255,7 +252,7 @@ function nothingStored(runId: RunId): EspalierError {
 export async function readResult(
   store: RunStore,
   runId: RunId,
-): Promise<RunResult<JsonValue> | undefined> {
+): Promise<JsonRunResult | undefined> {
   const rested = await readRested(store, runId);
   if (rested === undefined) return undefined;
   const { folded, mail, refusal } = rested;

@@ -49,11 +49,6 @@ export interface RunClientOptions {
   readonly clock?: Clock;
 }
 
-/** What goes with a run that is ordered: as in `RunRequest`. */
-export type RunRequestOptions = Partial<
-  Pick<RunRequest, "runId" | "budget" | "deadlineAtMs" | "metadata" | "sessionId" | "traceparent">
->;
-
 /** A run that workers lead, as any process sees it. Holds nothing but its id. */
 export interface RemoteRun {
   readonly runId: RunId;
@@ -64,7 +59,7 @@ export interface RemoteRun {
    * Rejects with why no worker could lead the run, under its code (`invalid_definition`, `price_unknown`, …); `unknown_run`;
    * `store_failed`; or the reason of `signal`.
    */
-  getResult(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue>>;
+  result(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue | undefined>>;
   /** What the run asks people, wherever it is led, and has no answer to. Rejects with `unknown_run` or `store_failed`. */
   getQuestions(): Promise<readonly Question[]>;
   /** As `orchestrator.answer`: the run continues with the answers. Gives the questions that are still open. */
@@ -121,7 +116,12 @@ export class RunClient {
   async start(
     role: string,
     task: MessageContent,
-    options: RunRequestOptions = {},
+    options: Partial<
+      Pick<
+        RunRequest,
+        "runId" | "budget" | "deadlineAtMs" | "metadata" | "sessionId" | "traceparent"
+      >
+    > = {},
   ): Promise<RemoteRun> {
     checkKeys("start options", options, ORDER_FIELDS);
     const { runId = randomIds.next("run"), ...others } = options;
@@ -182,7 +182,9 @@ class StoredRemoteRun implements RemoteRun {
     this.#order = order;
   }
 
-  async getResult(options: { readonly signal?: AbortSignal } = {}): Promise<RunResult<JsonValue>> {
+  async result(
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<RunResult<JsonValue | undefined>> {
     checkKeys("result options", options, ["signal"]);
     const { signal } = options;
     for (;;) {

@@ -4,22 +4,21 @@ import { cancelReasonOf } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf, type RunErrorCode } from "../../kernel/error.ts";
 import { asSentence, joinSentences } from "../../kernel/sentence.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { SettledStatus } from "../../protocol/stop.ts";
-import type { RunResult } from "./run-result.ts";
+import type { IncompleteRunResult, PausedRunResult } from "./run-result.ts";
 
 /** A run that failed, was stopped, cancelled or paused. */
 export class RunError extends EspalierError {
   override readonly code: RunErrorCode;
-  readonly #result: RunResult;
+  readonly #result: IncompleteRunResult | PausedRunResult;
 
   /** @internal Use `run.orThrow()`. */
-  constructor(result: RunResult, status: Exclude<SettledStatus, "completed">) {
-    const { runId, reason } = result;
+  constructor(result: IncompleteRunResult | PausedRunResult) {
+    const { runId, status, reason } = result;
     const code = `run_${status}` as const;
     const advice =
       status === "paused"
-        ? "Go on with it: orchestrator.resume(error.result.pausedRun, answers)."
-        : "What it came to until then is in error.result.";
+        ? "Continue it: orchestrator.resume(error.result.pausedRun, answers)."
+        : "See error.result for its partial result.";
     const why = joinSentences([reason.message, ...firstCause(result), advice]);
     super({
       code,
@@ -31,13 +30,17 @@ export class RunError extends EspalierError {
   }
 
   /** How the run ended, or that it is paused: the same as `await run.result`. Not printed with the error. */
-  get result(): RunResult {
+  get result(): IncompleteRunResult | PausedRunResult {
     return this.#result;
   }
 }
 
 /** What failed first in a tree that failed, unless the reason says that already. */
-function firstCause({ status, reason, errors: [first] }: RunResult): readonly string[] {
+function firstCause({
+  status,
+  reason,
+  errors: [first],
+}: IncompleteRunResult | PausedRunResult): readonly string[] {
   if (status !== "failed" || first === undefined || first.message === reason.message) return [];
   return [`First, ${first.agentPath} failed: ${first.message}`];
 }
@@ -46,14 +49,14 @@ function firstCause({ status, reason, errors: [first] }: RunResult): readonly st
 export function makeRunLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
-    message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
+    message: `This process has released run ${runId}. Recover the run, here or elsewhere, to get its result.`,
     data: { runId },
   });
 }
 
 /** Returns the refusal of a snapshot of a run that this process gave up, or lost with its store. */
 export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
-  const message = `Cannot take a snapshot: this process does not own run ${runId} any more. Recover the run, and take the snapshot of the recovered one.`;
+  const message = `Cannot take a snapshot: this process no longer owns run ${runId}. Recover the run, and take the snapshot of the recovered run.`;
   return new EspalierError({ code: "run_released", message, data: { runId }, cause });
 }
 
@@ -61,7 +64,7 @@ export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
 export function makeUnstoredError(advice: string): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
+    message: `This run has no store. ${advice}`,
   });
 }
 

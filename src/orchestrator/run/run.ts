@@ -8,7 +8,7 @@ import type { StreamPart } from "../../protocol/stream-piece.ts";
 import type { SteerReceipt } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
-import type { RunResult } from "./run-result.ts";
+import type { CompletedRunResult, RunResult } from "./run-result.ts";
 
 /** How `run.stream()` reads. */
 export interface StreamOptions {
@@ -35,12 +35,6 @@ export interface GrantOptions {
   readonly agentId?: AgentId;
 }
 
-/** How a run is given up. */
-export interface ReleaseOptions {
-  /** How long what is under way may take to return, in milliseconds; 0: not at all. Default: `graceMs` of the orchestrator. */
-  readonly graceMs?: number;
-}
-
 /**
  * The caller's handle on one tree execution. Made by `Orchestrator.start`, `resume`, `recover` and `fork`. `Output`: the typed result of the
  * root, as its role declares it; undefined: it declares none.
@@ -62,7 +56,7 @@ export interface Run<out Output = unknown> {
    * Rejects with a `RunError` if it failed, was stopped, cancelled or paused. Its message says why, its code is `run_failed`,
    * `run_stopped`, `run_cancelled` or `run_paused`, and its `result` is the one that `result` has. Rejects like `result` besides.
    */
-  orThrow(): Promise<RunResult<Output>>;
+  orThrow(): Promise<CompletedRunResult<Output>>;
   /**
    * Resolves once all that has happened so far is kept in the store: after `start`, that there is such a run, with its task, which
    * `recoverAll` continues if this process dies. Await it before you confirm to a client that a message was accepted.
@@ -148,7 +142,10 @@ export interface Run<out Output = unknown> {
    *
    * @throws EspalierError `invalid_state` if the run is kept nowhere; `invalid_option`.
    */
-  release(options?: ReleaseOptions): Promise<boolean>;
+  release(options?: {
+    /** How long what is under way may take to return, in milliseconds; 0: not at all. Default: `graceMs` of the orchestrator. */
+    readonly graceMs?: number;
+  }): Promise<boolean>;
   /**
    * Everything of a run at rest, as JSON: to fork it, to continue one that a limit stopped, or, if it is paused, what its result has as
    * `pausedRun`. Made anew at each call.

@@ -19,7 +19,7 @@ import { defined } from "../../kernel/json.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
 import { Throttle } from "../../kernel/throttle.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
-import { checkApprovals, type Approver, type UnansweredPolicy } from "../../agent/approver.ts";
+import { checkApprovals, type Approver } from "../../agent/approver.ts";
 import type { AgentSettings } from "../../agent/run-ports.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { priceLookup, type Prices } from "../../model/prices.ts";
@@ -35,11 +35,7 @@ import {
 import { DEFAULT_CONCURRENCY, type Concurrency } from "../../run-services/limiter.ts";
 import { checkGuards, namedGuards, type ToolGuard } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
-import {
-  checkSigningKey,
-  PausedRunSigner,
-  type SigningKey,
-} from "../durability/paused-run-signature.ts";
+import { checkSigningKey, PausedRunSigner } from "../durability/paused-run-signature.ts";
 import {
   DEFAULT_HEARTBEAT_MS,
   DEFAULT_MAX_CRASHES,
@@ -92,7 +88,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   /** After this time an unanswered question counts as denied, a call that is executed elsewhere as failed. Default: never. */
   readonly answerTimeoutMs?: number;
   /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where no answer can come later. */
-  readonly unansweredPolicy?: UnansweredPolicy;
+  readonly unansweredPolicy?: "pause" | "deny";
   /**
    * Where runs are kept as they happen, so that they can be recovered after a crash: `memoryStore()`, `sqliteStore("runs.db")`,
    * `postgresStore(…)`. Default: nowhere.
@@ -105,7 +101,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * @example
    * new Orchestrator({ signingKey: [process.env.NEW_KEY, process.env.OLD_KEY] });
    */
-  readonly signingKey?: SigningKey | readonly SigningKey[];
+  readonly signingKey?: string | Uint8Array | readonly (string | Uint8Array)[];
   /** How often the store gets a sign of life of a run that is led, in milliseconds. Default 5,000. */
   readonly heartbeatIntervalMs?: number;
   /**
@@ -190,7 +186,7 @@ export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
 /** Returns where runs are persisted. Throws `invalid_option` without a store. */
 export function requireStorage({ storage }: Settings): RunStorage {
   if (storage !== undefined) return storage;
-  throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
+  throw mismatch("options.store", "a store", undefined, "Pass one to the orchestrator.");
 }
 
 /** Runs, delegations or model calls that begin in one turn of the event loop: about ten milliseconds of work. */
@@ -282,20 +278,12 @@ function checkOrchestratorOptions(options: OrchestratorOptions): void {
 function checkSignsOfLife(options: OrchestratorOptions): void {
   if (options.maxCrashes === 0)
     throw mismatch("maxCrashes", "at least 1", 0, defaultAdvice(DEFAULTS.maxCrashes));
-  const {
-    heartbeatIntervalMs = DEFAULTS.heartbeatIntervalMs,
-    staleAfterMs = DEFAULTS.staleAfterMs,
-  } = options;
-  if (heartbeatIntervalMs === 0)
-    throw mismatch(
-      "heartbeatIntervalMs",
-      "more than 0",
-      0,
-      defaultAdvice(DEFAULTS.heartbeatIntervalMs),
-    );
-  if (staleAfterMs >= 2 * heartbeatIntervalMs) return;
-  const expected = `at least twice heartbeatIntervalMs (${2 * heartbeatIntervalMs})`;
-  throw mismatch("staleAfterMs", expected, staleAfterMs, "One sign of life may be late.");
+  const { heartbeatMs = DEFAULTS.heartbeatMs, staleAfterMs = DEFAULTS.staleAfterMs } = options;
+  if (heartbeatMs === 0)
+    throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULTS.heartbeatMs));
+  if (staleAfterMs >= 2 * heartbeatMs) return;
+  const expected = `at least twice heartbeatMs (${2 * heartbeatMs})`;
+  throw mismatch("staleAfterMs", expected, staleAfterMs, "Raise it: one heartbeat may be late.");
 }
 
 function isListOf(check: FieldCheck): FieldCheck {
@@ -315,5 +303,5 @@ function isAmount(byDefault: number): FieldCheck {
 
 function checkSlots(field: string, count: unknown): void {
   checkCount(field, count);
-  if (count === 0) throw mismatch(field, "at least 1", count, "With none nothing could run.");
+  if (count === 0) throw mismatch(field, "at least 1", count, "With 0, no call could run.");
 }

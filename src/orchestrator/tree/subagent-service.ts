@@ -6,12 +6,7 @@ import { canonicalJson, defined } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
-import type {
-  DelegationOutcome,
-  SubagentInfo,
-  SubagentService,
-  WaitRequest,
-} from "../../tools/tool-context.ts";
+import type { DelegationOutcome, SubagentInfo, SubagentService } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { resultOfEnded } from "./agent-report.ts";
@@ -30,8 +25,8 @@ export function subagentService(
   const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
     list: () => parent.children.map((child) => describeChild(child)),
-    wait: (request: WaitRequest = {}) => waitForChildren(run, parent, call, request),
-    sendMessage: (childName: string, text: string) => {
+    wait: (request = {}) => waitForChildren(run, parent, call, request),
+    message: (childName: string, text: string) => {
       checkText("message", text);
       const child = found(childName);
       if ("type" in child) return child;
@@ -96,8 +91,8 @@ export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefu
 function ended({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
   const how =
     settled?.status === "paused"
-      ? "is paused: somebody has to answer for it first. Go on without it."
-      : `has ended (${settled?.status ?? ""}). To give it more to do, call SpawnSubagent with "continue": "${childName}".`;
+      ? "is paused until a question is answered. Continue without it."
+      : `has ended (${settled?.status ?? ""}). To give it another task, call SpawnSubagent with "continue": "${childName}".`;
   const message = `Not done: ${childName} (${identity.agentPath}) ${how}`;
   return { code: "subagent_ended", message };
 }
@@ -118,7 +113,7 @@ async function waitForChildren(
   run: RunRuntime,
   parent: AgentRuntime,
   call: DelegatedCall,
-  request: WaitRequest,
+  request: NonNullable<Parameters<SubagentService["wait"]>[0]>,
 ): Promise<DelegationOutcome> {
   checkKeys("wait", request, ["childNames", "timeoutMs"]);
   const { childNames, timeoutMs } = request;
@@ -132,7 +127,7 @@ async function waitForChildren(
     if ("type" in child) return child;
     children.push(child);
   }
-  if (children.length === 0) return makeAnswer("None of your subagents is at work.");
+  if (children.length === 0) return makeAnswer("None of your subagents is running.");
   const settled = Promise.all(children.map((child) => child.whenSettled()));
   const linked = linkedController(parent.noStartSignal);
   const over = Promise.withResolvers<void>();

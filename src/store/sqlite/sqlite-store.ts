@@ -8,9 +8,7 @@ import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
 import { FileDriver } from "./file-driver.ts";
 import { ReadingFileDriver } from "./reading-file-driver.ts";
-import { openerOf, type SqliteDriver } from "./sqlite-driver.ts";
-
-export type { SqliteDriver } from "./sqlite-driver.ts";
+import { openerOf } from "./sqlite-driver.ts";
 
 /** How the file is opened, and what is kept for certain. */
 export interface SqliteStoreOptions {
@@ -18,7 +16,7 @@ export interface SqliteStoreOptions {
    * `node` (default): the driver that Node brings; before Node 24 it prints a warning. `better-sqlite3`: the package of that name, which
    * you install.
    */
-  readonly driver?: SqliteDriver;
+  readonly driver?: "node" | "better-sqlite3";
   /**
    * What is kept for certain. `full` (default): what was acknowledged is there after a power failure. `process`: after the end of the
    * process, however it came; a power failure may take the last moments. Five to nine times as fast.
@@ -53,7 +51,7 @@ const OPTIONS = ["driver", "durability", "access", "busyTimeoutMs", "clock", "is
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
   if (typeof path !== "string" || path === "" || path.includes("\0"))
-    throw mismatch("path", "text that is not empty", path, 'Name a file, or ":memory:".');
+    throw mismatch("path", "a non-empty string", path, 'Name a file, or ":memory:".');
   checkKeys("options", options, OPTIONS);
   const { driver = "node", durability = "full", access = "write" } = options;
   const { busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
@@ -61,7 +59,12 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
   checkOneOf("durability", durability, ["full", "process"]);
   checkOneOf("access", access, ["read", "write"]);
   if (access === "read" && path === ":memory:")
-    throw mismatch("access", '"write" for a store in memory', access, "Nothing is in it yet.");
+    throw mismatch(
+      "access",
+      '"write" for a store in memory',
+      access,
+      "A new store in memory is empty.",
+    );
   checkCount("busyTimeoutMs", busyTimeoutMs, defaultAdvice(DEFAULT_BUSY_TIMEOUT_MS));
   const { clock = systemClock } = options;
   const file = { path, open: openerOf(driver), busyTimeoutMs, clock };

@@ -171,10 +171,10 @@ function redactContent(
     // Redaction may return anything: only what is JSON, and content of the same type, goes out.
     if (isPromiseLike(given)) {
       if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
-      throw new UnfitContent("it gave a promise; it must not wait");
+      throw new UnfitContent("it returned a promise; it must be synchronous");
     }
     const text: string | undefined = JSON.stringify(given);
-    if (text === undefined) throw new UnfitContent(`it gave a value of type ${typeof given}`);
+    if (text === undefined) throw new UnfitContent(`it returned a value of type ${typeof given}`);
     const value = parseJson(text);
     const reason = unsoundness(value, MAX_CONTENT_LEVELS);
     if (reason !== undefined) throw new UnfitContent(reason);
@@ -183,11 +183,11 @@ function redactContent(
       // Which field it is, if any: keys below may be those of the content.
       const [issue] = error?.issues ?? [];
       const [field] = issue?.path ?? [];
-      const where = field === undefined ? "what it gave" : `\`${String(field)}\` of what it gave`;
+      const where = field === undefined ? "its result" : `\`${String(field)}\` of its result`;
       throw new UnfitContent(`${where} is no such content (${issue?.code ?? "invalid"})`);
     }
     if (data.type !== content.type)
-      throw new UnfitContent(`it gave ${data.type} for ${content.type}`);
+      throw new UnfitContent(`it returned ${data.type} for ${content.type}`);
     return data;
   } catch (cause) {
     warnOnce(
@@ -245,12 +245,6 @@ export type RedactContent = (content: SpanContent, scope: EventScope) => SpanCon
 /** The names of the options that say how runs are shown, however the SDK was set up. */
 export const SHOWN_OPTIONS = ["content", "maxSpansPerTrace", "baggage", "meter", "legacyMetrics"];
 
-/** How content leaves the process. */
-export interface ContentOptions {
-  /** Left out: content goes out as it is. */
-  readonly redact?: RedactContent;
-}
-
 /** What is to be done with content. */
 export interface ContentSettings {
   readonly redact: RedactContent | undefined;
@@ -264,7 +258,7 @@ export interface ContentSettings {
  * @throws EspalierError `invalid_option` for a choice that does not fit.
  */
 export function contentSettings(
-  choice: boolean | ContentOptions | undefined,
+  choice: boolean | { readonly redact?: RedactContent } | undefined,
   env: Environment = process.env,
 ): ContentSettings | undefined {
   // An SDK with a lower limit would cut off the mark.

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { transform, processStep, type Hook } from "../../../src/hooks/hook.ts";
-import type { StopInput } from "../../../src/hooks/hook-points.ts";
+import type { PointInput } from "../../../src/hooks/hook-points.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
 import type { AgentDefinition } from "../../../src/agent/define-agent.ts";
@@ -19,13 +19,13 @@ import { calls, part, spawn, receivedTexts } from "../../tree/scripted-agents.ts
 
 interface Vetoer {
   readonly hook: Hook;
-  readonly asked: readonly StopInput[];
+  readonly asked: readonly PointInput["stop"][];
 }
 
 /** Vetoes the first so many times. */
 function vetoer(times: number, point: "stop" | "subagentStop" = "stop"): Vetoer {
-  const asked: StopInput[] = [];
-  const veto = (input: StopInput): { readonly continueWith: string } | undefined => {
+  const asked: PointInput["stop"][] = [];
+  const veto = (input: PointInput["stop"]): { readonly continueWith: string } | undefined => {
     asked.push(input);
     return asked.length <= times ? { continueWith: `Check ${asked.length}.` } : undefined;
   };
@@ -109,7 +109,7 @@ proves(
     expect(result.reason).toEqual({
       code: "completed",
       message:
-        "The agent gave its answer. Stop hooks made it go on 3 times, which is the most they may, and were not asked again.",
+        "The agent gave its answer. Stop hooks used all 3 continuations and were not called again.",
       data: { vetoes: 3, maximum: 3 },
     });
   },
