@@ -57,7 +57,7 @@ import {
   isAgentRole,
   SPAWN_TOOL_NAME,
   type AgentRole,
-  type ContextOf,
+  type InferContext,
 } from "./agent-role.ts";
 
 /**

@@ -26,7 +26,7 @@ export interface StopContext<out Context = unknown> {
  * Must be pure and keep no state of its own: the same condition serves many runs at once (R63). If it throws or rejects, the run fails.
  */
 export type StopCondition<Context = unknown> = (
-  facts: StopFacts<Context>,
+  facts: StopContext<Context>,
 ) =>
   | StopReason
   | readonly StopReason[]

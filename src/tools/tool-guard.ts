@@ -64,7 +64,7 @@ export interface ToolGuard<in Context = unknown> extends ToolScope {
   readonly check: (
     call: GuardedCall,
     context: GuardContext<Context>,
-  ) => GuardAnswer | Promise<GuardAnswer>;
+  ) => GuardDecision | Promise<GuardDecision>;
 }
 
 const made = new WeakSet<object>();

@@ -153,7 +153,7 @@ describe("options that are not usable", () => {
 
 test("without a store there are no sessions", async () => {
   const { orchestrator } = newFixture();
-  await expect(orchestrator.session("customer-42")).rejects.toThrow(
+  await expect(orchestrator.openSession("customer-42")).rejects.toThrow(
     "Expected options.store to be set, since sessions are stored there, got undefined. Set it, or session options.store.",
   );
 });
@@ -204,10 +204,7 @@ function isStore(value: unknown): value is NonNullable<SessionOptions["store"]> 
 
 describe("a store that cannot be read", () => {
   test.each(Object.entries(STORES))("%s", async (_what, store) => {
-    const asked = new Orchestrator().openSession(
-      "customer-42",
-      store === undefined ? {} : { store },
-    );
+    const asked = new Orchestrator().session("customer-42", store === undefined ? {} : { store });
     expect(await rejectionOf(asked)).toBe("store_failed");
   });
 });
@@ -238,7 +235,7 @@ describe("what is merged and is no result of this session", () => {
 
   test("that of another session, that of a paused run, that of a run without one", async () => {
     const s = newSessionFixture();
-    const [session, other] = [await s.session(), await s.session("other")];
+    const [session, other] = [await s.session(), await s.openSession("other")];
     const { role } = soloist([says("A1."), says("A2.")]);
     const result = await s.outcome(s.start(role, "Q1?", { session: other }));
     expect(await rejectionOf(session.merge(result))).toBe("invalid_option");

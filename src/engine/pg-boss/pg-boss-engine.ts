@@ -150,7 +150,7 @@ class PgBossEngine implements Engine {
     this.#options = options;
   }
 
-  async lead(ticket: RunTicket, atMs?: number): Promise<void> {
+  async enqueue(ticket: RunTicket, atMs?: number): Promise<void> {
     if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to start the run at once.");
     await this.#asking(`queue a run of the role ${JSON.stringify(ticket.role)}`, async (boss) => {
       const queues = this.#queuesIn(boss);

@@ -64,7 +64,7 @@ function findPlaceProblem({ agents }: IndexedRun, agent: PausedAgent): string | 
   if (parentAgentId === null)
     return agentPath === role && depth === 0
       ? undefined
-      : "its path does not match its place in the tree";
+      : "its agentPath does not match its place in the tree";
   const parent = agents.get(parentAgentId);
   if (parent === undefined) return "it has no parent";
   const ordinal = Number(agentPath.slice(agentPath.lastIndexOf("#") + 1));
@@ -73,7 +73,7 @@ function findPlaceProblem({ agents }: IndexedRun, agent: PausedAgent): string | 
     depth === parent.depth + 1 &&
     ordinal >= 1 &&
     ordinal <= (parent.ordinals[role] ?? 0);
-  if (!isInPlace) return "its path does not match its place in the tree";
+  if (!isInPlace) return "its agentPath does not match its place in the tree";
   const isForgotten =
     state.status === "paused" && listAwaitedChildren(parent).includes(agentId) === agent.isDetached;
   return isForgotten ? "it is paused, but its parent does not wait for it" : undefined;
@@ -181,9 +181,9 @@ function findAccountProblem(
   { run: { pausedAtMs }, agents, accounts }: IndexedRun,
   account: Account,
 ): string | undefined {
-  const { agentId, parentId, path, openedAtMs, stoodMs, fixedDeadlineAtMs } = account;
-  if (agents.get(agentId)?.agentPath !== path) return "it belongs to another agent";
-  if (openedAtMs > pausedAtMs || stoodMs > pausedAtMs - openedAtMs)
+  const { agentId, parentAgentId, agentPath, openedAtMs, pausedMs, fixedDeadlineAtMs } = account;
+  if (agents.get(agentId)?.agentPath !== agentPath) return "it belongs to another agent";
+  if (openedAtMs > pausedAtMs || pausedMs > pausedAtMs - openedAtMs)
     return "its times are not before the pause";
   const parent = accounts.get(parentAgentId);
   // Only a run has a fixed deadline: all its accounts have the same one.
