@@ -204,7 +204,7 @@ function isStore(value: unknown): value is NonNullable<SessionOptions["store"]> 
 
 describe("a store that cannot be read", () => {
   test.each(Object.entries(STORES))("%s", async (_what, store) => {
-    const asked = new Orchestrator().session("customer-42", store === undefined ? {} : { store });
+    const asked = new Orchestrator().openSession("customer-42", store === undefined ? {} : { store });
     expect(await rejectionOf(asked)).toBe("store_failed");
   });
 });
