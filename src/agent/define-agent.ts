@@ -56,6 +56,7 @@ import {
   delegationToolNames,
   isAgentRole,
   SPAWN_TOOL_NAME,
+  checkDescription,
   type AgentRole,
   type InferContext,
 } from "./agent-role.ts";
@@ -86,7 +87,7 @@ export interface AgentDefinition<
   readonly tools?: readonly Own[];
   /** What holds for its tools where they do not say themselves. */
   readonly toolDefaults?: ToolDefaults;
-  /** Functions that decide of each tool call whether it may run, here and in every agent below: what is forbidden here is forbidden below (T4). */
+  /** Functions that decide of each tool call whether it may run, here and in every agent below: what is forbidden here is forbidden below. */
   readonly guards?: readonly ToolGuard<Context>[];
   /** Which of its tools the agent is offered, step by step. Default: all. */
   readonly toolFilters?: readonly ToolFilter<Context>[];
@@ -101,15 +102,15 @@ export interface AgentDefinition<
   /** How it delegates: in the background, with which part of its budget, and what one failure means for the others. */
   readonly delegation?: Partial<DelegationPolicy>;
   /**
-   * Bounds on the tree below each agent of this role, next to those of the run: what is looser than above has no effect (X16).
+   * Bounds on the tree below each agent of this role, next to those of the run: what is looser than above has no effect.
    * `maxDepth` is counted from the root of the run, `maxTotalSubagents` below the agent.
    */
   readonly limits?: Partial<SubagentLimits>;
-  /** Lets the model write roles when it delegates, within these bounds (X27). Default: it may start `subagents` only. */
+  /** Lets the model write roles when it delegates, within these bounds. Default: it may start `subagents` only. */
   readonly dynamicRoles?: DynamicRoleBounds<Context>;
   /** Upper limits for each agent of this role with its descendants. */
   readonly budget?: Budget;
-  /** Ends every request with a line that says what is left of the budget, where anything is limited (X6). Default false. */
+  /** Ends every request with a line that says what is left of the budget, where anything is limited. Default false. */
   readonly showBudget?: boolean;
   /** Asked before the first step and after every step, next to the budget. */
   readonly stopWhen?: readonly StopCondition<Context>[];
@@ -195,19 +196,29 @@ export type FieldKind = "data" | "names" | "text" | "code";
  *
  * @throws EspalierError `invalid_definition`, `invalid_option` or `duplicate_tool`, naming the field.
  */
+// `Field`: the fields that are given. They tell a role that has no description from one whose type does not say.
 export function defineAgent<
   Output = undefined,
   Context = unknown,
   Own extends ToolsetTool<never> = ToolsetTool<Context>,
   Child extends AgentRole<unknown, never> | string = AgentRole<unknown, Context> | string,
+  Field extends keyof AgentDefinition = keyof AgentDefinition,
 >(
   definition: AgentDefinition<
     Output,
     Context & InferContext<Own | Exclude<Child, string>>,
     Own,
     Child
-  >,
-): AgentRole<Output, Context & InferContext<Own | Exclude<Child, string>>>;
+  > & { readonly [Name in Field]?: unknown } & {
+    readonly subagents?: readonly (Child extends { readonly description: undefined }
+      ? "Describe this role in one line: its supervisor chooses subagents by their descriptions."
+      : Child)[];
+  },
+): "description" extends Field
+  ? AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>
+  : AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>> & {
+      readonly description: undefined;
+    };
 export function defineAgent(definition: AgentDefinition): AgentRole {
   checkKeys("agent", definition, Object.keys(DEFINITION_FIELDS));
   const { name, model } = definition;
@@ -336,10 +347,13 @@ function checkFilterNames(
 
 function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {
   for (const [index, subagent] of subagents.entries()) {
-    if (typeof subagent === "string" || isAgentRole(subagent)) continue;
-    const field = `${name}.subagents[${index}]`;
-    const advice = "Use defineAgent({ … }).";
-    throw misdefinition(field, "a role or the name of a role", subagent, advice);
+    if (typeof subagent === "string") continue;
+    if (!isAgentRole(subagent)) {
+      const field = `${name}.subagents[${index}]`;
+      const advice = "Use defineAgent({ … }).";
+      throw misdefinition(field, "a role or the name of a role", subagent, advice);
+    }
+    checkDescription(name, subagent);
   }
 }
 

@@ -5,11 +5,10 @@ import { hashOf } from "../protocol/context-manifest.ts";
 import type { SubagentOutcome } from "../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
-import { shownAxis } from "./budget.ts";
 
 /** What binds an agent, and so its subagents. */
 export interface ParentConstraints {
-  /** What it may still spend, by axis (`totalTokens`, `costMicroUsd`, …); axes without a limit are absent. */
+  /** What it may still spend, by axis (`totalTokens`, `costUsd`, …); axes without a limit are absent. */
   readonly remaining: Readonly<Record<string, number>>;
   /** How many subagents it may still start. */
   readonly subagentsLeft: number;
@@ -17,13 +16,10 @@ export interface ParentConstraints {
   readonly deniedTools: readonly string[];
 }
 
-/** What binds the parent (R151). */
+/** What binds the parent. */
 export function constraintsNote(constraints: ParentConstraints): string {
   const { remaining, subagentsLeft, deniedTools } = constraints;
-  const amounts = Object.entries(remaining).map(([axis, left]) => {
-    const { name, unit } = shownAxis(axis);
-    return `- ${name}: ${left / unit}`;
-  });
+  const amounts = Object.entries(remaining).map(([axis, left]) => `- ${axis}: ${left}`);
   const tools = [...new Set(deniedTools)];
   return [
     "The limits of the agent that started you also apply to you. Remaining for all its subagents together:",
@@ -43,7 +39,7 @@ export function shownAttempts(attempts: readonly ToolErrorRecord[]): readonly To
   return attempts.slice(-MOST_ATTEMPTS);
 }
 
-/** The failed tool calls of the parent (R151). Messages are quoted: what tools say is no instruction. */
+/** The failed tool calls of the parent. Messages are quoted: what tools say is no instruction. */
 export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
   const lines = attempts.map(
     ({ stepNumber, toolName, code, message }) =>
@@ -53,17 +49,17 @@ export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
   return [heading, ...lines].join("\n");
 }
 
-/** What other subagents of the parent came to, in short (R150). */
+/** What other subagents of the parent came to, in short. */
 export function siblingsNote(results: readonly FramedResult[]): string {
   return `Summaries of the results of other subagents of the agent that started you. ${framed(results)}`;
 }
 
-/** What other subagents of the parent came to, word for word (X12). */
+/** What other subagents of the parent came to, word for word. */
 export function resultsNote(results: readonly FramedResult[]): string {
   return `Results of other subagents for your task, word for word. ${framed(results)}`;
 }
 
-/** What the subagent cannot use, and why (R134). */
+/** What the subagent cannot use, and why. */
 export function removedToolsNote(removed: readonly RemovedTool[]): string {
   const names = [...new Set(removed.map(({ toolName }) => toolName))];
   const lines = names.map((name) => {

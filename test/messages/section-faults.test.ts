@@ -55,10 +55,12 @@ for (const [what, text] of Object.entries(BREAKS))
       const solo = failing(text, { lifetime: lifetime });
       const fixture = newFixture();
       const result = await fixture.run(solo.role);
-      expect([ending(result), solo.model.requests.length, result.usage.total.costMicroUsd]).toEqual(
-        [FAILED, 0, 0],
-      );
-      expect(fixture.sink.ofType("section.cleared")).toEqual([]);
+      expect([ending(result), solo.model.requests.length, result.usage.total.costUsd]).toEqual([
+        FAILED,
+        0,
+        0,
+      ]);
+      expect(fixture.sink.of("section.cleared")).toEqual([]);
     });
 
 proves(["R94"], "the error says whose section it is, and what was wrong with it", async () => {

@@ -2,7 +2,6 @@
 // model, counted by code and recorded by an event (X14).
 
 import { messageOf } from "../../kernel/error.ts";
-import { shownAxis } from "../../policies/budget.ts";
 import { checkSubagentLimits } from "../../policies/subagent-limits.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
@@ -80,22 +79,20 @@ export function nothingLeft({
   accountPath,
   maximum,
   spent,
-  kept = 0,
+  reserve = 0,
 }: BudgetRefusal): SpawnRefusal {
-  const rest = kept === 0 ? "" : ` The rest is reserved for the answer of ${accountPath}.`;
-  const { name, unit } = shownAxis(axis);
-  const [limit, current] = [maximum / unit, spent / unit];
+  const rest = reserve === 0 ? "" : ` The rest is reserved for the answer of ${accountPath}.`;
   return {
     code: "budget_exhausted",
-    message: `Not started: ${current} of ${limit} of the ${name} budget of ${accountPath} are spent.${rest} Answer with what you have.`,
-    maximum: limit,
-    current,
+    message: `Not started: ${spent} of ${maximum} of the ${axis} budget of ${accountPath} are spent.${rest} Answer with what you have.`,
+    maximum,
+    current: spent,
   };
 }
 
 /**
  * Returns the role that follows from what the model wrote, or why there is none: the intersection of what
- * it asks for and of the bounds in its own role (X27). `role`: the name that the role is to have.
+ * it asks for and of the bounds in its own role. `role`: the name that the role is to have.
  */
 export function makeDynamicRole(
   parent: AgentRole,
@@ -155,7 +152,7 @@ interface NamedRefusal {
   readonly refusal: SpawnRefusal;
 }
 
-/** Records that a subagent is not started (X14), and returns the outcome for its call. */
+/** Records that a subagent is not started, and returns the outcome for its call. */
 export function refuse(
   run: RunRuntime,
   parent: AgentRuntime,
@@ -166,7 +163,7 @@ export function refuse(
   return { type: "refused", refusal: named.refusal };
 }
 
-/** Records that a subagent is not started (X14), and returns what the event of its call contains. */
+/** Records that a subagent is not started, and returns what the event of its call contains. */
 export function recordRefusal(
   { registry }: RunRuntime,
   parent: AgentRuntime,

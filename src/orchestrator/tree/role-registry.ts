@@ -3,7 +3,7 @@
 import { misdefinition } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
+import { checkDescription, delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
 import { modelsOf } from "../../model/fallback.ts";
 import { nativeOutput, requireNative } from "../../agent/typed-result.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
@@ -12,7 +12,7 @@ import { hookSet, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import { readModel } from "../../model/read-model.ts";
 import { PRICES_AS_OF, type PriceOf } from "../../model/prices.ts";
-import { spendLimitsOf, type Budget } from "../../policies/budget.ts";
+import { toLedgerLimits, type Budget } from "../../policies/budget.ts";
 import { toolSet } from "../../tools/tool-set.ts";
 import { subagentTools } from "./subagent-tools.ts";
 
@@ -69,8 +69,8 @@ export class RoleRegistry {
     const parts = {
       ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
       hooks,
-      spendLimits: spendLimitsOf(role.budget),
-      keptForSelf: spendLimitsOf(role.delegation.reserve),
+      spendLimits: toLedgerLimits(role.budget),
+      keptForSelf: toLedgerLimits(role.delegation.reserve),
     };
     this.#parts.set(role, parts);
     return parts;
@@ -119,7 +119,7 @@ export class RoleRegistry {
 
   /**
    * Throws `price_unknown` if a cost limit at `field` would cover a model whose price is unknown: that of the role, of one below it, or of
-   * one that their agents' models may write. Unknown is never zero (R57).
+   * one that their agents' models may write. Unknown is never zero.
    */
   requirePrices(field: string, role: AgentRole): void {
     for (const { name, model } of this.#reachOf(role).players) {
@@ -170,15 +170,7 @@ export class RoleRegistry {
       if (known === undefined) throw this.#unknown(field, name);
       if (names.has(name)) throw misdefinition(field, "listed once", name, "Remove the duplicate.");
       names.add(name);
-      if (known.description === undefined) {
-        const advice = `Describe ${name} in one line: ${role.name} chooses its subagents by their descriptions.`;
-        throw misdefinition(
-          `${name}.description`,
-          "set, since it is a subagent",
-          known.description,
-          advice,
-        );
-      }
+      checkDescription(role.name, known);
     }
   }
 
