@@ -215,8 +215,8 @@ export function defineAgent<
       : Child)[];
   },
 ): "description" extends Field
-  ? AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>
-  : AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>> & {
+  ? AgentRole<Output, Context & InferContext<Own | Exclude<Child, string>>>
+  : AgentRole<Output, Context & InferContext<Own | Exclude<Child, string>>> & {
       readonly description: undefined;
     };
 export function defineAgent(definition: AgentDefinition): AgentRole {

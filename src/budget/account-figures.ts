@@ -82,7 +82,7 @@ export function makeBudgetRefusal(
   at: AccountFigures,
   { axis, requested, asker }: Shortage,
 ): BudgetRefusal {
-  const { path: accountPath, limits, keptForSelf } = at;
+  const { agentPath: accountPath, limits, keptForSelf } = at;
   const maximum = limits[axis] ?? Infinity;
   const room = findRoom(at, at, axis);
   const keptOnAxis = asker === at ? 0 : (keptForSelf[axis] ?? 0);

@@ -51,7 +51,7 @@ export function copyGrant(field: string, { budget, by }: BudgetGrant): BudgetGra
 }
 
 /** An account, as far as grants ask for it. */
-type Limited = Pick<LedgerAccount, "path" | "limits" | "timeLimitMs">;
+type Limited = Pick<LedgerAccount, "agentPath" | "limits" | "timeLimitMs">;
 
 /** A grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
@@ -67,8 +67,11 @@ export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: 
 }
 
 /** Returns every grant that is in the limits of an account. */
-export function allGrants({ grants, grantsBefore = [] }: LedgerAccount): readonly AccountGrant[] {
-  return grantsBefore.length === 0 ? grants : [...grantsBefore, ...grants];
+export function allGrants({
+  grants,
+  grantsBeforeFork = [],
+}: LedgerAccount): readonly AccountGrant[] {
+  return grantsBeforeFork.length === 0 ? grants : [...grantsBeforeFork, ...grants];
 }
 
 /** Returns the sum of the grants on each axis, in the units of the ledger. */

@@ -159,7 +159,7 @@ export type StoredMessage = Message & {
   /** The step that was open when it came in, or else the last one before. Absent: none had begun. */
   readonly stepId?: StepId;
   /**
-   * Set if the message was not written in the execution. `dropped`: it stands for messages that a compaction or a retention left out, as a
+   * Set if the message was not written in the execution. `left_out`: it stands for messages that a compaction or a retention left out, as a
    * notice or a summary. `boundary`: it marks where an execution of a session ended.
    */
   readonly note?: "left_out" | "boundary";

@@ -204,7 +204,10 @@ function isStore(value: unknown): value is NonNullable<SessionOptions["store"]> 
 
 describe("a store that cannot be read", () => {
   test.each(Object.entries(STORES))("%s", async (_what, store) => {
-    const asked = new Orchestrator().openSession("customer-42", store === undefined ? {} : { store });
+    const asked = new Orchestrator().openSession(
+      "customer-42",
+      store === undefined ? {} : { store },
+    );
     expect(await rejectionOf(asked)).toBe("store_failed");
   });
 });
@@ -235,7 +238,7 @@ describe("what is merged and is no result of this session", () => {
 
   test("that of another session, that of a paused run, that of a run without one", async () => {
     const s = newSessionFixture();
-    const [session, other] = [await s.session(), await s.openSession("other")];
+    const [session, other] = [await s.session(), await s.session("other")];
     const { role } = soloist([says("A1."), says("A2.")]);
     const result = await s.outcome(s.start(role, "Q1?", { session: other }));
     expect(await rejectionOf(session.merge(result))).toBe("invalid_option");

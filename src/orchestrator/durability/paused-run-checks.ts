@@ -253,8 +253,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const [first, ...later] = stepsOf(state);
   const account = accounts.get(agentId);
   if (first === undefined || account === undefined) return undefined;
-  const isParentOf = ({ parentId, openedAtMs }: LedgerAccount): boolean =>
-    parentId === agentId && openedAtMs < first.startedAtMs;
+  const isParentOf = ({ parentAgentId, openedAtMs }: LedgerAccount): boolean =>
+    parentAgentId === agentId && openedAtMs < first.startedAtMs;
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   // A first step that had to be repeated found less than its first attempt, but as many steps.
