@@ -110,7 +110,7 @@ export type BuiltInSection = (typeof BUILT_IN_SECTIONS)[number]["name"];
 
 const BUILT_IN_NAMES: ReadonlySet<string> = new Set(BUILT_IN_SECTIONS.map(({ name }) => name));
 
-const FIELDS = ["name", "lifetime", "text", "after", "before", "role"];
+const FIELDS = ["name", "lifetime", "text", "after", "before", "messageRole"];
 const LIFE_CYCLES: readonly unknown[] = [
   "step",
   "execution",
@@ -144,7 +144,7 @@ export function placedSections(
 function checkedSection(field: string, given: RequestSection): RequestSection {
   checkKeys(field, given, FIELDS);
   const section = Object.freeze({ ...given });
-  const { name, lifetime, text, after, before, messageRole: role } = section;
+  const { name, lifetime, text, after, before, messageRole } = section;
   checkIdentifier(`${field}.name`, name);
   if (!LIFE_CYCLES.includes(lifetime)) {
     const advice = "Set its life cycle.";
@@ -155,8 +155,13 @@ function checkedSection(field: string, given: RequestSection): RequestSection {
   if (before !== undefined) checkText(`${field}.before`, before);
   if (after !== undefined && before !== undefined)
     throw misdefinition(`${field}.before`, "left out with after", before, "Set one of the two.");
-  if (role !== undefined && role !== "system" && role !== "user")
-    throw misdefinition(`${field}.role`, "system or user", role, "Leave it out for user.");
+  if (messageRole !== undefined && messageRole !== "system" && messageRole !== "user")
+    throw misdefinition(
+      `${field}.messageRole`,
+      "system or user",
+      messageRole,
+      "Leave it out for user.",
+    );
   return section;
 }
 

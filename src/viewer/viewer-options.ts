@@ -57,7 +57,8 @@ const GREATEST_PORT = 65_535;
 export function checkViewerOptions(options: ViewerOptions): void {
   const field = "viewer options";
   checkFields(field, options, {
-    store: (name, store) => checkMethods(name, store, ["find", "list", "read", "post", "posts"]),
+    store: (name, store) =>
+      checkMethods(name, store, ["find", "list", "read", "sendMail", "readMail"]),
     storeName: checkText,
     content: checkContent,
     actions: checkActions,

@@ -92,7 +92,7 @@ export function spawnRequest(field: string, request: unknown): SpawnRequest {
 
 /** Returns a checked copy: the question is recorded, and must not change any more. */
 function askRequest(request: AskRequest): AskRequest {
-  checkKeys("ask", request, ["reason", "arguments", "problemWith", "signal"]);
+  checkKeys("ask", request, ["reason", "arguments", "validate", "signal"]);
   const { reason, validate: check, signal } = request;
   checkText("ask.reason", reason);
   const asked = JsonObjectSchema().safeParse(request.arguments);
@@ -104,7 +104,7 @@ function askRequest(request: AskRequest): AskRequest {
       "Pass the arguments that the person is to approve.",
     );
   if (check !== undefined && typeof check !== "function")
-    throw mismatch("ask.problemWith", "a function", check, "Leave it out to accept any value.");
+    throw mismatch("ask.validate", "a function", check, "Leave it out to accept any value.");
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw mismatch(

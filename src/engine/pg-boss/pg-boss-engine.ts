@@ -164,7 +164,7 @@ class PgBossEngine implements Engine {
   }
 
   async serve(executor: RunExecutor): Promise<EngineWorker> {
-    checkMethods("executor", executor, ["settle"]);
+    checkMethods("executor", executor, ["execute"]);
     return await this.#asking("start a worker", async (boss) => {
       const queues = this.#queuesIn(boss);
       await queues.make(executor.roles, executor.version);

@@ -97,8 +97,15 @@ export class RunClient {
       pollIntervalMs = DEFAULT_LOOK_MS,
       clock = systemClock,
     } = options;
-    checkMethods(`${field}.store`, store, ["create", "post", "posts", "read", "find", "release"]);
-    checkMethods(`${field}.engine`, engine, ["lead", "serve"]);
+    checkMethods(`${field}.store`, store, [
+      "create",
+      "sendMail",
+      "readMail",
+      "read",
+      "find",
+      "release",
+    ]);
+    checkMethods(`${field}.engine`, engine, ["enqueue", "serve"]);
     checkAmount(`${field}.pollIntervalMs`, pollIntervalMs);
     this.#means = { store, engine, pollIntervalMs: pollIntervalMs, clock };
     this.#rolesVersion = rolesVersion;

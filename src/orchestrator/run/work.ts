@@ -103,7 +103,7 @@ const FIELDS = [
 
 /** Throws `invalid_option`. */
 function checkWorkOptions(options: WorkerOptions): void {
-  const field = "work options";
+  const field = "startWorker options";
   checkKeys(field, options, FIELDS);
   const { rolesVersion, context, maxRuns, graceMs, takeOverAfterMs, sweepIntervalMs } = options;
   if (rolesVersion !== undefined) checkVersionName(`${field}.rolesVersion`, rolesVersion);
@@ -122,7 +122,7 @@ export async function workFor(
   engine: Engine,
   options: WorkerOptions,
 ): Promise<Worker> {
-  checkMethods("engine", engine, ["lead", "serve"]);
+  checkMethods("engine", engine, ["enqueue", "serve"]);
   checkWorkOptions(options);
   const { settings } = live;
   const { store } = requireStorage(settings);

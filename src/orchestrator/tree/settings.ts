@@ -230,7 +230,8 @@ export function makeSettings(given: OrchestratorOptions = {}): Settings {
   });
 }
 
-const STORE_METHODS = "create claim append beat release read post posts find list".split(" ");
+const STORE_METHODS =
+  "create claim append heartbeat release read sendMail readMail find list".split(" ");
 
 /** Checked with other options, or where it is filled up. */
 const LATER: FieldCheck = () => undefined;
@@ -241,7 +242,7 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   concurrency: LATER,
   maxConcurrentRuns: checkSlots,
   retryPolicy: LATER,
-  prices: hasMethods("priceFor"),
+  prices: hasMethods("getPrice"),
   graceMs: isAmount(DEFAULTS.graceMs),
   roles: isListOf(checkAgentRole),
   hooks: checkHooks,
