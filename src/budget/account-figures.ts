@@ -99,7 +99,10 @@ export function makeBudgetRefusal(
 
 /** Returns the report of a part of a limit that is spent by now, in the units of a budget. */
 export function makeReachedThreshold(
-  { agentId, path: accountPath }: Pick<ReachedThreshold, "agentId"> & Pick<AccountFigures, "path">,
+  {
+    agentId,
+    agentPath: accountPath,
+  }: Pick<ReachedThreshold, "agentId"> & Pick<AccountFigures, "agentPath">,
   axis: LedgerAxis | "wallTimeMs",
   { threshold, spent, maximum }: Pick<ReachedThreshold, "threshold" | "spent" | "maximum">,
 ): ReachedThreshold {
