@@ -73,7 +73,7 @@ const PIECE_BYTES = 64 * 1_024;
 export function endlessPiece(kind: EndlessKind): Buffer {
   const delta = (said: object): string =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: said }] })}\n\n`;
-  const call = { index: 0, id: "call_0", function: { toolName: "add", arguments: "word " } };
+  const call = { index: 0, id: "call_0", function: { name: "add", arguments: "word " } };
   const words: Readonly<Record<EndlessKind, string>> = {
     text: delta({ content: "word " }),
     reasoning: delta({ reasoning_content: "word " }),

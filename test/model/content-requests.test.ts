@@ -92,7 +92,7 @@ describe("over Chat Completions", () => {
     tool_calls: ids.map((id) => ({
       id,
       type: "function",
-      function: { toolName: "draw", arguments: "{}" },
+      function: { name: "draw", arguments: "{}" },
     })),
   };
   const drawn = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "Drawn." }));

@@ -100,11 +100,11 @@ const MESSAGES: Readonly<Record<string, object>> = {
   "characters of many bytes": { content: "語".repeat(2_000) },
   reasoning: { reasoning_content: ENDLESS, content: "So." },
   "a refusal": { refusal: ENDLESS },
-  arguments: { tool_calls: [{ id: "a", function: { toolName: "go", arguments: ENDLESS } }] },
+  arguments: { tool_calls: [{ id: "a", function: { name: "go", arguments: ENDLESS } }] },
   "many calls": {
     tool_calls: Array.from({ length: 40 }, (_call, index) => ({
       id: `${index}`,
-      function: { toolName: "t", arguments: '{"to":"the tree"}' },
+      function: { name: "t", arguments: '{"to":"the tree"}' },
     })),
   },
 };

@@ -23,7 +23,7 @@ function text(words: string): object {
   return { type: "text", text: words };
 }
 
-const CALL = { id: "a", type: "function", function: { toolName: "list", arguments: "{}" } };
+const CALL = { id: "a", type: "function", function: { name: "list", arguments: "{}" } };
 
 interface Alternation {
   readonly message: object;

@@ -150,7 +150,7 @@ proves(["M55", "M57"], "Chat Completions: the same in its own words", async () =
     { role: "system", content: "Work." },
     { role: "user", content: "Do it." },
   ];
-  const call = { id: "call_1", type: "function", function: { toolName: "look", arguments: "{}" } };
+  const call = { id: "call_1", type: "function", function: { name: "look", arguments: "{}" } };
   expect(bodies).toEqual([
     { ...body, messages: begin },
     {

@@ -56,7 +56,7 @@ describe("a stream without an end", () => {
     ["a refusal", { refusal: words }],
     [
       "one call",
-      { tool_calls: [{ index: 0, id: "a", function: { toolName: "go", arguments: words } }] },
+      { tool_calls: [{ index: 0, id: "a", function: { name: "go", arguments: words } }] },
     ],
   ];
   for (const [what, fields] of deltas) {
@@ -84,7 +84,7 @@ describe("a stream without an end", () => {
     const turn = [
       { content: words },
       { reasoning: words },
-      { tool_calls: [{ index: 0, id: "a", function: { toolName: "go", arguments: words } }] },
+      { tool_calls: [{ index: 0, id: "a", function: { name: "go", arguments: words } }] },
     ];
     const pieces = endless((count) => delta(turn[count % 3] ?? {}));
     await using server = await OpenAiServer.start(() => ({ type: "pours", pieces }));

@@ -61,7 +61,7 @@ test("a request has the messages in wire format, the tools, the cap and the temp
           {
             id: "call_7",
             type: "function",
-            function: { toolName: "add", arguments: '{"a":1,"b":2}' },
+            function: { name: "add", arguments: '{"a":1,"b":2}' },
           },
         ],
       },
@@ -91,7 +91,7 @@ const call = (argumentsText: string) => ({ callId, toolName: "go", argumentsText
 const wired = (args: string) => ({
   id: "call_7",
   type: "function",
-  function: { toolName: "go", arguments: args },
+  function: { name: "go", arguments: args },
 });
 
 proves(

@@ -51,9 +51,9 @@ const callsOf = async (...data: unknown[]): Promise<readonly object[]> => {
 test("pieces of parallel calls may be mixed, and names may come in pieces too", async () => {
   expect(
     await callsOf(
-      call({ index: 0, id: "a", type: "function", function: { toolName: "re", arguments: "" } }),
-      call({ index: 1, id: "b", type: "function", function: { toolName: "list", arguments: "{" } }),
-      call({ index: 0, function: { toolName: "ad", arguments: '{"p":' } }),
+      call({ index: 0, id: "a", type: "function", function: { name: "re", arguments: "" } }),
+      call({ index: 1, id: "b", type: "function", function: { name: "list", arguments: "{" } }),
+      call({ index: 0, function: { name: "ad", arguments: '{"p":' } }),
       delta({
         tool_calls: [
           { index: 1, function: { arguments: "}" } },
@@ -70,7 +70,7 @@ test("pieces of parallel calls may be mixed, and names may come in pieces too", 
 test("an id that comes late is taken", async () => {
   expect(
     await callsOf(
-      call({ index: 0, function: { toolName: "go", arguments: "" } }),
+      call({ index: 0, function: { name: "go", arguments: "" } }),
       call({ index: 0, id: "late", function: { arguments: "{}" } }),
     ),
   ).toEqual([{ callId: "late", toolName: "go", argumentsText: "{}" }]);
@@ -82,8 +82,8 @@ test.each([
 ])("several whole calls are kept apart where the server %s", async (_what, index) => {
   expect(
     await callsOf(
-      call({ index, id: "a", function: { toolName: "go", arguments: '{"to":1}' } }),
-      call({ index, id: "b", function: { toolName: "go", arguments: '{"to":2}' } }),
+      call({ index, id: "a", function: { name: "go", arguments: '{"to":1}' } }),
+      call({ index, id: "b", function: { name: "go", arguments: '{"to":2}' } }),
     ),
   ).toEqual([
     { callId: "a", toolName: "go", argumentsText: '{"to":1}' },
@@ -98,7 +98,7 @@ for (const [what, face] of Object.entries({
 })) {
   const whole = (name: string, input: string): object => ({
     ...face,
-    function: { toolName: name, arguments: input },
+    function: { name, arguments: input },
   });
   const made = [
     ["go", '{"to":1}'],
@@ -116,7 +116,7 @@ for (const [what, face] of Object.entries({
 }
 
 proves(["D301"], "a name that is said again with each piece opens no other call", async () => {
-  const named = (input: string): object => call({ function: { toolName: "go", arguments: input } });
+  const named = (input: string): object => call({ function: { name: "go", arguments: input } });
   expect(await callsOf(...['{"a":', '"}"', "}", ""].map(named))).toEqual([
     { callId: "call.0", toolName: "go", argumentsText: '{"a":"}"}' },
   ]);
@@ -128,9 +128,9 @@ proves(["D301"], "a name that is said again with each piece opens no other call"
 test("id and name that are said again with each piece are not added up", async () => {
   expect(
     await callsOf(
-      call({ index: 0, id: "a", function: { toolName: "go", arguments: "" } }),
-      call({ index: 0, id: "a", function: { toolName: "go", arguments: "{" } }),
-      call({ index: 0, id: "a", function: { toolName: "go", arguments: "}" } }),
+      call({ index: 0, id: "a", function: { name: "go", arguments: "" } }),
+      call({ index: 0, id: "a", function: { name: "go", arguments: "{" } }),
+      call({ index: 0, id: "a", function: { name: "go", arguments: "}" } }),
     ),
   ).toEqual([{ callId: "a", toolName: "go", argumentsText: "{}" }]);
 });
@@ -138,7 +138,7 @@ test("id and name that are said again with each piece are not added up", async (
 test("a fresh id without a name does not open another call", async () => {
   expect(
     await callsOf(
-      call({ index: 0, id: "a", function: { toolName: "go", arguments: "{" } }),
+      call({ index: 0, id: "a", function: { name: "go", arguments: "{" } }),
       call({ index: 0, id: "x", function: { arguments: "}" } }),
     ),
   ).toEqual([{ callId: "a", toolName: "go", argumentsText: "{}" }]);

@@ -47,9 +47,9 @@ proves(["M58"], "a request with another schema does not begin like the one befor
     prefixOf(sent, { ...QUESTION, output: other }),
     prefixOf(sent, QUESTION),
   ]).toEqual([
-    { isHeld: true, messages: 1 },
-    { isHeld: false, messages: 0, changed: "tools" },
-    { isHeld: false, messages: 0, changed: "tools" },
+    { isUnchanged: true, messages: 1 },
+    { isUnchanged: false, messages: 0, changed: "tools" },
+    { isUnchanged: false, messages: 0, changed: "tools" },
   ]);
 });
 

@@ -62,7 +62,7 @@ describe.each(MODES)("a reply with thinking parts that comes %s", (mode) => {
   });
 
   proves(["D559"], "and calls alone has no text to send back", async () => {
-    const call = { id: "a", type: "function", function: { toolName: "list", arguments: "{}" } };
+    const call = { id: "a", type: "function", function: { name: "list", arguments: "{}" } };
     const message = { content: [part("I list.")], tool_calls: [call] };
     const pieces = [
       { content: [part("I "), part("list.")] },

@@ -148,7 +148,7 @@ export const INTERFACES: readonly Interface[] = [
                   index: 0,
                   id: "t",
                   type: "function",
-                  function: { toolName: "look", arguments: '{"at":1}' },
+                  function: { name: "look", arguments: '{"at":1}' },
                 },
               ],
             },

@@ -340,7 +340,7 @@ function wireCall({ id, name, arguments: args }: WireCall): object {
   return {
     ...(id === undefined ? {} : { id }),
     type: "function",
-    function: { toolName: name, arguments: args },
+    function: { name, arguments: args },
   };
 }
 
@@ -350,7 +350,7 @@ function callDeltas({ id, name, arguments: args }: WireCall, index: number): rea
     index,
     ...(id === undefined ? {} : { id }),
     type: "function",
-    function: { toolName: name, arguments: "" },
+    function: { name, arguments: "" },
   };
   const rest = piecesOf(args).map((piece) => ({ index, function: { arguments: piece } }));
   return [opening, ...rest].map((call) => ({ tool_calls: [call] }));

@@ -27,7 +27,7 @@ describe("a child with a cap of 1,000 tokens, whose provider never ends its repl
     text: { content: "word " },
     reasoning: { reasoning_content: "word " },
     arguments: {
-      tool_calls: [{ index: 0, id: "a", function: { toolName: "go", arguments: "1" } }],
+      tool_calls: [{ index: 0, id: "a", function: { name: "go", arguments: "1" } }],
     },
     "Chinese text": { content: "語" },
     emoji: { content: "👍🏽" },

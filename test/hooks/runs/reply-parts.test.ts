@@ -70,8 +70,8 @@ async function expectShown(
   expectSent(model.requests[2], WHOLE, [FIRST, SECOND]);
   expect(fixture.sink.ofType("model.requested").map(({ prefix }) => prefix)).toEqual([
     undefined,
-    { isHeld: true, messages: 2 },
-    { isHeld: false, messages: 2, changed: "messages" },
+    { isUnchanged: true, messages: 2 },
+    { isUnchanged: false, messages: 2, changed: "messages" },
   ]);
 }
 
