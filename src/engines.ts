@@ -1,14 +1,8 @@
 // Entry `espalier/engines`: runs that an engine has led by workers, on one machine or several: the client, the engine on the store alone, and
 // the port for engines of your own. `espalier/pg-boss` and `espalier/restate` are engines, too.
 
-export {
-  RunClient,
-  type OrderOptions,
-  type RemoteRun,
-  type RunClientOptions,
-} from "./orchestrator/run/run-client.ts";
+export { RunClient, type RemoteRun, type RunClientOptions } from "./orchestrator/run/run-client.ts";
 export type { Worker, WorkOptions } from "./orchestrator/run/work.ts";
-export type { CancelOptions } from "./orchestrator/run/recover-all.ts";
 export type { ExecuteOptions } from "./orchestrator/run/execute.ts";
 export type { RunCommand } from "./orchestrator/run/run-mail.ts";
 export type { RunRequest } from "./orchestrator/run/run-mail.ts";

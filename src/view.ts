@@ -1,20 +1,13 @@
 // Entry `espalier/view`: what a run looks like from outside, folded from its events, and the data in which it is shown.
 
-export { RunFold, type RunEnd } from "./view/run-fold.ts";
+export { RunFold } from "./view/run-fold.ts";
 export type { AgentFold, AgentPlace } from "./view/agent-fold.ts";
 export type { AgentRest, ExecutionRest } from "./view/agent-rest.ts";
 export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
 export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
-export {
-  RunRecord,
-  type RecordedRequest,
-  type RecordedStepRef,
-  type TakeEvent,
-} from "./orchestrator/durability/run-record.ts";
-export type { Deferral, StepReply } from "./agent/agent-state.ts";
-export type { OpenRecordedStep, RecordedExecution } from "./orchestrator/durability/agent-steps.ts";
-export { agentDetail, openToolCalls } from "./view/agent-row.ts";
-export { runHead, runListing, type ListedRun, type Onlooker } from "./view/run-row.ts";
+export { RunRecord } from "./orchestrator/durability/run-record.ts";
+export type { StepReply } from "./agent/agent-state.ts";
+export type { RecordedExecution } from "./orchestrator/durability/agent-steps.ts";
 export {
   ACTIVITIES,
   SPAN_ENDS,
@@ -25,18 +18,14 @@ export {
   type ActivityName,
   type AgentDetail,
   type AgentRow,
-  type AxisAmounts,
   type CallDetail,
   type Cause,
   type FeedEntry,
   type Leader,
   type LogEntry,
-  type OpenToolCall,
   type QuestionRow,
-  type VainPost,
   type RefusalRow,
   type RunOverview,
-  type RunFoldStatus,
   type RunHead,
   type RunListing,
   type RunPatch,
@@ -45,8 +34,6 @@ export {
   type RunSnapshot,
   type RunSummary,
   type RunTime,
-  type ShownMessage,
-  type SpanNumbers,
   type Spent,
   type StepDetail,
   type ViewerAction,

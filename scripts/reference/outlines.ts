@@ -152,15 +152,7 @@ export const OUTLINES: readonly Outline[] = [
       { title: "Forking", names: ["ForkOptions"] },
       {
         title: "Executing and working",
-        names: [
-          "ExecuteOptions",
-          "RunRequest",
-          "OrderOptions",
-          "WorkOptions",
-          "Worker",
-          "RunCommand",
-          "CancelOptions",
-        ],
+        names: ["ExecuteOptions", "RunRequest", "WorkOptions", "Worker", "RunCommand"],
       },
       {
         title: "On a session",

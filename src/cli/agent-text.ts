@@ -8,7 +8,7 @@ import type {
   RunFold,
   StepFold,
   RecordedExecution,
-  RecordedRequest,
+  RunRecord,
 } from "espalier/view";
 
 import { table, type Column } from "../terminal/table.ts";
@@ -169,7 +169,7 @@ interface ShownStepParts {
   /** Failed attempts of its model calls, and of its calls by their ids. */
   readonly attempts: StepAttempts;
   /** Undefined: it was not asked for. */
-  readonly request: RecordedRequest | undefined;
+  readonly request: Awaited<ReturnType<RunRecord["request"]>> | undefined;
   /** Paths of ancestors, by their ids. */
   readonly pathOf: (agentId: string) => string;
 }
@@ -207,7 +207,7 @@ function figures(step: KeptStep): readonly string[] {
 }
 
 function requestLines(
-  { request, inheritedFrom }: RecordedRequest,
+  { request, inheritedFrom }: NonNullable<ShownStepParts["request"]>,
   pathOf: ShownStepParts["pathOf"],
 ): readonly string[] {
   const messages = request.messages.flatMap((message, index) => {

@@ -7,7 +7,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import type { AgentRole } from "espalier";
 import type { EspalierConfig } from "espalier/config";
 import type { Model } from "espalier/extend";
-import { roleFileNames, type RoleFileNames } from "espalier/roles";
+import { roleFileNames } from "espalier/roles";
 
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
@@ -212,7 +212,7 @@ function shownPath(file: string, { cwd }: Shell): string {
 }
 
 /** A file with front matter. */
-export interface FoundRole extends Omit<RoleFileNames, "name"> {
+export interface FoundRole extends Omit<ReturnType<typeof roleFileNames>, "name"> {
   readonly file: string;
   readonly text: string;
   /** What the role is called. */
@@ -260,7 +260,7 @@ function reachableFrom(root: FoundRole, folder: string): readonly FoundRole[] {
 
 const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };
 
-function tryReadNames(text: string, file: string): RoleFileNames | undefined {
+function tryReadNames(text: string, file: string): ReturnType<typeof roleFileNames> | undefined {
   try {
     return roleFileNames(text, file);
   } catch {

@@ -12,18 +12,16 @@ import {
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
+import { RunFold, RunRecord, type QuestionRow, type RunHead, type RunListing } from "espalier/view";
+
 import {
-  RunFold,
-  RunRecord,
+  factsOnceAnswered,
+  factsOnceRefused,
+  findRefusal,
   runHead,
   runListing,
   type Onlooker,
-  type QuestionRow,
-  type RunHead,
-  type RunListing,
-} from "espalier/view";
-
-import { factsOnceAnswered, factsOnceRefused, findRefusal } from "../view/run-row.ts";
+} from "../view/run-row.ts";
 import { UsageError } from "./exit-codes.ts";
 
 export class RunReading {

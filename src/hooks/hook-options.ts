@@ -10,7 +10,7 @@ import {
   nameFunction,
 } from "../kernel/check.ts";
 import { isEventType, type EventType } from "../protocol/event.ts";
-import type { TransformPoint, ToolPoint } from "./hook-points.ts";
+import type { TransformPoint } from "./hook-points.ts";
 
 /** What goes with any hook. */
 export interface HookOptions {
@@ -27,7 +27,7 @@ export interface WrapToolOptions extends HookOptions {
 }
 
 /** What goes with a transformer at `P`: at points that concern a tool, also which tools. */
-export type TransformOptions<P extends TransformPoint> = (P extends ToolPoint
+export type TransformOptions<P extends TransformPoint> = (P extends "beforeTool" | "afterTool"
   ? WrapToolOptions
   : HookOptions) & {
   /** What a field that the point does not allow is: an error (default), or dropped with one warning. */

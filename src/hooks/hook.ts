@@ -46,16 +46,11 @@ export interface WrappedToolCall<out Context = unknown> {
 }
 
 /**
- * Called at its point, once each time, after the hooks before it and with their changes in `input`, which is frozen. Gives the fields
- * that it changes, or nothing. May be asynchronous; should end when `context.signal` is aborted. If it throws, does not settle in time, or gives what
- * the point does not allow, its agent fails (at `userInput`: before anything was asked of a model).
+ * The handler of each point. Called once each time, after the hooks before it and with their changes in `input`, which is frozen. Returns the
+ * fields that it changes, or nothing. May be asynchronous; should end when `context.signal` is aborted. If it throws, does not settle in time, or
+ * returns a field that the point does not allow, its agent fails (at `userInput`: before anything was asked of a model).
  */
-export type TransformHandler<
-  P extends TransformPoint,
-  Context = unknown,
-> = TransformHandlers<Context>[P];
-
-/** The handlers by point: looked up, not computed, so that what a handler gives is checked against its point while it is written. */
+// Looked up, not computed, so that the result of a handler is checked against its point while it is written.
 export type TransformHandlers<Context> = {
   readonly [P in TransformPoint]: (
     input: PointInput[P],
@@ -150,13 +145,13 @@ export function observe(
 }
 
 /**
- * A hook that may change something at one point: what, is in the point's patch. See {@link TransformHandler} for when it is called.
+ * A hook that may change something at one point: what, is in the point's patch. See {@link TransformHandlers} for when it is called.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function transform<P extends TransformPoint>(
   point: P,
-  handler: TransformHandler<P>,
+  handler: TransformHandlers<unknown>[P],
   options?: TransformOptions<P>,
 ): Hook;
 export function transform<P extends TransformPoint, Context>(
@@ -169,7 +164,7 @@ export function transform<P extends TransformPoint, Context>(
 ): Hook<Context>;
 export function transform<P extends TransformPoint>(
   point: P,
-  handler: TransformHandler<P>,
+  handler: TransformHandlers<unknown>[P],
   options: TransformOptions<P> = {},
 ): Hook {
   if (!HOOK_POINTS.includes(point)) {

@@ -8,13 +8,7 @@ import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import { hookContract, hookFailed, type HookPlace, hookTimedOut } from "./hook-error.ts";
-import type {
-  HookContext,
-  HookSelf,
-  PointInput,
-  PointPatch,
-  TransformPoint,
-} from "./hook-points.ts";
+import type { HookContext, PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import type { Chain, Named } from "./hook-set.ts";
 import type { ObserverHook, ProcessorHook } from "./hook.ts";
 import { contractOf, isFinal, mergePatches } from "./patch-contract.ts";
@@ -222,7 +216,7 @@ export function notify(
 }
 
 /** How long hooks may take, and what they may know. */
-export interface HookBounds<Context extends HookSelf> {
+export interface HookBounds<Context extends Pick<HookContext, "hookName" | "signal">> {
   /** Aborted when the agent must end. */
   readonly signal: AnySignal;
   readonly clock: Clock;
@@ -240,7 +234,7 @@ const DEFAULT_GRACE_MS = 5_000;
  * Calls one hook and waits for it, within bounds. Rejects with `hook_failed` or `hook_timeout`, never later than the bounds say; what
  * comes after that is dropped.
  */
-async function callHook<Context extends HookSelf>(
+async function callHook<Context extends Pick<HookContext, "hookName" | "signal">>(
   place: HookPlace,
   bounds: HookBounds<Context>,
   call: (context: Context) => unknown,

@@ -6,24 +6,16 @@ import { emitWarning } from "../kernel/warn-once.ts";
 import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
 import { collectCodes, isSizeExcess, McpFault } from "./mcp-fault.ts";
-import {
-  mcpSettings,
-  type McpOptions,
-  type McpSettings,
-  type SkippedMcpTool,
-} from "./mcp-options.ts";
+import { mcpSettings, type McpOptions, type McpSettings } from "./mcp-options.ts";
 import { mcpToolset, type McpToolset } from "./mcp-toolset.ts";
 
 export type {
   McpAnnotations,
-  McpApproval,
   McpHttp,
   McpOptions,
-  McpReconnect,
   McpStdio,
   McpTool,
   McpTransport,
-  SkippedMcpTool,
 } from "./mcp-options.ts";
 
 /** A server that is connected. Its tools work until it is closed, over as many connections as it takes. */
@@ -36,7 +28,12 @@ export interface McpServer extends AsyncDisposable {
    * Tools of the last listing that cannot be used, with the reasons. For example, a schema that cannot be read, a name that is too long or
    * not unique, or a tool that can only be called as a task.
    */
-  readonly skipped: readonly SkippedMcpTool[];
+  readonly skipped: readonly {
+    /** As the server calls it. */
+    readonly name: string;
+    /** Why it was left out. */
+    readonly reason: string;
+  }[];
   /** What the server wants models to know about it, if anything: yours to put into `instructions`. */
   readonly instructions: string | undefined;
   /**

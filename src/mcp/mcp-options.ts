@@ -31,15 +31,28 @@ export interface McpOptions {
   /** Which tools to take. Called once for each tool of a listing; what it throws is thrown. Default: all. */
   readonly filter?: (tool: McpTool) => boolean;
   /**
-   * Which calls need an approval: all, none, those of tools that may destroy (`destructive`), or as the function says of one call.
-   * Default: as `toolDefaults` of the role say, or none. A tool may destroy unless its server says that it only reads or does not destroy; that is the server's word.
+   * Which calls need an approval: all, none, those of tools that may destroy (`destructive`), or as the function says of one call. A
+   * text is the reason that is shown. If the function throws, the call is refused. Default: as `toolDefaults` of the role say, or none. A tool may destroy unless its server says that it only reads or does not destroy; that is the server's word.
    */
-  readonly needsApproval?: boolean | "destructive" | McpApproval;
+  readonly needsApproval?:
+    | boolean
+    | "destructive"
+    | ((
+        tool: McpTool,
+        input: JsonObject,
+        context: ToolContext,
+      ) => boolean | string | Promise<boolean | string>);
   /** How long one call may take, a reconnection included. Default 60,000. */
   readonly timeoutMs?: number;
   /** How long one attempt to connect, and one listing of tools, may take. Default 30,000. */
   readonly connectTimeoutMs?: number;
-  readonly reconnect?: McpReconnect;
+  /** What a call does that finds its server gone. */
+  readonly reconnect?: {
+    /** How often a call tries to reach the server again; 0: never, the first loss is the end. Default 3. */
+    readonly maxAttempts?: number;
+    /** How long it waits before the second attempt; twice as long before each further one. Default 500. */
+    readonly delayMs?: number;
+  };
   /**
    * Bounds each answer of the server, in bytes. Compressed answers count decompressed.
    *
@@ -111,14 +124,6 @@ export interface McpHttp {
   readonly fetch?: (url: string | URL, init?: RequestInit) => Promise<Response>;
 }
 
-/** What is done when a call finds that its server is gone. */
-export interface McpReconnect {
-  /** How often a call tries to reach the server again; 0: never, the first loss is the end. Default 3. */
-  readonly maxAttempts?: number;
-  /** How long it waits before the second attempt; twice as long before each further one. Default 500. */
-  readonly delayMs?: number;
-}
-
 /** A tool as its server describes it. */
 export interface McpTool {
   /** As the server calls it, without prefix. */
@@ -151,23 +156,18 @@ export interface SkippedMcpTool {
   readonly reason: string;
 }
 
-/** Whether one call needs an approval; a text is the reason that is shown. If it throws, the call is refused. */
-export type McpApproval = (
-  tool: McpTool,
-  input: JsonObject,
-  context: ToolContext,
-) => boolean | string | Promise<boolean | string>;
+type Reconnect = Required<NonNullable<McpOptions["reconnect"]>>;
 
 /** The options with their defaults, checked. */
 export interface McpSettings
-  extends Required<Omit<McpOptions, "needsApproval" | "reconnect">>, Required<McpReconnect> {
+  extends Required<Omit<McpOptions, "needsApproval" | "reconnect">>, Reconnect {
   readonly needsApproval: McpOptions["needsApproval"] | undefined;
 }
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const PREFIX = /^[A-Za-z0-9_-]{0,64}$/;
 const NAME_WORDS = "letters, digits, _ and -, at most 64";
-const RECONNECT: Required<McpReconnect> = { maxAttempts: 3, delayMs: 500 };
+const RECONNECT: Reconnect = { maxAttempts: 3, delayMs: 500 };
 const DEFAULTS = {
   needsApproval: undefined,
   filter: () => true,

@@ -13,7 +13,7 @@ import { RunIdSchema } from "../protocol/ids.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
-import type { CancelOptions, RecoveredRuns } from "./run/recover-all.ts";
+import type { RecoveredRuns } from "./run/recover-all.ts";
 import type { ExecuteOptions } from "./run/execute.ts";
 import { prepareFork, prepareResumption, prepareStart } from "./run/start.ts";
 import { LiveRuns } from "./run/live-runs.ts";
@@ -272,7 +272,15 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  async cancel(runId: string, options: CancelOptions = {}): Promise<void> {
+  async cancel(
+    runId: string,
+    options: {
+      /** Reason of the end. Default: that the caller cancelled the run. */
+      readonly message?: string;
+      /** As in `StartOptions`, for a run that has to be led to its end here. */
+      readonly context?: unknown;
+    } = {},
+  ): Promise<void> {
     checkRunId("runId", runId);
     const { cancelRun } = await import("./run/recover-all.ts");
     await cancelRun(this.#live, runId, options);

@@ -20,17 +20,8 @@ import {
   type RoleFileSettings,
 } from "./role-file-options.ts";
 
-export { roleFileNames, type RoleFileNames } from "./role-text.ts";
+export { roleFileNames } from "./role-text.ts";
 export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
-
-/** What `parseRole` takes besides the text. */
-export interface ParseRoleOptions<
-  Context = unknown,
-  Own extends ToolsetTool<never> = ToolsetTool<Context>,
-> extends RoleFileOptions<Context, Own> {
-  /** The file's name or path, for errors. Without `.md` its last part is the name of the role, unless the front matter has one. */
-  readonly file: string;
-}
 
 const ENDING = ".md";
 
@@ -77,9 +68,15 @@ export async function readRoles(
  */
 export function parseRole<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
   text: string,
-  options: ParseRoleOptions<Context & ContextOf<Own>, Own>,
+  options: RoleFileOptions<Context & ContextOf<Own>, Own> & {
+    /** The file's name or path, for errors. Without `.md` its last part is the name of the role, unless the front matter has one. */
+    readonly file: string;
+  },
 ): AgentRole<unknown, Context & ContextOf<Own>>;
-export function parseRole(text: string, options: ParseRoleOptions): AgentRole {
+export function parseRole(
+  text: string,
+  options: RoleFileOptions & { readonly file: string },
+): AgentRole {
   checkKeys("parseRole", options, ["file", ...OPTION_FIELDS]);
   const { file } = options;
   checkText("parseRole.file", file);

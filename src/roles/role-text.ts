@@ -47,8 +47,16 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
   };
 }
 
-/** What a role file names. A list that is none is empty here: it is an error of the file when it is read as a role. */
-export interface RoleFileNames {
+/**
+ * What the text of a role file names, to have models, tools and other files ready before it is read as a role. `file`: for errors. A field that is not
+ * a list has an empty list here; reading the file as a role reports it.
+ *
+ * @throws EspalierError `invalid_role_file`, if its front matter cannot be read.
+ */
+export function roleFileNames(
+  text: string,
+  file: string,
+): {
   /** Of the role; undefined: that of its file. */
   readonly name: string | undefined;
   /** The model; undefined: none is named. */
@@ -57,14 +65,7 @@ export interface RoleFileNames {
   readonly tools: readonly string[];
   /** The subagents. */
   readonly subagents: readonly string[];
-}
-
-/**
- * What the text of a role file names, to have models, tools and other files ready before it is read as a role. `file`: for errors.
- *
- * @throws EspalierError `invalid_role_file`, if its front matter cannot be read.
- */
-export function roleFileNames(text: string, file: string): RoleFileNames {
+} {
   checkText("roleFileNames.file", file);
   if (typeof text !== "string")
     throw misdefinition("roleFileNames.text", "the text of a role file", text, "Decode it first.");

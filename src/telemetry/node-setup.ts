@@ -85,12 +85,6 @@ export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer">
   readonly clock?: Clock;
 }
 
-/** How long a flush may take. */
-export interface FlushOptions {
-  /** At most so long; 30,000 if left out, and for what is no number from 0 up: that is a process warning. */
-  readonly timeoutMs?: number;
-}
-
 /** The tracing of this process, with what sends its spans. */
 export interface NodeTracing {
   /** Hand it to the orchestrator. */
@@ -98,10 +92,12 @@ export interface NodeTracing {
   /**
    * Sends all spans that have ended. Never rejects. Call it before a short program ends: spans
    * leave a second after they ended, and a timer does not keep a process alive for them.
+   *
+   * `timeoutMs`: its longest time, 30,000 by default. For an invalid number the default is used, with a process warning.
    */
-  flush(options?: FlushOptions): Promise<DeliveryCounts>;
+  flush(options?: { readonly timeoutMs?: number }): Promise<DeliveryCounts>;
   /** The same, and takes no further spans. Never rejects. */
-  shutdown(options?: FlushOptions): Promise<DeliveryCounts>;
+  shutdown(options?: { readonly timeoutMs?: number }): Promise<DeliveryCounts>;
 }
 
 /** The time that OpenTelemetry allows a batch by default. */
@@ -216,7 +212,7 @@ function startTracing(
   const tracer = provider.getTracer(OWN_PACKAGE.name, OWN_PACKAGE.version);
   const tracing = openTelemetry({ ...shown, tracer });
   registerProvider(provider);
-  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<DeliveryCounts> => {
+  const settle = async (work: Promise<void>, bounds: unknown): Promise<DeliveryCounts> => {
     const stop = new AbortController();
     await Promise.race([work, sleep(clock, readBound(bounds), stop.signal)]);
     stop.abort();

@@ -6,26 +6,19 @@ import { checkBoolean, checkCount, checkKeys, defaultAdvice } from "../kernel/ch
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { contentSettings, SHOWN_OPTIONS, type ContentOptions } from "./content/content.ts";
+import { contentSettings, SHOWN_OPTIONS, type RedactContent } from "./content/content.ts";
 import { type MetricsOptions, RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
 
-export type { ContentOptions, RedactContent } from "./content/content.ts";
+export type { RedactContent } from "./content/content.ts";
 export type { MetricsOptions } from "./metrics/run-metrics.ts";
-export type {
-  EndingSpan,
-  AnySpanExporter,
-  AnySpanProcessor,
-  AnyExportResult,
-  BatchSettings,
-  FinishedSpan,
-} from "./delivery/export-queue.ts";
+export type { AnySpanExporter, AnySpanProcessor, FinishedSpan } from "./delivery/export-queue.ts";
 export {
   ExportQueue,
   type DeliveryCounts,
   type ExportQueueOptions,
 } from "./delivery/export-queue.ts";
-export { runIdGenerator, type SpanIdGenerator } from "./spans/derived-ids.ts";
+export { runIdGenerator } from "./spans/derived-ids.ts";
 
 /** How runs are shown as traces and as metrics. */
 export interface OpenTelemetryOptions extends MetricsOptions {
@@ -37,7 +30,12 @@ export interface OpenTelemetryOptions extends MetricsOptions {
    * Whether spans hold what models and tools were given and what they answered: `true`, `false`, or how. Left out:
    * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` as it is now decides, and without that there is none.
    */
-  readonly content?: boolean | ContentOptions;
+  readonly content?:
+    | boolean
+    | {
+        /** Returns the content that may leave the process. Left out: content leaves unchanged. */
+        readonly redact?: RedactContent;
+      };
   /**
    * So many spans a trace may have before subagents that begin, and agents that ask their models again, continue
    * in a further trace of the run, linked in both directions; 5,000 if left out, since viewers slow down

@@ -4,18 +4,6 @@ import { withoutSecrets } from "../kernel/address.ts";
 import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 
-/** What to search for. */
-export interface JaegerSearch {
-  /** `service.name` of the process that ran the run. */
-  readonly service: string;
-  /** Attributes that one span must have, all of them: `{ error: "true" }`. */
-  readonly tags?: Readonly<Record<string, string>>;
-  /** Only spans of this name: `invoke_agent researcher#2`. */
-  readonly operation?: string;
-  /** How far back, as Jaeger says it: `30m`, `2d`. Default `1h`. */
-  readonly lookback?: string;
-}
-
 /** Pages of one Jaeger. */
 export interface JaegerLinks {
   /** A trace: a whole run, as `traceId` of its result or of any event says. */
@@ -28,8 +16,19 @@ export interface JaegerLinks {
   /** The same, with everything found that failed; the arrows beside the search box go from one to the next. */
   failures(traceId: string): string;
   /** The traces that have a span with these attributes. */
-  search(query: JaegerSearch): string;
+  search(query: {
+    /** `service.name` of the process that ran the run. */
+    readonly service: string;
+    /** Attributes that one span must have, all of them: `{ error: "true" }`. */
+    readonly tags?: Readonly<Record<string, string>>;
+    /** Only spans of this name: `invoke_agent researcher#2`. */
+    readonly operation?: string;
+    /** How far back, as Jaeger says it: `30m`, `2d`. Default `1h`. */
+    readonly lookback?: string;
+  }): string;
 }
+
+type JaegerSearch = Parameters<JaegerLinks["search"]>[0];
 
 /** Words of which one is enough; newer pages of Jaeger say it the second way. */
 const FAILED = "error=true status=error";

@@ -19,23 +19,23 @@ import { fit, painter, shortLine, singleLine, wrappedRows, type Paint } from "./
 import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "../extend.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 
-/** How a report is written. */
-export interface ReportOptions {
-  /** Cells per line; no line is wider. Default 100. */
-  readonly width?: number;
-  /** Default false. */
-  readonly hasColor?: boolean;
-  /**
-   * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
-   * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
-   */
-  readonly jaegerUrl?: string;
-}
-
 const USUAL_WIDTH = 100;
 
 /** The report of a run, without a line break at its end. In a program: `docs/guides/command.md`. */
-export function runReport(result: RunResult, options: ReportOptions = {}): string {
+export function runReport(
+  result: RunResult,
+  options: {
+    /** Cells per line; no line is wider. Default 100. */
+    readonly width?: number;
+    /** Default false. */
+    readonly hasColor?: boolean;
+    /**
+     * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
+     * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
+     */
+    readonly jaegerUrl?: string;
+  } = {},
+): string {
   const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);
   const root = treeOf(result);

@@ -6,8 +6,8 @@ import type { TerminalStream } from "./live-area.ts";
 import { LiveView } from "./live-view.ts";
 import { PlainView } from "./plain-view.ts";
 
-export { runReport, type ReportOptions } from "./report.ts";
-export { jaegerLinks, type JaegerLinks, type JaegerSearch } from "./jaeger-links.ts";
+export { runReport } from "./report.ts";
+export { jaegerLinks, type JaegerLinks } from "./jaeger-links.ts";
 export { plainText } from "./terminal-text.ts";
 export type { TerminalStream } from "./live-area.ts";
 

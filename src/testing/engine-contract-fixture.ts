@@ -11,7 +11,7 @@ import { EspalierError, type ErrorCode } from "../kernel/error.ts";
 import { randomIds } from "../kernel/id-source.ts";
 import { defined } from "../kernel/json.ts";
 import { Orchestrator } from "../orchestrator/orchestrator.ts";
-import { RunClient, type OrderOptions, type RemoteRun } from "../orchestrator/run/run-client.ts";
+import { RunClient, type RemoteRun } from "../orchestrator/run/run-client.ts";
 import type { WorkOptions } from "../orchestrator/run/work.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Store } from "../store/store.ts";
@@ -190,7 +190,10 @@ export class EngineFixture {
   async order(
     client: RunClient,
     task: string,
-    { role = "lead", ...options }: OrderOptions & { readonly role?: string } = {},
+    {
+      role = "lead",
+      ...options
+    }: Parameters<RunClient["start"]>[2] & { readonly role?: string } = {},
   ): Promise<RemoteRun> {
     const { runId = this.newRunId() } = options;
     const starting = client.start(role, task, { ...options, runId }).catch((cause: unknown) => {

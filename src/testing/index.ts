@@ -18,13 +18,6 @@ export { checkMessages } from "./check-messages.ts";
 export { storeContract, type StoreCheck } from "./store-contract.ts";
 export { engineContract, type EngineCheck, type EnginePlace } from "./engine-contract.ts";
 export { recordingOf, type Recording } from "./replay/recording.ts";
-export {
-  replay,
-  type PlayedSegment,
-  type ReplayOptions,
-  type ReplayResult,
-} from "./replay/replay.ts";
-export type { SegmentBegin } from "./replay/segment.ts";
-export type { SegmentEnd } from "./replay/replay.ts";
+export { replay, type ReplayOptions, type ReplayResult } from "./replay/replay.ts";
 export { executeTool, type ExecuteToolOptions } from "./execute-tool.ts";
 export { goldenTree } from "./golden-tree.ts";

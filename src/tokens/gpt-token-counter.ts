@@ -8,9 +8,6 @@ import type { ModelRequest, OutputSchema, ToolSpec } from "../model/model.ts";
 import { remembered } from "../model/remembered.ts";
 import type { Message } from "../protocol/message.ts";
 
-/** Counts the input tokens of a request: what `countTokens` of a model is. */
-export type TokenCounter = (request: ModelRequest) => number;
-
 const PACKAGE = "gpt-tokenizer";
 
 /** The vocabularies, by how the names of their models begin. The first that fits holds. */
@@ -31,7 +28,7 @@ const TOKENS_PER_REPLY = 3;
  *
  * @throws EspalierError `invalid_option`, if the vocabulary of the model is not known or the package is not installed.
  */
-export async function gptTokenCounter(modelId: string): Promise<TokenCounter> {
+export async function gptTokenCounter(modelId: string): Promise<(request: ModelRequest) => number> {
   checkText("gptTokenCounter.modelId", modelId);
   const name = modelId.replace(/^ft:/, "");
   const vocabulary = VOCABULARIES.find(([names]) => names.test(name))?.[1];
@@ -60,7 +57,7 @@ async function loadTokenizer(vocabulary: "o200k_base" | "cl100k_base"): Promise<
   }
 }
 
-function createCounter(count: CountText): TokenCounter {
+function createCounter(count: CountText): (request: ModelRequest) => number {
   const messages = new WeakMap<Message, number>();
   const tools = new WeakMap<readonly ToolSpec[], number>();
   const outputs = new WeakMap<OutputSchema, number>();

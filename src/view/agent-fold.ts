@@ -10,7 +10,7 @@ import { ModelCalls } from "./model-calls.ts";
 import { SPAN_END_OF, SpanList, type SpanEnding } from "./span-list.ts";
 import { addCall, endCall, endStep, newAttempt } from "./step-fold.ts";
 import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
-import type { ActivityName, AxisAmounts, Spent } from "./viewer-data.ts";
+import type { ActivityName, Spent } from "./viewer-data.ts";
 
 interface AskFold extends CallUnderWay {
   readonly kind: "question";
@@ -82,7 +82,7 @@ export class AgentFold {
   /** The step it is at; 0 before the first. */
   step = 0;
   /** What it could spend when it began; limited axes only. */
-  budget: AxisAmounts;
+  budget: Readonly<Record<string, number>>;
   /** Spawns of its own that were refused. */
   refusals = 0;
   /** Calls of its own that failed or had to be corrected. */
@@ -163,7 +163,7 @@ export class AgentFold {
   }
 
   /** What it has used of its budget by itself, without its subagents. Limited axes only. */
-  get used(): AxisAmounts {
+  get used(): Readonly<Record<string, number>> {
     return this.#use.within(this.budget);
   }
 

@@ -30,18 +30,6 @@ import type {
   RunTime,
 } from "./viewer-data.ts";
 
-/** How a run settled. */
-export interface RunEnd {
-  /** How it ended; `paused`: it may continue. */
-  readonly status: SettledStatus;
-  /** Why. */
-  readonly reason: StopReason;
-  /** What it failed of. Undefined: it did not fail. */
-  readonly error?: ErrorRecord | undefined;
-  /** Milliseconds since the epoch. */
-  readonly atMs: number;
-}
-
 /**
  * What there is to see of a run, folded from its events: live ones of a sink, or those of its journal. It changes with each event that it
  * takes, at about a microsecond an event; `snapshot` and `patchSince` give plain data.
@@ -58,7 +46,7 @@ export class RunFold {
   /** When the last event happened, in milliseconds since the epoch; 0 until it has started. */
   lastAtMs = 0;
   /** What the run may spend, grants included; limited axes only. */
-  budget: AxisAmounts = {};
+  budget: Readonly<Record<string, number>> = {};
   /** The run of which it is a fork. Undefined: of none. */
   forkedFrom: RunSummary["forkedFrom"];
   /** In the order in which they were first started; the root first. */
@@ -78,7 +66,18 @@ export class RunFold {
   /** Part of its time until its last event in which it rested, see `RunTime`. */
   restMs = 0;
   /** How it settled; undefined while it runs. */
-  end: RunEnd | undefined;
+  end:
+    | {
+        /** How it ended; `paused`: it may continue. */
+        readonly status: SettledStatus;
+        /** Why. */
+        readonly reason: StopReason;
+        /** What it failed of. Undefined: it did not fail. */
+        readonly error?: ErrorRecord | undefined;
+        /** Milliseconds since the epoch. */
+        readonly atMs: number;
+      }
+    | undefined;
   /** The record that changed the open questions last. */
   questionsRecord = 0;
   /** The record that changed last what the run failed of. */
@@ -414,7 +413,7 @@ export class RunFold {
 }
 
 /** Returns the error of a run that failed. Of any other, the reason for which it settled. */
-function whyOf({ error, reason }: RunEnd): RunSummary["reason"] {
+function whyOf({ error, reason }: NonNullable<RunFold["end"]>): RunSummary["reason"] {
   const { code, message } = error ?? reason;
   return { code, message };
 }

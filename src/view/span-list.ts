@@ -25,7 +25,7 @@ export const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
 
 /** The spans of one agent. */
 export class SpanList {
-  /** `SPAN_WIDTH` of them for each span, see `SpanNumbers`. */
+  /** `SPAN_WIDTH` of them for each span. */
   readonly numbers: number[] = [];
   /** The record that is being taken in. */
   record = 0;
@@ -38,7 +38,7 @@ export class SpanList {
     this.#zeroMs = zeroMs;
   }
 
-  /** Gives its place. `step`: 0 for none. `account`: see `SpanNumbers`. */
+  /** Gives its place. `step`: 0 for none. `account`: see `SPAN_WIDTH`. */
   open(kind: SpanKind, atMs: number, step: number, account = -1): number {
     const place = this.numbers.length;
     this.numbers.push(SPAN_KINDS.indexOf(kind), this.#sinceZero(atMs), -1, OPEN, step, account);

@@ -17,10 +17,7 @@ import type { CallFold, StepFold } from "./step-fold.ts";
  * How a run stands, for a person. `needs_you`: it waits for an answer, whether a process leads it or it is paused; `lost`: it was under way, and its
  * process gave no sign of life for 30 s; `waiting`: it has something to do, and no process leads it; `ended`: how is known once it is folded.
  */
-export type RunRowStatus = RunFoldStatus | "lost" | "waiting" | "ended";
-
-/** How a run stands by its events alone. */
-export type RunFoldStatus = "needs_you" | "working" | "paused" | TerminalStatus;
+export type RunRowStatus = RunOverview["status"] | "lost" | "waiting" | "ended";
 
 /** The process that leads a run. */
 export interface Leader {
@@ -92,10 +89,10 @@ export interface RunSummary extends RunTime {
   readonly failedAgents: number;
   /** By all its agents together. */
   readonly spent: Spent;
-  /** What the run may spend, grants included. */
-  readonly budget: AxisAmounts;
-  /** Of the budget; what is held for calls in flight still counts as left. */
-  readonly left: AxisAmounts;
+  /** What the run may spend, grants included. Limited axes only. */
+  readonly budget: Readonly<Record<string, number>>;
+  /** Of the budget; what is held for calls in flight still counts as left. Limited axes only. */
+  readonly left: Readonly<Record<string, number>>;
   /** Why it ended as it did, or is paused. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
   /** The run of which it is a fork. Left out: it is none. */
@@ -112,7 +109,7 @@ export interface RunSummary extends RunTime {
 /** What the events of a run say of it as a whole. */
 export interface RunOverview extends RunSummary {
   /** As its events say; whether a process leads it, the store knows. */
-  readonly status: RunFoldStatus;
+  readonly status: "needs_you" | "working" | "paused" | TerminalStatus;
   /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
   readonly traceId: string;
   /** When its last event happened, in milliseconds since the epoch, by the clock of the run. */
@@ -140,18 +137,19 @@ export interface QuestionRow extends Question {
   /** Of the agent that asks, whole; empty if that was not seen, and while content is not shown. */
   readonly task: string;
   /** The last answer to it that came to nothing, so that it is open still. Left out: none did. */
-  readonly vainAnswer?: VainPost | undefined;
+  readonly vainAnswer?:
+    | {
+        /** The number of the answer in the mailbox of the run, from 1. */
+        readonly number: number;
+        /** Why: its arguments do not fit the call, for instance. Empty while content is not shown. */
+        readonly problem: string;
+      }
+    | undefined;
   /** The title of its run. Only in the list of the questions of all runs. */
   readonly runTitle?: string | undefined;
 }
 
-/** An answer in the mailbox of a run that came to nothing. */
-export interface VainPost {
-  /** Of the post, from 1. */
-  readonly number: number;
-  /** Why: its arguments do not fit the call, for instance. Empty while content is not shown. */
-  readonly problem: string;
-}
+export type VainPost = NonNullable<QuestionRow["vainAnswer"]>;
 
 /**
  * What an agent is doing, as a number, so that thousands of them are small: its place in `ACTIVITIES`.
@@ -193,12 +191,11 @@ export const SPAN_KINDS = [
 /** How a span ended, by its place in `SPAN_ENDS`. */
 export const SPAN_ENDS = ["open", "ok", "failed", "rejected", "cut"] as const;
 
-/**
- * Spans of an agent, six numbers each: the kind; beginning and end in milliseconds after the start of the run, the end -1 while it is open; how
- * it ended; the number of its step, 0 for none; for `budget` the index of the agent whose budget lacks room, -1 if unknown.
- */
 export type SpanNumbers = readonly number[];
-/** Numbers of one span. */
+/**
+ * How many numbers a span has: its kind; its beginning and its end in milliseconds after the start of the run, the end -1 while it is open;
+ * how it ended; the number of its step, 0 for none; for `budget` the index of the agent whose budget lacks room, -1 if unknown.
+ */
 export const SPAN_WIDTH = 6;
 
 /** An agent in a row of its tree, as a tuple: thousands of them are sent at once. Rows stand in the order in which agents were started. */
@@ -263,8 +260,8 @@ export interface RunSnapshot<Head = RunHead> {
   readonly run: Head;
   /** In the order in which they were first started; the root first. */
   readonly agents: readonly AgentRow[];
-  /** Of each agent, by its index. */
-  readonly spans: readonly SpanNumbers[];
+  /** The spans of each agent, by its index: `SPAN_WIDTH` numbers each. */
+  readonly spans: readonly (readonly number[])[];
   /** Open ones, in the order in which they were asked. */
   readonly questions: readonly QuestionRow[];
   /** What `RunFold.causes` gives. */
@@ -298,7 +295,7 @@ export interface RunPatch<Head = RunHead> {
   /** Rows of the agents that were touched, each with its index; a new agent has the next one. */
   readonly agents: readonly (readonly [index: number, row: AgentRow])[];
   /** `from`: the place of the first number that is new or another; what stood there and after it goes. */
-  readonly spans: readonly (readonly [index: number, from: number, numbers: SpanNumbers])[];
+  readonly spans: readonly (readonly [index: number, from: number, numbers: readonly number[]])[];
   /** Left out: they are the same. */
   readonly questions?: readonly QuestionRow[] | undefined;
   /** All of them, in place of those before. Left out: they are the same. */
@@ -390,11 +387,11 @@ export interface AgentDetail {
   /** When it last ended, in milliseconds since the epoch. Left out: it runs or is paused. */
   readonly endedAtMs?: number | undefined;
   /** What it could spend when it began; limited axes only. */
-  readonly budget: AxisAmounts;
+  readonly budget: Readonly<Record<string, number>>;
   /** Of its budget, after it was last charged; left out until then. Limited axes only. */
-  readonly left?: AxisAmounts | undefined;
+  readonly left?: Readonly<Record<string, number>> | undefined;
   /** What the agent itself has used of its budget, without its subagents. Limited axes only. */
-  readonly used: AxisAmounts;
+  readonly used: Readonly<Record<string, number>>;
   /** By its own calls. */
   readonly own: Spent;
   /** By its own calls and those of all below it. */
@@ -425,7 +422,12 @@ export interface StepDetail extends StepFold {
   readonly request?:
     | {
         /** In order, without what providers sealed and without the bytes of attachments. */
-        readonly messages: readonly ShownMessage[];
+        readonly messages: readonly {
+          /** As the model read it, or what redaction leaves of it. */
+          readonly message: Message;
+          /** The agent that it was inherited from, by its path. */
+          readonly from?: string | undefined;
+        }[];
         /** So many at its beginning were in the request of the step before, too. */
         readonly sameAsBefore: number;
         /** The tools that the model was offered, in their order. */
@@ -442,13 +444,7 @@ export interface StepDetail extends StepFold {
   readonly callDetails: readonly CallDetail[];
 }
 
-/** A message of a request. */
-export interface ShownMessage {
-  /** As the model read it, or what redaction leaves of it. */
-  readonly message: Message;
-  /** The agent that it was inherited from, by its path. */
-  readonly from?: string | undefined;
-}
+export type ShownMessage = NonNullable<StepDetail["request"]>["messages"][number];
 
 /** A call of a step, with its content. */
 export interface CallDetail extends Partial<CallFold> {

@@ -10,13 +10,11 @@ import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
 import { refusedRequest } from "./reply.ts";
 import { randomDigits, sha256 } from "../kernel/crypto.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-
-/** Decides of a request in place of the token: true lets it in. */
-export type Authorize = (request: IncomingMessage) => boolean | Promise<boolean>;
+import type { ViewerOptions } from "./viewer-options.ts";
 
 export interface GateOptions {
   readonly token: string;
-  readonly authorize: Authorize | undefined;
+  readonly authorize: ViewerOptions["authorize"] | undefined;
   /** Whether a `Host` is one of the server's. */
   readonly isOurs: (host: string) => boolean;
   /** How people call the command. */

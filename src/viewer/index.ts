@@ -3,6 +3,3 @@
 
 export { viewer, type Viewer } from "./viewer.ts";
 export type { ViewerOptions } from "./viewer-options.ts";
-export type { ActingOrchestrator, AttachOptions } from "./run-actions.ts";
-export type { Authorize } from "./gate.ts";
-export type { RedactText, ViewerContent } from "./shown-content.ts";

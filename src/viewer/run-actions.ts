@@ -205,25 +205,22 @@ function isEdited(answer: Answer): boolean {
 }
 
 /** What a viewer asks of an orchestrator: any is one. */
-export type ActingOrchestrator = Pick<
+type ActingOrchestrator = Pick<
   Orchestrator,
   "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
 >;
 
-/** What goes with an orchestrator. */
-export interface AttachOptions {
-  /** Gives the context of a run that is to continue here, where its roles ask for one. */
-  readonly context?: (runId: RunId) => unknown;
-}
-
 /** What became of an attempt to lead a run on. `led`: it is led, here or elsewhere; `over`: it has ended meanwhile. */
 type ContinueOutcome = "led" | "over" | EspalierError;
 
-export class AttachedOrchestrators {
-  readonly #attached: { orchestrator: ActingOrchestrator; options: AttachOptions }[] = [];
+type ContextOfRun = (runId: RunId) => unknown;
 
-  add(orchestrator: ActingOrchestrator, options: AttachOptions): void {
-    this.#attached.push({ orchestrator, options });
+export class AttachedOrchestrators {
+  readonly #attached: { orchestrator: ActingOrchestrator; contextOf: ContextOfRun | undefined }[] =
+    [];
+
+  add(orchestrator: ActingOrchestrator, contextOf: ContextOfRun | undefined): void {
+    this.#attached.push({ orchestrator, contextOf });
   }
 
   get isEmpty(): boolean {
@@ -240,9 +237,9 @@ export class AttachedOrchestrators {
   /** Leads a run on with the first that can; undefined: there is none at all. Never rejects with what is wrong with the run. */
   async continueRun(runId: RunId): Promise<ContinueOutcome | undefined> {
     let problem: EspalierError | undefined;
-    for (const { orchestrator, options } of this.#attached) {
+    for (const { orchestrator, contextOf } of this.#attached) {
       try {
-        const context = await options.context?.(runId);
+        const context = await contextOf?.(runId);
         const run = await orchestrator.recover<AgentRole>(runId, { context });
         run.result.catch(() => undefined); // It is shown from the journal.
         return "led";

@@ -9,12 +9,10 @@ import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import { QuestionSchema, type Question } from "../protocol/question.ts";
 import { keptEvent } from "../orchestrator/durability/open-spans.ts";
+import type { ViewerOptions } from "./viewer-options.ts";
 
-/** Gives what of a text may be shown. Called for each text on its own, whole, before it is shortened; must not wait. */
-export type RedactText = (text: string) => string;
-
-/** Whether content is shown, and what of it. */
-export type ViewerContent = boolean | { readonly redact: RedactText };
+type ViewerContent = NonNullable<ViewerOptions["content"]>;
+type RedactText = Exclude<ViewerContent, boolean>["redact"];
 
 /** Texts under these keys are names, codes and ids. */
 const NAMES: ReadonlySet<string> = new Set(

@@ -1,12 +1,12 @@
 // What a viewer works with, checked.
 
+import type { IncomingMessage } from "node:http";
+
 import { checkFields, checkKeys, checkMethods, checkText, mismatch } from "../kernel/check.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerAction } from "../view/viewer-data.ts";
-import type { Authorize } from "./gate.ts";
 import { isLoopback } from "../kernel/loopback.ts";
-import type { ViewerContent } from "./shown-content.ts";
 
 /** How a viewer shows runs, and to whom. */
 export interface ViewerOptions {
@@ -15,10 +15,16 @@ export interface ViewerOptions {
   /** What the store is called on the page: the name of its file, say. Default `memory` for its own one, else `store`. */
   readonly storeName?: string;
   /**
-   * Whether prompts, tasks, arguments, results, texts and the words of errors are shown. False: none of them leaves the server. With `redact`:
-   * what that leaves of each text. Default true.
+   * Whether prompts, tasks, arguments, results, texts and the words of errors are shown. False: none of them leaves the server.
+   *
+   * @default true
    */
-  readonly content?: ViewerContent;
+  readonly content?:
+    | boolean
+    | {
+        /** Returns the part of a text that may be shown. Called for each whole text, before it is shortened; must not wait. */
+        readonly redact: (text: string) => string;
+      };
   /** What can be asked of runs by the page. Default: all; `[]`: it only reads. */
   readonly actions?: readonly ViewerAction[];
   /** Where it listens. 0: any port that is free; null: nowhere, for a server of your own. Default: the first free one from 4983 on. */
@@ -29,7 +35,7 @@ export interface ViewerOptions {
    * Decides of each request to the API in place of the token: true lets it in. Go by what the request proves of its sender, not by the
    * address that it comes from. With it, requests to any host name are taken.
    */
-  readonly authorize?: Authorize;
+  readonly authorize?: (request: IncomingMessage) => boolean | Promise<boolean>;
   /** How the command is called here, as people can paste it: the page names commands. Default `npx espalier`, which is that of the project. */
   readonly command?: string;
   /** The name on record for what is asked of runs. Default `viewer`. */

@@ -11,17 +11,14 @@ import { messageOf } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
+import type { Orchestrator } from "../orchestrator/orchestrator.ts";
 import type { EventSink } from "../protocol/event.ts";
+import type { RunId } from "../protocol/ids.ts";
 import { forgetfulStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { Api } from "./api.ts";
-import {
-  AttachedOrchestrators,
-  type ActingOrchestrator,
-  type AttachOptions,
-  RunActions,
-} from "./run-actions.ts";
+import { AttachedOrchestrators, RunActions } from "./run-actions.ts";
 import { Gate, type GateOptions, keptToken, newToken, tokenProof } from "./gate.ts";
 import { HeldRuns } from "./held-run.ts";
 import { Listener } from "./listener.ts";
@@ -46,7 +43,16 @@ export interface Viewer {
    * Acts through this orchestrator: on runs that it leads at once, and runs at rest continue with its roles. It must keep runs in `store`.
    * Any number of them. Without one, requests go into the mailboxes of runs, for the processes that lead them.
    */
-  attach(orchestrator: ActingOrchestrator, options?: AttachOptions): void;
+  attach(
+    orchestrator: Pick<
+      Orchestrator,
+      "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
+    >,
+    options?: {
+      /** Returns the context of a run that is to continue here, if its roles require one. */
+      readonly context?: (runId: RunId) => unknown;
+    },
+  ): void;
   /** The same pages for a server of your own, under a path such as `/espalier`. Without `authorize` it takes requests of this machine alone. */
   handler(prefix?: string): RequestListener;
   /** Ends what it sends, and listens no more. Runs, store and orchestrators continue. */
@@ -124,10 +130,10 @@ class RunViewer implements Viewer {
     this.#listener = listener;
   }
 
-  attach(orchestrator: ActingOrchestrator, options: AttachOptions = {}): void {
+  attach(...[orchestrator, options = {}]: Parameters<Viewer["attach"]>): void {
     checkKeys("attach options", options, ["context"]);
     if (options.context !== undefined) checkMethods("attach options", options, ["context"]);
-    this.#attached.add(orchestrator, options);
+    this.#attached.add(orchestrator, options.context);
   }
 
   handler(prefix = ""): RequestListener {

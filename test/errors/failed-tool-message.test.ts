@@ -12,7 +12,8 @@ import {
 } from "../../src/index.ts";
 import { runReport, terminalView } from "../../src/terminal/terminal.ts";
 import { asks, ManualClock, says, ScriptedModel } from "../../src/testing/index.ts";
-import { agentDetail, RunFold } from "../../src/view.ts";
+import { agentDetail } from "../../src/view/agent-row.ts";
+import { RunFold } from "../../src/view.ts";
 import { ShownContent } from "../../src/viewer/shown-content.ts";
 import { proves } from "../harness/proves.ts";
 

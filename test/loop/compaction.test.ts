@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import type { BeforeCompactionInput } from "../../src/hooks/hook-points.ts";
+import type { PointInput } from "../../src/hooks/hook-points.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { rebuildRequest } from "../../src/orchestrator/run/rebuild-request.ts";
@@ -392,7 +392,7 @@ proves(
 );
 
 proves(["R14"], "a hook sees what is about to be left out, and may keep less or more", async () => {
-  const seen: BeforeCompactionInput[] = [];
+  const seen: PointInput["beforeCompaction"][] = [];
   const keepOne = transform(
     "beforeCompaction",
     (input) => {

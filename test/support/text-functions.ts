@@ -19,7 +19,8 @@ import {
   writtenText,
 } from "../../src/terminal/terminal-text.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
-import { agentDetail, RunFold } from "../../src/view.ts";
+import { agentDetail } from "../../src/view/agent-row.ts";
+import { RunFold } from "../../src/view.ts";
 import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
 import { FakeShell } from "../cli/fake-shell.ts";
 

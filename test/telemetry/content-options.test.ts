@@ -3,7 +3,7 @@
 
 import { afterEach, expect, test, vi } from "vitest";
 
-import { contentSettings, type ContentOptions } from "../../src/telemetry/content/content.ts";
+import { contentSettings } from "../../src/telemetry/content/content.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { readTracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
@@ -139,11 +139,11 @@ test("a choice that is none is refused", () => {
 });
 
 /** What a user without types may hand over. */
-function foreign(choice: unknown): boolean | ContentOptions {
+function foreign(choice: unknown): Parameters<typeof contentSettings>[0] {
   return isChoice(choice) ? choice : expect.fail("nothing");
 }
 
-function isChoice(choice: unknown): choice is boolean | ContentOptions {
+function isChoice(choice: unknown): choice is Parameters<typeof contentSettings>[0] {
   return choice !== undefined;
 }
 

@@ -11,7 +11,7 @@ import {
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
-import { openToolCalls, type RunFold } from "espalier/view";
+import type { RunFold } from "espalier/view";
 
 import { grantOf, wayToGrant } from "../amount-options.ts";
 import { type CommandBody, readableFolder } from "../command-call.ts";
@@ -22,6 +22,7 @@ import { openProjectStore } from "../project.ts";
 import { roleNamed } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
 import { note, ownCommand, say } from "../shell.ts";
+import { openToolCalls } from "../../view/agent-row.ts";
 import { numberOf } from "../../view/amounts.ts";
 
 /** Who is on record for more budget. */

@@ -2,7 +2,7 @@
 
 import type { RunResult } from "espalier";
 import { plainText } from "espalier/terminal";
-import { agentDetail, type AgentFold, type StepFold } from "espalier/view";
+import type { AgentFold, StepFold } from "espalier/view";
 
 import { agentText, stepText, type KeptStep, type StepAttempts } from "../agent-text.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
@@ -14,6 +14,7 @@ import { outputStyle, errorsText, runText } from "../run-text.ts";
 import { openProjectStore } from "../project.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
+import { agentDetail } from "../../view/agent-row.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;

@@ -10,13 +10,7 @@ import { isDay, type ModelPrice } from "../model-price.ts";
 import type { PricedModel, Prices } from "../prices.ts";
 import { sourcePrice, SourcePricesSchema } from "./source-price.ts";
 
-/** Which prices are meant. */
-export interface PricesOfOptions {
-  /** The day whose prices are meant: `2026-09-23`. Default: today, in UTC. */
-  readonly asOf?: string;
-}
-
-const CHECKS: OptionChecks<PricesOfOptions> = {
+const CHECKS: OptionChecks<NonNullable<Parameters<typeof pricesOf>[0]>> = {
   asOf: mustBe('a day like "2026-09-23"', isDay, "Leave it out for today."),
 };
 
@@ -46,7 +40,12 @@ const IDS: ReadonlyMap<string, string> = new Map([
  *
  * @throws EspalierError `invalid_option`, if the package is not installed or the day is none.
  */
-export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
+export async function pricesOf(
+  options: {
+    /** The day whose prices are meant: `2026-09-23`. Default: today, in UTC. */
+    readonly asOf?: string;
+  } = {},
+): Promise<Prices> {
   checkOptions("pricesOf", options, CHECKS);
   const { asOf = new Date(systemClock.nowMs()).toISOString().slice(0, "2026-09-23".length) } =
     options;

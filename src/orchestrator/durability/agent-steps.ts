@@ -1,7 +1,7 @@
 // AgentSteps: what one agent did, step by step, according to its records alone. Owns its present state, and that in which each of its earlier
 // executions ended: no result and no snapshot has those.
 
-import type { AgentState, Deferral, OpenStep, StepReply } from "../../agent/agent-state.ts";
+import type { AgentState, OpenStep, StepReply } from "../../agent/agent-state.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import {
   historyFromPersisted,
@@ -13,11 +13,13 @@ import { changedBy } from "../../kernel/json-delta.ts";
 import {
   ExecutionIdSchema,
   type AgentId,
+  type CallId,
   type ExecutionId,
   type StepId,
 } from "../../protocol/ids.ts";
 import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import type { Message } from "../../protocol/message.ts";
+import type { Question } from "../../protocol/question.ts";
 import type { StepContext } from "../../protocol/step-context.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
@@ -34,29 +36,37 @@ export interface RecordedExecution {
   readonly executionId: ExecutionId;
   /** Those that were completed, in order: of the last execution, the very ones of a result. */
   readonly steps: readonly StepRecord[];
-  /** The step that was under way when the last record was written. */
-  readonly open?: OpenRecordedStep;
+  /** The step that was under way when the last record was written, as far as records say. */
+  readonly open?: {
+    readonly stepId: StepId;
+    /** The number of the step in its execution, from 1. */
+    readonly number: number;
+    /** Milliseconds since the epoch. */
+    readonly startedAtMs: number;
+    /** The context with which it began. */
+    readonly context: StepContext;
+    /** How many messages the model was shown. `context` says which. */
+    readonly messageCount: number;
+    /** Absent: the model has not replied. */
+    readonly reply?: StepReply;
+    /** What its calls came to, in call order; those that have not ended are left out. */
+    readonly executions: readonly ToolExecution[];
+    /** Its calls that wait for an answer or for a paused subagent. */
+    readonly deferrals: readonly ({
+      readonly callId: CallId;
+      /** The arguments before parsing, as JSON: after hooks and coercion. */
+      readonly argumentsText: string;
+    } & (
+      | {
+          readonly type: "question";
+          /** Has the parsed arguments. */
+          readonly question: Question;
+        }
+      | { readonly type: "subagent"; readonly childId: AgentId }
+    ))[];
+  };
   /** The typed result. Absent if the model has not given a valid one. */
   readonly output?: JsonValue;
-}
-
-/** A step that is not completed, as far as records say. */
-export interface OpenRecordedStep {
-  readonly stepId: StepId;
-  /** The number of the step in its execution, from 1. */
-  readonly number: number;
-  /** Milliseconds since the epoch. */
-  readonly startedAtMs: number;
-  /** The context with which it began. */
-  readonly context: StepContext;
-  /** How many messages the model was shown. `context` says which. */
-  readonly messageCount: number;
-  /** Absent: the model has not replied. */
-  readonly reply?: StepReply;
-  /** What its calls came to, in call order; those that have not ended are left out. */
-  readonly executions: readonly ToolExecution[];
-  /** Its calls that wait for an answer or for a paused subagent. */
-  readonly deferrals: readonly Deferral[];
 }
 
 type Execution = Pick<RecordedExecution, "execution" | "executionId">;
@@ -205,7 +215,7 @@ export class AgentSteps {
   }
 
   /** A step with what has come since the state was kept. */
-  #open(step: OpenStep): OpenRecordedStep {
+  #open(step: OpenStep): NonNullable<RecordedExecution["open"]> {
     const { stepId, number, startedAtMs, context, messageCount } = step;
     const reply = step.reply ?? this.#replied({ stepId, stepNumber: number });
     const ends = [...this.#outcomes.values()].flatMap(

@@ -25,25 +25,6 @@ import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
 import { keptEvent } from "./open-spans.ts";
 
-/** Which request is meant. */
-export interface RecordedStepRef {
-  /** Whose step it is. */
-  readonly agentId: AgentId;
-  /** From 1. The step that is open counts. */
-  readonly stepNumber: number;
-  /** Default: the last one. */
-  readonly execution?: number;
-}
-
-/** What a model was asked, and whose words it read. */
-export interface RecordedRequest extends RebuiltRequest {
-  /** For each message of the request, the ancestor that had it before; null: none had. */
-  readonly inheritedFrom: readonly (AgentId | null)[];
-}
-
-/** Takes an event, and the number of the line in which it stands. */
-export type TakeEvent = (event: EspalierEvent, line: number) => void;
-
 const RECORDS_PER_PLACE = 800;
 /** Texts that are kept once read: most agents refer to the same few. */
 const MOST_TEXTS = 100;
@@ -111,10 +92,10 @@ export class RunRecord {
   }
 
   /**
-   * Reads what was recorded since the last call. `take` is called with each event, in order. Gives the number of the last line.
+   * Reads what was recorded since the last call. `take` is called with each event and the number of its line, in order. Gives the number of the last line.
    * Rejects with `unknown_run`, `store_failed`, `unsupported_version` or `invalid_journal`; what was read before it stays read.
    */
-  advance(take: TakeEvent = () => undefined): Promise<number> {
+  advance(take: (event: EspalierEvent, line: number) => void = () => undefined): Promise<number> {
     const advanced = this.#advanced.then(() => this.#advance(take));
     this.#advanced = advanced.catch(() => undefined);
     return advanced;
@@ -129,7 +110,23 @@ export class RunRecord {
    * What the model of an agent was asked in a step. Rejects like `advance`, and with `unknown_agent`, or `invalid_option` if it took no such
    * step.
    */
-  async request({ agentId, stepNumber, execution }: RecordedStepRef): Promise<RecordedRequest> {
+  async request({
+    agentId,
+    stepNumber,
+    execution,
+  }: {
+    /** Whose step it is. */
+    readonly agentId: AgentId;
+    /** From 1. The step that is open counts. */
+    readonly stepNumber: number;
+    /** Default: the last one. */
+    readonly execution?: number;
+  }): Promise<
+    RebuiltRequest & {
+      /** For each message of the request, the ancestor that had it before; null: none had. */
+      readonly inheritedFrom: readonly (AgentId | null)[];
+    }
+  > {
     const steps = await this.#stepsOf(agentId);
     const state = steps.stateIn(execution);
     const texts = await this.#textsOf(state === undefined ? [] : textsOfStep(state, stepNumber));
@@ -156,7 +153,7 @@ export class RunRecord {
       for (const event of events.splice(0)) yield { event, line: number };
   }
 
-  async #advance(take: TakeEvent): Promise<number> {
+  async #advance(take: (event: EspalierEvent, line: number) => void): Promise<number> {
     const events: EspalierEvent[] = [];
     const see = (value: unknown, number: number): void => this.#note(value, number, events);
     const lines = this.#scan(this.#codec, { after: this.#lineCount }, see);

@@ -119,19 +119,11 @@ function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined
   return wasNotLost ? undefined : cause;
 }
 
-/** How a run is cancelled. */
-export interface CancelOptions {
-  /** Why, for the reason of its end. Default: that the caller cancelled it. */
-  readonly message?: string;
-  /** As in `StartOptions`, for a run that has to be led to its end here. */
-  readonly context?: unknown;
-}
-
 /** See `Orchestrator.cancel`. */
 export async function cancelRun(
   live: LiveRuns,
   runId: RunId,
-  options: CancelOptions,
+  options: { readonly message?: string; readonly context?: unknown },
 ): Promise<void> {
   checkKeys("cancel options", options, ["message", "context"]);
   const { message = "The caller cancelled the run.", context } = options;

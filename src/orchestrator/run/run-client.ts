@@ -49,11 +49,6 @@ export interface RunClientOptions {
   readonly clock?: Clock;
 }
 
-/** What goes with a run that is ordered: as in `RunRequest`. */
-export type OrderOptions = Partial<
-  Pick<RunRequest, "runId" | "budget" | "deadlineAtMs" | "metadata" | "sessionId" | "traceparent">
->;
-
 /** A run that workers lead, as any process sees it. Holds nothing but its id. */
 export interface RemoteRun {
   readonly runId: RunId;
@@ -112,7 +107,16 @@ export class RunClient {
    *
    * @throws EspalierError `invalid_option` or `invalid_definition` for an order that is none.
    */
-  async start(role: string, task: MessageContent, options: OrderOptions = {}): Promise<RemoteRun> {
+  async start(
+    role: string,
+    task: MessageContent,
+    options: Partial<
+      Pick<
+        RunRequest,
+        "runId" | "budget" | "deadlineAtMs" | "metadata" | "sessionId" | "traceparent"
+      >
+    > = {},
+  ): Promise<RemoteRun> {
     checkKeys("start options", options, ORDER_FIELDS);
     const { runId = randomIds.next("run"), ...others } = options;
     const rolesVersion = this.#rolesVersion;

@@ -8,9 +8,7 @@ import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
 import { FileDriver } from "./file-driver.ts";
 import { ReadingFileDriver } from "./reading-file-driver.ts";
-import { openerOf, type SqliteDriver } from "./sqlite-driver.ts";
-
-export type { SqliteDriver } from "./sqlite-driver.ts";
+import { openerOf } from "./sqlite-driver.ts";
 
 /** How the file is opened, and what is kept for certain. */
 export interface SqliteStoreOptions {
@@ -18,7 +16,7 @@ export interface SqliteStoreOptions {
    * `node` (default): the driver that Node brings; before Node 24 it prints a warning. `better-sqlite3`: the package of that name, which
    * you install.
    */
-  readonly driver?: SqliteDriver;
+  readonly driver?: "node" | "better-sqlite3";
   /**
    * What is kept for certain. `full` (default): what was acknowledged is there after a power failure. `process`: after the end of the
    * process, however it came; a power failure may take the last moments. Five to nine times as fast.

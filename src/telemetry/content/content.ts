@@ -245,12 +245,6 @@ export type RedactContent = (content: SpanContent, scope: EventScope) => SpanCon
 /** The names of the options that say how runs are shown, however the SDK was set up. */
 export const SHOWN_OPTIONS = ["content", "maxSpansPerTrace", "baggage", "meter", "legacyMetrics"];
 
-/** How content leaves the process. */
-export interface ContentOptions {
-  /** Left out: content goes out as it is. */
-  readonly redact?: RedactContent;
-}
-
 /** What is to be done with content. */
 export interface ContentSettings {
   readonly redact: RedactContent | undefined;
@@ -264,7 +258,7 @@ export interface ContentSettings {
  * @throws EspalierError `invalid_option` for a choice that does not fit.
  */
 export function contentSettings(
-  choice: boolean | ContentOptions | undefined,
+  choice: boolean | { readonly redact?: RedactContent } | undefined,
   env: Environment = process.env,
 ): ContentSettings | undefined {
   // An SDK with a lower limit would cut off the mark.

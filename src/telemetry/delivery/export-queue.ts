@@ -33,9 +33,24 @@ export interface ExportQueueOptions {
    *
    * @example (exporter, settings) => new BatchSpanProcessor(exporter, settings)
    */
-  readonly processor: (exporter: AnySpanExporter, settings: BatchSettings) => AnySpanProcessor;
-  /** Settings that differ from their defaults. */
-  readonly settings?: Partial<BatchSettings>;
+  readonly processor: (
+    exporter: AnySpanExporter,
+    settings: Required<NonNullable<ExportQueueOptions["settings"]>>,
+  ) => AnySpanProcessor;
+  /** Options of `BatchSpanProcessor`: its second argument in SDK 2.x, beside the exporter in 3.x. */
+  readonly settings?: {
+    /** Largest number of spans that wait or are being exported; 40,960 by default. */
+    readonly maxQueueSize?: number;
+    /** Largest number of spans of one export; 512 by default. More would block the event loop. */
+    readonly maxExportBatchSize?: number;
+    /** Longest time in which a finished span waits for others; 1,000 by default. */
+    readonly scheduledDelayMillis?: number;
+    /**
+     * Time in which the exporter must answer, with its own retries; 30,000 by default. Counts from the
+     * call of the exporter, not from the time at which a batch begins to wait.
+     */
+    readonly exportTimeoutMillis?: number;
+  };
   /** Address of the endpoint, for the warning about lost spans. */
   readonly endpoint?: string;
   /** Limits the time of an export. Left out: the clock of the machine. */
@@ -121,8 +136,10 @@ export class ExportQueue {
 
   onStart(): void {}
 
-  /** Reports on the span of a run how many spans were lost before it ended. */
-  onEnding(span: EndingSpan): void {
+  /** Reports on the span of a run how many spans were lost before it ended. Called by SDKs that know `onEnding`. */
+  onEnding(
+    span: FinishedSpan & { setAttribute(key: string, value: AttributeValue): unknown },
+  ): void {
     const isRun = span.attributes[GEN_AI.operation] === OPERATION.workflow;
     if (this.#unreportedSpans === 0 || !isRun) return;
     span.setAttribute(ESPALIER.droppedSpans, this.#unreportedSpans);
@@ -293,24 +310,26 @@ export interface FinishedSpan {
   spanContext(): SpanContext;
 }
 
-/** The outcome of an export. */
-export interface AnyExportResult {
-  /** 0 for a success, 1 for a failure. */
-  readonly code: number;
-  /** The reason of a failure, or of `rejectedSpans`. */
-  readonly error?: Error;
-  /** Number of spans that the endpoint refused within a success. */
-  readonly rejectedSpans?: number;
-}
-
 /** A `SpanExporter` of any SDK. */
 export interface AnySpanExporter {
-  export(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void;
+  export(
+    spans: FinishedSpan[],
+    done: (result: {
+      /** 0 for a success, 1 for a failure. */
+      readonly code: number;
+      /** The reason of a failure, or of `rejectedSpans`. */
+      readonly error?: Error;
+      /** Number of spans that the endpoint refused within a success. */
+      readonly rejectedSpans?: number;
+    }) => void,
+  ): void;
   forceFlush?(): Promise<void>;
   shutdown(): Promise<void>;
   /** Closes the connection of an export that exceeded its time. SDKs do not call this method. */
   abort?(): void;
 }
+
+export type AnyExportResult = Parameters<Parameters<AnySpanExporter["export"]>[1]>[0];
 
 /** A `SpanProcessor` of any SDK: the methods that a queue calls. */
 export interface AnySpanProcessor {
@@ -319,25 +338,7 @@ export interface AnySpanProcessor {
   shutdown(): Promise<void>;
 }
 
-/** Options of `BatchSpanProcessor`: its second argument in SDK 2.x, beside the exporter in 3.x. */
-export interface BatchSettings {
-  /** Largest number of spans that wait or are being exported; 40,960 by default. */
-  readonly maxQueueSize: number;
-  /** Largest number of spans of one export; 512 by default. More would block the event loop. */
-  readonly maxExportBatchSize: number;
-  /** Longest time in which a finished span waits for others; 1,000 by default. */
-  readonly scheduledDelayMillis: number;
-  /**
-   * Time in which the exporter must answer, with its own retries; 30,000 by default. Counts from the
-   * call of the exporter, not from the time at which a batch begins to wait.
-   */
-  readonly exportTimeoutMillis: number;
-}
-
-/** A span that is about to end, which SDKs that know `onEnding` pass on. */
-export interface EndingSpan extends FinishedSpan {
-  setAttribute(key: string, value: AttributeValue): unknown;
-}
+export type BatchSettings = Required<NonNullable<ExportQueueOptions["settings"]>>;
 
 // Reasons for which spans were lost, in words.
 

@@ -68,14 +68,6 @@ export function seedOf({ seq, atMs, scope }: SpanMoment, kind?: string): string 
   return kind === undefined ? seed : `${seed},"${kind}"`;
 }
 
-/** Gives ids to a tracer provider, as the option `idGenerator` of OpenTelemetry's own takes it. */
-export interface SpanIdGenerator {
-  /** Gives the id of a trace: 32 hexadecimal digits. */
-  readonly generateTraceId: () => string;
-  /** Gives the id of a span: 16 hexadecimal digits. */
-  readonly generateSpanId: () => string;
-}
-
 /** Each is for one span. */
 let nextSpanId: ChosenIds | undefined;
 let nextTraceId: ChosenIds | undefined;
@@ -85,7 +77,12 @@ let nextTraceId: ChosenIds | undefined;
  * which were open when a process died can be recorded again by the process that recovers the run, under their own ids. All other spans of
  * the application get random ids, as ever. `setUpNodeTracing` has it already.
  */
-export const runIdGenerator: SpanIdGenerator = Object.freeze({
+export const runIdGenerator: {
+  /** Returns the id of a trace: 32 hexadecimal digits. */
+  readonly generateTraceId: () => string;
+  /** Returns the id of a span: 16 hexadecimal digits. */
+  readonly generateSpanId: () => string;
+} = Object.freeze({
   generateTraceId: () => {
     const chosen = nextTraceId;
     nextTraceId = undefined;

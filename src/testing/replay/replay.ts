@@ -7,13 +7,7 @@ import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
 import { makeSettings, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { invalidLine, readSegments, type Recording, type Segment } from "./recording.ts";
-import {
-  beginningOf,
-  type SegmentBegin,
-  collectIds,
-  type Beginning,
-  type Original,
-} from "./segment.ts";
+import { beginningOf, collectIds, type Beginning, type Original } from "./segment.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -44,18 +38,18 @@ export interface ReplayOptions<out Output = unknown, in out Context = unknown> e
   readonly context?: Context;
 }
 
-/** What one process did of the run: from its start, a resume or a recovery to its end, a pause, or the death of the process. */
-export interface PlayedSegment {
-  readonly begin: SegmentBegin;
-  /** `broken`: its process died, or the recording breaks off. */
-  readonly end: SegmentEnd;
-}
-
 /** The result of a replay: that of the last segment that was played. */
 export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
-  /** The segments that were played, in their order. */
-  readonly played: readonly PlayedSegment[];
+  /** The segments that were played, in their order. A segment is the part of the run that one process executed. */
+  readonly played: readonly {
+    /** How the process came by the run. */
+    readonly begin: "started" | "forked" | "resumed" | "recovered";
+    /** How the segment ended. `broken`: the process died, or the recording breaks off. */
+    readonly end: "ended" | "paused" | "broken";
+  }[];
 }
+
+type PlayedSegment = ReplayResult["played"][number];
 
 /**
  * Runs a recording again and gives its result, the same as that of the recorded run except for times and traces. A run that was paused, or
@@ -99,9 +93,6 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
 
 const OPTIONS = "role context roles hooks guards prices hookTimeoutMs graceMs sinks".split(" ");
 
-/** How a segment ends. `broken`: the process died, or the recording breaks off. */
-export type SegmentEnd = "ended" | "paused" | "broken";
-
 /** Turns of the event loop in which an agent has to do the next thing. */
 const MOST_TURNS = 500;
 /** Time by the clock of the machine in which functions of the user's have to end. */
@@ -112,7 +103,7 @@ const PATIENCE_MS = 2_000;
  * its recorded turn, so that the recorded interleavings come again.
  */
 class Replayer {
-  readonly end: SegmentEnd;
+  readonly end: PlayedSegment["end"];
   /** The number of the segment, from 1. */
   readonly #number: number;
   readonly #rootId: string;

@@ -31,9 +31,6 @@ import { memoryStore } from "../../store/memory-store.ts";
 import type { AgentPosition } from "./comparison.ts";
 import type { Segment } from "./recording.ts";
 
-/** How a process comes by a run. */
-export type SegmentBegin = "started" | "forked" | "resumed" | "recovered";
-
 /** The run that was recorded: its code, the options of its orchestrator, and its records. */
 export interface Original {
   readonly role: AgentRole;
@@ -45,7 +42,8 @@ export interface Original {
 }
 
 export interface Beginning {
-  readonly type: SegmentBegin;
+  /** How the process came by the run. */
+  readonly type: "started" | "forked" | "resumed" | "recovered";
   readonly atMs: number;
   readonly limits: RestoredRun["limits"];
   readonly root: Pick<RestoredAgent, "agentId" | "agentPath" | "role">;

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { transform, type Hook } from "../../../src/hooks/hook.ts";
-import type { BeforeModelInput, BeforeModelPatch } from "../../../src/hooks/hook-points.ts";
+import type { PointInput, PointPatch } from "../../../src/hooks/hook-points.ts";
 import { CallIdSchema } from "../../../src/protocol/ids.ts";
 import type { Message } from "../../../src/protocol/message.ts";
 import { asks, says, type ScriptStep } from "../../../src/testing/scripted-model.ts";
@@ -30,7 +30,7 @@ function shows(messages: readonly Message[]): string {
 }
 
 /** The history as the last request shows it, with a hook that changes the requests before only. */
-function firstOnly(change: (input: BeforeModelInput) => BeforeModelPatch): Hook {
+function firstOnly(change: (input: PointInput["beforeModel"]) => PointPatch["beforeModel"]): Hook {
   return transform("beforeModel", (input, { stepNumber }) =>
     stepNumber < 3 ? change(input) : undefined,
   );

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { transform, processStep, type Hook } from "../../../src/hooks/hook.ts";
-import type { StopInput } from "../../../src/hooks/hook-points.ts";
+import type { PointInput } from "../../../src/hooks/hook-points.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
 import type { AgentDefinition } from "../../../src/agent/define-agent.ts";
@@ -19,13 +19,13 @@ import { calls, part, spawn, receivedTexts } from "../../tree/scripted-agents.ts
 
 interface Vetoer {
   readonly hook: Hook;
-  readonly asked: readonly StopInput[];
+  readonly asked: readonly PointInput["stop"][];
 }
 
 /** Vetoes the first so many times. */
 function vetoer(times: number, point: "stop" | "subagentStop" = "stop"): Vetoer {
-  const asked: StopInput[] = [];
-  const veto = (input: StopInput): { readonly continueWith: string } | undefined => {
+  const asked: PointInput["stop"][] = [];
+  const veto = (input: PointInput["stop"]): { readonly continueWith: string } | undefined => {
     asked.push(input);
     return asked.length <= times ? { continueWith: `Check ${asked.length}.` } : undefined;
   };
