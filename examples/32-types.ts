@@ -65,7 +65,7 @@ const resumed = orchestrator.resume(pausedRun, answers, {
   context: { ...shop, customerId: "ann" }, // given again: it was not persisted
 });
 const { output } = await resumed.orThrow();
-console.log(output?.refunded.join(", ")); // output: { refunded: string[] } | undefined
+console.log(output.refunded.join(", ")); // output: { refunded: string[] }
 assert.deepEqual(output, { refunded: ["A-1"] });
 
 const helper = defineAgent({

@@ -55,7 +55,7 @@ const run = orchestrator.start(buyer, "What do a pear tree and a wall cost?", {
   budget: { steps: 20, totalTokens: 50_000, costUsd: 0.1 }, // of the buyer and all its clerks
 });
 const { output } = await run.orThrow();
-console.log(output?.euros);
+console.log(output.euros);
 
 assert.deepEqual(output, { euros: 24 });
 const { agents, subagentsByDepth } = await run.result;

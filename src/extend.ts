@@ -127,7 +127,14 @@ export type { FilterCheck } from "./tools/tool-filter.ts";
 export type { AttachmentKind } from "./protocol/attachment.ts";
 export type { MessageContent } from "./protocol/message-content.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
-export type { AgentError, RunUsage } from "./orchestrator/run/run-result.ts";
+export type {
+  AgentError,
+  CompletedRunResult,
+  IncompleteRunResult,
+  PausedRunResult,
+  RunResultBase,
+  RunUsage,
+} from "./orchestrator/run/run-result.ts";
 export type { AnswerType, QuestionKind, QuestionRef } from "./protocol/question.ts";
 export type { ParentEndPolicy, FailurePolicy } from "./policies/delegation-policy.ts";
 export type { BudgetAxis } from "./policies/budget.ts";

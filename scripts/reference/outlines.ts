@@ -188,6 +188,10 @@ export const OUTLINES: readonly Outline[] = [
         title: "The result of a run",
         names: [
           "RunResult",
+          "CompletedRunResult",
+          "IncompleteRunResult",
+          "PausedRunResult",
+          "RunResultBase",
           "AgentReport",
           "SubagentResult",
           "SubagentOutcome",

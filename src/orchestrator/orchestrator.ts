@@ -214,7 +214,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  async getResult(runId: string): Promise<RunResult<JsonValue>> {
+  async getResult(runId: string): Promise<RunResult<JsonValue | undefined>> {
     checkText("runId", runId);
     const { storedResult } = await import("./run/recover.ts");
     return await storedResult(this.#settings, RunIdSchema().parse(runId));
@@ -235,8 +235,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   execute<Role extends AgentRole<unknown, never> = Roles>(
     order: RunRequest,
     ...options: OptionsWith<ExecuteOptions, ContextOf<Role>>
-  ): Promise<RunResult<JsonValue>>;
-  async execute(order: RunRequest, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
+  ): Promise<RunResult<JsonValue | undefined>>;
+  async execute(
+    order: RunRequest,
+    options: ExecuteOptions = {},
+  ): Promise<RunResult<JsonValue | undefined>> {
     this.#live.assertOpen();
     const { checkExecuteOptions, executeOrder } = await import("./run/execute.ts");
     checkExecuteOptions(options);

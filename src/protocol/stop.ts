@@ -44,9 +44,9 @@ export const STOP_CODES = [
 export type StopCode = (typeof STOP_CODES)[number];
 
 /** Why an execution ended, or why it is paused. */
-export interface StopReason {
+export interface StopReason<out Code extends string = string> {
   /** One of {@link STOP_CODES}, a {@link PAUSE_CODES} of a pause, or the code that a stop condition declared. */
-  readonly code: string;
+  readonly code: Code;
   /** The same in words. */
   readonly message: string;
   /** The facts behind it, such as `maximum` and `current`. */

@@ -17,7 +17,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import type { MessageContent } from "../../src/protocol/message-content.ts";
 import type { Answer } from "../../src/protocol/question.ts";
-import type { StopSignal } from "../../src/protocol/stop.ts";
+import type { SettledStatus, StopSignal } from "../../src/protocol/stop.ts";
 import {
   sumUsage,
   checkEvent,
@@ -120,10 +120,25 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
   checkSteps(own, isPaused);
   checkCalls(own);
   checkUsage(result, own, isPaused);
+  expect(STATUS_OF[result.reason.code] ?? "stopped", "the reason fits the status").toBe(
+    result.status,
+  );
+  expect(result.pausedRun !== undefined, "a paused run, and no other, can be resumed").toBe(
+    isPaused,
+  );
   expect(JSON.parse(JSON.stringify(result.pausedRun ?? null)), "a paused run is JSON").toEqual(
     result.pausedRun ?? null,
   );
 }
+
+/** The status of a result by the code of its reason, if it is not `stopped`. */
+const STATUS_OF: Readonly<Record<string, SettledStatus>> = {
+  completed: "completed",
+  error: "failed",
+  cancelled: "cancelled",
+  answers_needed: "paused",
+  pause_requested: "paused",
+};
 
 /** Checks how executions end, and gives the agents that are paused. */
 function checkTerminalEvents(

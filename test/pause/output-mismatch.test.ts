@@ -99,15 +99,12 @@ describe("a stored typed result that does not fit its role any more", () => {
   for (const [where, { agentPath, count = 1, role }] of Object.entries(PLACES)) {
     proves(["D415"], `of ${where} refuses the resume, and the run stays paused`, async () => {
       const fixture = newFixture();
-      const { runId, status, pausedRun, ...paused } = await fixture.run(role(COUNT));
+      const paused = await fixture.run(role(COUNT));
+      const { runId, status, pausedRun } = paused;
       expect(status).toBe("paused");
       const before = fixture.sink.events.length;
       const resumed = (output: ToolInput | undefined) =>
-        fixture.resume(
-          role(output),
-          pausedRun,
-          approveAll({ ...paused, runId, status, pausedRun }),
-        );
+        fixture.resume(role(output), pausedRun, approveAll(paused));
       const problem = `count: expected an object, got ${count}`;
       const name = agentPath.includes("counter") ? "counter" : "lead";
       expect(thrownBy(() => resumed(NAME))).toEqual({

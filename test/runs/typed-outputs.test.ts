@@ -14,8 +14,8 @@ import { asks, ScriptedModel, type ScriptStep } from "../../src/testing/scripted
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
-import { payTool } from "../support/pause-stories.ts";
-import { receivedTexts } from "../tree/scripted-agents.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, receivedTexts } from "../tree/scripted-agents.ts";
 
 const Review = z.object({ verdict: z.enum(["good", "bad"]) });
 type Review = z.output<typeof Review>;
@@ -46,13 +46,28 @@ proves(["H10"], "a run that is started, resumed, recovered or forked has it", as
 
   const recovered = await orchestrator.recover(run.runId, { answers });
   const { output } = await recovered.orThrow();
-  expectTypeOf(output).toEqualTypeOf<Review | undefined>();
+  expectTypeOf(output).toEqualTypeOf<Review>();
   expect(output).toEqual({ verdict: "good" });
 
   const forked = orchestrator.fork(recovered.snapshot(), { message: "Once more." });
   expectTypeOf((await forked.settled).output).toEqualTypeOf<Review | undefined>();
   expect((await forked.settled).output).toEqual({ verdict: "good" });
   expect((await orchestrator.getResult(run.runId)).output).toEqual({ verdict: "good" });
+});
+
+proves(["H10"], "a run that pauses after Finish has no output yet", async () => {
+  const role = reviewer([
+    calls(
+      { name: "Finish", arguments: { verdict: "good" } },
+      { name: "pay", arguments: { amount: 1 } },
+    ),
+    GOOD,
+  ]);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
+  expect([paused.status, paused.output]).toEqual(["paused", undefined]);
+  const resumed = await fixture.resume(role, paused.pausedRun, approveAll(paused)).orThrow();
+  expect(resumed.output).toEqual({ verdict: "good" });
 });
 
 proves(
@@ -88,6 +103,6 @@ test("a JSON Schema without a type gives a JSON object", async () => {
   const output = jsonSchema({ type: "object" });
   const role = defineAgent({ name: "loose", instructions: "Find.", model, output });
   const { output: found } = await new Orchestrator().start(role, "Find.").orThrow();
-  expectTypeOf(found).toEqualTypeOf<JsonObject | undefined>();
+  expectTypeOf(found).toEqualTypeOf<JsonObject>();
   expect(found).toEqual({ any: ["thing"] });
 });

@@ -134,7 +134,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
 test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
-  const completed = { ...(await newFixture().run(lead)), traceId: TRACE_ID };
+  const completed = { ...(await newFixture().start(lead).orThrow()), traceId: TRACE_ID };
   const at = { jaegerUrl: "http://localhost:16686", width: 40 };
   expect(runReport(completed, at).split("\n").slice(-2)).toEqual([
     `Trace id ${TRACE_ID}`,

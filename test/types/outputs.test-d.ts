@@ -18,7 +18,7 @@ import {
   type RunResult,
   type Session,
 } from "../../src/index.ts";
-import type { Model } from "../../src/extend.ts";
+import type { CompletedRunResult, Model } from "../../src/extend.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 
 declare const model: Model;
@@ -120,7 +120,7 @@ test("a run that is started has the output of its role in all that gives a resul
   expectTypeOf(run).toEqualTypeOf<Run<Scored>>();
   expectTypeOf(run.result).resolves.toEqualTypeOf<RunResult<Scored>>();
   expectTypeOf(run.settled).resolves.toEqualTypeOf<RunResult<Scored>>();
-  expectTypeOf(run.orThrow).returns.resolves.toEqualTypeOf<RunResult<Scored>>();
+  expectTypeOf(run.orThrow).returns.resolves.toEqualTypeOf<CompletedRunResult<Scored>>();
   expectTypeOf(run.cancel).returns.resolves.toEqualTypeOf<RunResult<Scored>>();
   const { output } = await run.result;
   expectTypeOf(output).toEqualTypeOf<Scored | undefined>();

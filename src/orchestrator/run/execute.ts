@@ -3,7 +3,7 @@
 import { checkAmount, checkKeys, checkMethods } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
+import { defined, sameJson } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { isOverdue } from "../../protocol/question.ts";
@@ -37,7 +37,7 @@ import {
 } from "./run-mail.ts";
 import { explainAbort } from "./run-error.ts";
 import { RunHandle } from "./run-handle.ts";
-import type { RunResult } from "./run-result.ts";
+import type { JsonRunResult } from "./run-result.ts";
 import { prepareStart } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
@@ -90,7 +90,7 @@ export async function executeOrder(
   live: LiveRuns,
   given: RunRequest,
   options: ExecuteOptions,
-): Promise<RunResult<JsonValue>> {
+): Promise<JsonRunResult> {
   const execution = new OrderExecution(live, copyOrder(given), options);
   for (;;) {
     const settled = await execution.rest();
@@ -135,7 +135,7 @@ export class OrderExecution {
   }
 
   /** The result once the run rests, and nothing is asked of it by mail. */
-  async rest(): Promise<RunResult<JsonValue> | Postponed> {
+  async rest(): Promise<JsonRunResult | Postponed> {
     const { releaseSignal } = this.#options;
     const giveUp = (): void => this.#given.abort("left");
     if (releaseSignal?.aborted === true) giveUp();
@@ -160,7 +160,7 @@ export class OrderExecution {
   }
 
   /** Returns `undefined` if it is to be tried again. */
-  async #try(): Promise<RunResult<JsonValue> | Postponed | undefined> {
+  async #try(): Promise<JsonRunResult | Postponed | undefined> {
     const { runId, role, task } = this.#order;
     const { signal } = this.#options;
     const known = this.#live.findStarted(runId, role, task);
@@ -208,7 +208,7 @@ export class OrderExecution {
    * Starts or continues the run. Returns its result if it rests, or for how long it is postponed. Rejects
    * with `run_alive` while another process owns the run.
    */
-  async #lead(): Promise<RunHandle | RunResult<JsonValue> | Postponed> {
+  async #lead(): Promise<RunHandle | JsonRunResult | Postponed> {
     const live = this.#live;
     live.assertOpen();
     return await live.during(async () => {
@@ -230,7 +230,7 @@ export class OrderExecution {
    * Returns the result of a run with nothing to do. `isLost`: its process may have died. Then the run is
    * claimed before it is read, so that a crash of this process is counted.
    */
-  async #prepareRecovery(isLost: boolean): Promise<PreparedRun | RunResult<JsonValue>> {
+  async #prepareRecovery(isLost: boolean): Promise<PreparedRun | JsonRunResult> {
     const { settings } = this.#live;
     const { runId } = this.#order;
     let claimed = isLost ? await this.#claim() : undefined;
@@ -307,7 +307,7 @@ export class OrderExecution {
     }
   }
 
-  async #result(run: RunHandle): Promise<RunResult<JsonValue> | undefined> {
+  async #result(run: RunHandle): Promise<JsonRunResult | undefined> {
     const { graceMs, graceMsNow = () => graceMs } = this.#options;
     run.mail?.hurry(MAIL_MS);
     const executions = (run.executions ??= new Set());

@@ -3,7 +3,7 @@
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
-import { defined, type JsonValue } from "../../kernel/json.ts";
+import { defined } from "../../kernel/json.ts";
 import type { Release, Semaphore } from "../../kernel/semaphore.ts";
 import { isInScope } from "../../protocol/correlation.ts";
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
@@ -12,7 +12,12 @@ import type { RunOrigin, StartFacts } from "../../run-services/run-ids.ts";
 import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
 import type { RunTree } from "../tree/run-tree.ts";
 import { reactivateDetached, runUntilSettled } from "../tree/supervisor.ts";
-import { type PausesBefore, recordRunEnd, recordRunPause, type RunResult } from "./run-result.ts";
+import {
+  type PausesBefore,
+  recordRunEnd,
+  recordRunPause,
+  type JsonRunResult,
+} from "./run-result.ts";
 import { MailReader, type ReceivedMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
 
@@ -158,7 +163,7 @@ export class LiveRun {
   }
 
   /** Records the end or the pause. Returns the result once the store has it. */
-  async conclude(): Promise<RunResult<JsonValue>> {
+  async conclude(): Promise<JsonRunResult> {
     const { run, root, prepared } = this;
     this.isOver = true; // Before its last event: nothing is granted after it.
     this.mail?.stop(); // Mail that comes from now on leaves a paused run open.

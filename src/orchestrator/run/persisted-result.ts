@@ -2,7 +2,7 @@
 
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
 import { AGENTS_PER_TURN, invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
@@ -15,7 +15,7 @@ import { Turns } from "../../kernel/throttle.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
-import { buildResult, type RunResult } from "./run-result.ts";
+import { buildResult, type JsonRunResult } from "./run-result.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { SettledAgent } from "../tree/agent-report.ts";
 
@@ -23,7 +23,7 @@ import type { SettledAgent } from "../tree/agent-report.ts";
  * The result of a run that has ended, or that is paused. Rejects with `invalid_state` for another one, and with `invalid_journal` if an agent
  * is not at rest, or if the record of the result is missing.
  */
-export async function readStoredResult(folded: FoldedRun): Promise<RunResult<JsonValue>> {
+export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult> {
   const { run, status, recordCount } = folded;
   const { runId } = run;
   if (status === "open") throw notAtRest(runId);
@@ -64,11 +64,10 @@ function countByDepth({ agents }: RestoredRun): Readonly<Record<string, number>>
 /** Returns the result with its paused run signed, where there is a key: the store is what only the application writes. */
 export function signResult(
   { signer }: Pick<Settings, "signer">,
-  result: RunResult<JsonValue>,
-): RunResult<JsonValue> {
-  const { pausedRun } = result;
-  if (signer === undefined || pausedRun === undefined) return result;
-  return deepFreeze({ ...result, pausedRun: signer.sign(pausedRun) });
+  result: JsonRunResult,
+): JsonRunResult {
+  if (signer === undefined || result.status !== "paused") return result;
+  return deepFreeze({ ...result, pausedRun: signer.sign(result.pausedRun) });
 }
 
 async function settledAgents(

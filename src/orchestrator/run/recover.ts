@@ -3,7 +3,7 @@
 
 import { errorRecord } from "../../agent/error-record.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { type JsonValue, defined } from "../../kernel/json.ts";
+import { defined } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
@@ -21,7 +21,7 @@ import { type ClaimedRun, makeCrashLoopError, takeOwnership } from "./quarantine
 import { type ReceivedMail, isCall, readUnreadMail } from "./run-mail.ts";
 import type { PreparedRun } from "./live-run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./start-options.ts";
-import type { RunResult } from "./run-result.ts";
+import type { JsonRunResult } from "./run-result.ts";
 
 /** A run as its journal has it, and what has come by mail since. */
 export interface KeptRun {
@@ -164,10 +164,7 @@ async function readyToRecover(
 }
 
 /** The result of a run at rest, as the store has it. */
-export async function storedResult(
-  settings: Settings,
-  runId: RunId,
-): Promise<RunResult<JsonValue>> {
+export async function storedResult(settings: Settings, runId: RunId): Promise<JsonRunResult> {
   const folded = await foldedRun(requireStorage(settings).store, runId);
   return signResult(settings, await readStoredResult(folded));
 }
@@ -255,7 +252,7 @@ function nothingStored(runId: RunId): EspalierError {
 export async function readResult(
   store: RunStore,
   runId: RunId,
-): Promise<RunResult<JsonValue> | undefined> {
+): Promise<JsonRunResult | undefined> {
   const rested = await readRested(store, runId);
   if (rested === undefined) return undefined;
   const { folded, mail, refusal } = rested;

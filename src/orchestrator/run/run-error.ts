@@ -4,17 +4,16 @@ import { cancelReasonOf } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf, type RunErrorCode } from "../../kernel/error.ts";
 import { asSentence, joinSentences } from "../../kernel/sentence.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { SettledStatus } from "../../protocol/stop.ts";
-import type { RunResult } from "./run-result.ts";
+import type { IncompleteRunResult, PausedRunResult } from "./run-result.ts";
 
 /** A run that failed, was stopped, cancelled or paused. */
 export class RunError extends EspalierError {
   override readonly code: RunErrorCode;
-  readonly #result: RunResult;
+  readonly #result: IncompleteRunResult | PausedRunResult;
 
   /** @internal Use `run.orThrow()`. */
-  constructor(result: RunResult, status: Exclude<SettledStatus, "completed">) {
-    const { runId, reason } = result;
+  constructor(result: IncompleteRunResult | PausedRunResult) {
+    const { runId, status, reason } = result;
     const code = `run_${status}` as const;
     const advice =
       status === "paused"
@@ -31,13 +30,17 @@ export class RunError extends EspalierError {
   }
 
   /** How the run ended, or that it is paused: the same as `await run.result`. Not printed with the error. */
-  get result(): RunResult {
+  get result(): IncompleteRunResult | PausedRunResult {
     return this.#result;
   }
 }
 
 /** What failed first in a tree that failed, unless the reason says that already. */
-function firstCause({ status, reason, errors: [first] }: RunResult): readonly string[] {
+function firstCause({
+  status,
+  reason,
+  errors: [first],
+}: IncompleteRunResult | PausedRunResult): readonly string[] {
   if (status !== "failed" || first === undefined || first.message === reason.message) return [];
   return [`First, ${first.agentPath} failed: ${first.message}`];
 }

@@ -30,7 +30,12 @@ import {
   explainAbort,
 } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, ReleaseOptions, StreamOptions, Run } from "./run.ts";
-import { makePausedRun, makeResult, type RunResult } from "./run-result.ts";
+import {
+  makePausedRun,
+  makeResult,
+  type CompletedRunResult,
+  type JsonRunResult,
+} from "./run-result.ts";
 import { settleDetached } from "../tree/supervisor.ts";
 import { LiveRun, type PreparedRun } from "./live-run.ts";
 
@@ -43,8 +48,8 @@ export class RunHandle implements Run {
   executions: Set<object> | undefined;
   /** Returns the parts with which a paused run continues, or `undefined` if it stays paused. */
   prepareContinuation: (() => Promise<PreparedRun | undefined>) | undefined;
-  readonly result: Promise<RunResult<JsonValue>>;
-  readonly #resolve: (result: Promise<RunResult<JsonValue>>) => void;
+  readonly result: Promise<JsonRunResult>;
+  readonly #resolve: (result: Promise<JsonRunResult>) => void;
   #live: LiveRun;
   /** `undefined` until the caller iterates: the phases run freely. */
   #stepper: Stepper | undefined;
@@ -55,8 +60,8 @@ export class RunHandle implements Run {
   /** Set once the readers and the session were released; `failure`: why there is no result. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
   /** The end of a run whose result was given before detached agents had ended. */
-  #tail: Promise<RunResult<JsonValue>> | undefined;
-  #settled: Promise<RunResult<JsonValue>> | undefined;
+  #tail: Promise<JsonRunResult> | undefined;
+  #settled: Promise<JsonRunResult> | undefined;
   /** Set while the run is being given up. */
   #leaving: { readonly takenUp: CancelSignal; readonly left: Promise<boolean> } | undefined;
   #overHandlers: readonly (() => void)[];
@@ -64,7 +69,7 @@ export class RunHandle implements Run {
   /** `onOver` is called once the run rests or has failed, before its result is there. */
   constructor(prepared: PreparedRun, onOver: () => void) {
     const { run } = prepared;
-    const { promise, resolve } = Promise.withResolvers<RunResult<JsonValue>>();
+    const { promise, resolve } = Promise.withResolvers<JsonRunResult>();
     this.runId = run.runId;
     this.sessionId = run.session?.ref.sessionId;
     this.result = promise;
@@ -83,15 +88,15 @@ export class RunHandle implements Run {
     return this.#live.mail;
   }
 
-  get settled(): Promise<RunResult<JsonValue>> {
+  get settled(): Promise<JsonRunResult> {
     // Created on demand: a caller that reads only `result` gets an error there, and nowhere else.
     return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
   }
 
-  async orThrow(): Promise<RunResult<JsonValue>> {
+  async orThrow(): Promise<CompletedRunResult<JsonValue | undefined>> {
     const result = await this.result;
     if (result.status === "completed") return result;
-    throw new RunError(result, result.status);
+    throw new RunError(result);
   }
 
   async whenPersisted(): Promise<void> {
@@ -140,7 +145,7 @@ export class RunHandle implements Run {
     else root.cancelSignal.onAbort(() => stepper.open());
   }
 
-  async cancel(message = "The caller cancelled the run."): Promise<RunResult<JsonValue>> {
+  async cancel(message = "The caller cancelled the run."): Promise<JsonRunResult> {
     checkText("message", message);
     this.#ask(() => this.#cancelNode(this.#live.root, message));
     return await this.settled;
@@ -296,7 +301,7 @@ export class RunHandle implements Run {
   }
 
   /** Runs the tree until it rests. The result comes earlier if only detached agents still work. */
-  async #lead(): Promise<RunResult<JsonValue>> {
+  async #lead(): Promise<JsonRunResult> {
     const live = this.#live;
     await live.runRoot();
     if (!live.root.hasEnded || !live.run.tree.hasDetached) return await this.#conclude();
@@ -307,7 +312,7 @@ export class RunHandle implements Run {
   }
 
   /** Gives the result once the end of the run is kept. A paused run may continue instead. */
-  async #conclude(): Promise<RunResult<JsonValue>> {
+  async #conclude(): Promise<JsonRunResult> {
     const { run } = this.#live;
     const result = await this.#live.conclude();
     const { mismatch, pauseSignal } = run;
@@ -321,7 +326,7 @@ export class RunHandle implements Run {
   }
 
   /** Continues after a pause, as if by another handle: readers of this one keep reading. */
-  async #continueWith(prepared: PreparedRun): Promise<RunResult<JsonValue>> {
+  async #continueWith(prepared: PreparedRun): Promise<JsonRunResult> {
     this.#live = new LiveRun(prepared, this);
     this.#readers?.follow(this.#live.run);
     if (this.#stepper !== undefined) this.#stepWith(this.#stepper);
@@ -336,7 +341,7 @@ export class RunHandle implements Run {
    * Returns the given result. If it rejects, closes the handle with that failure. If the journal breaks,
    * the run stops where it is, as if its process had died (D6).
    */
-  #closeOnFailure(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
+  #closeOnFailure(result: Promise<JsonRunResult>): Promise<JsonRunResult> {
     const live = this.#live;
     const { journal } = live.run;
     const stored = journal === undefined ? result : Promise.race([result, journal.writer.broken]);

@@ -16,7 +16,7 @@ import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Question } from "../../protocol/question.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
-import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
+import type { ErrorRecord, StopReason, StopSignal } from "../../protocol/stop.ts";
 import {
   addUsage,
   NO_USAGE,
@@ -62,15 +62,11 @@ export interface AgentError extends ErrorRecord {
   readonly agentPath: string;
 }
 
-/** How a run ended, or that it is paused. Holds no live object; survives JSON. `Output`: the typed result that the root's role declares. */
-export interface RunResult<out Output = unknown> {
+/** Facts that every result of a run has. Holds no live object; survives JSON. */
+export interface RunResultBase {
   readonly runId: RunId;
   /** The trace that shows the run. */
   readonly traceId: string;
-  /** `paused`: it has not ended; hand `pausedRun` to `orchestrator.resume`, with the answers to its `questions`. */
-  readonly status: SettledStatus;
-  /** Why the run ended, or why it is paused. */
-  readonly reason: StopReason;
   /** The root's stop signals, in order of arrival; `reason` is that of the highest. Those of every other agent are in `agents`. */
   readonly signals: readonly StopSignal[];
   /**
@@ -80,18 +76,14 @@ export interface RunResult<out Output = unknown> {
   readonly errors: readonly AgentError[];
   /** The calls that wait for an answer from outside, over the whole tree; empty unless paused (R27). */
   readonly questions: readonly Question[];
-  /** Everything that is needed to continue, as JSON; undefined unless paused. */
-  readonly pausedRun: PausedRun | undefined;
   /** The root's history, its instructions and what came from a session included, each message with where it came from (R98). */
   readonly messages: readonly StoredMessage[];
   /** What this run has added to it, its task first; also what is not in the history any more (R102). */
   readonly newMessages: readonly StoredMessage[];
   /** What became of the session of the run; undefined: it has none. */
   readonly session: SessionOutcome | undefined;
-  /** The root's last text. */
+  /** The root's last text; empty if it wrote none. */
   readonly text: string;
-  /** The root's typed result; undefined if its role declares none, and as long as it has given none. */
-  readonly output: Output | undefined;
   /** The root's steps. */
   readonly steps: readonly StepRecord[];
   /** What the whole tree consumed, by role and by model, too. */
@@ -121,6 +113,61 @@ export interface RunResult<out Output = unknown> {
   /** When its root ended or the run was paused, in milliseconds since the epoch. */
   readonly settledAtMs: number;
 }
+
+/** A run that gave its answer. `run.orThrow()` resolves to it. `Output`: the typed result that the root's role declares. */
+export interface CompletedRunResult<out Output = unknown> extends RunResultBase {
+  /** The run gave its answer. */
+  readonly status: "completed";
+  /** Why the run ended: its code is always `completed`. */
+  readonly reason: StopReason<"completed">;
+  /** The root's typed result; `undefined` only if its role declares no `output`. */
+  readonly output: Output;
+  /** Only a paused run has one. */
+  readonly pausedRun: undefined;
+}
+
+/** A run that ended before it gave its answer. */
+export interface IncompleteRunResult<out Output = unknown> extends RunResultBase {
+  /** How the run ended: by a limit or a condition, by an error, or since it was cancelled. */
+  readonly status: "stopped" | "failed" | "cancelled";
+  /** Why the run ended. */
+  readonly reason: StopReason;
+  /** The root's typed result, if the root gave one before it ended. */
+  readonly output: Output | undefined;
+  /** Only a paused run has one. */
+  readonly pausedRun: undefined;
+}
+
+/** A run that has not ended. Pass `pausedRun` to `orchestrator.resume`, with the answers to `questions`. */
+export interface PausedRunResult extends RunResultBase {
+  /** The run is paused. */
+  readonly status: "paused";
+  /** Why the run is paused: a question is open, or the caller asked for it. */
+  readonly reason: StopReason<"answers_needed" | "pause_requested">;
+  /** A paused run has no result yet, even if its root has given one beside the open call. */
+  readonly output: undefined;
+  /** Everything that is needed to continue, as JSON. */
+  readonly pausedRun: PausedRun;
+}
+
+/**
+ * How a run ended, or that it is paused. `status` tells which fields are there.
+ *
+ * @example
+ * ```ts
+ * const result = await run.result;
+ * if (result.status === "completed") console.log(result.output);
+ * else if (result.status === "paused") orchestrator.resume(result.pausedRun, answers);
+ * else console.error(result.reason.message);
+ * ```
+ */
+export type RunResult<Output = unknown> =
+  | CompletedRunResult<Output>
+  | IncompleteRunResult<Output>
+  | PausedRunResult;
+
+/** The result of a run whose role is not known by its type: the output is JSON. */
+export type JsonRunResult = RunResult<JsonValue | undefined>;
 
 /** What a result is made of. */
 interface ResultFacts extends Pick<RunResult, "runId" | "pausedRun" | "session" | "detached"> {
@@ -164,8 +211,17 @@ const addSums = lateFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "b
   byModel: (agents) => sumUp(agents.flatMap(splitByModel)),
 });
 
-/** The result, frozen whole. */
-export function buildResult(facts: ResultFacts): RunResult<JsonValue> {
+/** A result whose parts are not related by its status. */
+type LooseResult = RunResultBase &
+  Pick<JsonRunResult, "status" | "reason" | "output" | "pausedRun">;
+
+/**
+ * Returns the result, frozen whole. Its parts fit its status: code and status of a reason agree
+ * (`statusOf`), a root completes with its output only, and a paused run comes with a paused root. An
+ * output that was given beside an open call is not the answer yet.
+ */
+export function buildResult(facts: ResultFacts): JsonRunResult;
+export function buildResult(facts: ResultFacts): LooseResult {
   const { runId, pausedRun, session, detached, atMs, settled: all, failedIds } = facts;
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
@@ -182,7 +238,7 @@ export function buildResult(facts: ResultFacts): RunResult<JsonValue> {
     pausedRun,
     session,
     text: lastTextOf(root.settled),
-    output: log.output,
+    output: status === "paused" ? undefined : log.output,
     usage: addSums({ ...root.usage }, consumers),
     detached,
     durationMs: durationOf(root.settled, atMs),
@@ -236,7 +292,7 @@ function sumUp(all: readonly NamedUsage[]): Readonly<Record<string, Usage>> {
  * If no agent can change any more and the run has no store, this closes the ledger and the recorder,
  * which releases the run: only the event `run.ended` may follow.
  */
-export function makeResult(run: RunRuntime, pausedRun?: PausedRun): RunResult<JsonValue> {
+export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResult {
   const { runId, tree, clock, ledger, recorder, definitions } = run;
   const settled: SettledAgent[] = [];
   const detached: AgentSummary[] = [];
@@ -279,8 +335,9 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): RunResult<Js
 }
 
 /** Records that the run has ended and returns its result. */
-export function recordRunEnd(run: RunRuntime, root: AgentRuntime): RunResult<JsonValue> {
+export function recordRunEnd(run: RunRuntime, root: AgentRuntime): JsonRunResult {
   const result = makeResult(run);
+  if (result.status === "paused") throw new Error("A paused run has not ended.");
   run.journal?.append(makeResultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
   if (!recorder.countUnheard("run.ended"))
@@ -293,11 +350,12 @@ export function recordRunPause(
   run: RunRuntime,
   root: AgentRuntime,
   before: PausesBefore,
-): RunResult<JsonValue> {
+): PausedRunResult {
   const { tree, recorder } = run;
   for (const node of tree.nodes) node.close();
   const pausedRun = makePausedRun(run, before);
   const result = makeResult(run, pausedRun);
+  if (result.status !== "paused") throw new Error("A run that has ended is not paused.");
   const { reason, questions, durationMs } = result;
   const usage = pickUsage(result);
   run.journal?.append(makeResultRecord(result, pausedRun.pausedAtMs));
@@ -312,9 +370,8 @@ export function recordRunPause(
   return deepFreeze({ ...result, pausedRun: run.settings.signer?.sign(whole) ?? whole });
 }
 
-function makeEndEvent(result: RunResult): EventBody<"run.ended"> {
+function makeEndEvent(result: CompletedRunResult | IncompleteRunResult): EventBody<"run.ended"> {
   const { status, reason, signals, subagentsByDepth, refusalsByCode, durationMs } = result;
-  if (status === "paused") throw new Error("A paused run has not ended.");
   const error = status === "failed" ? result.agents[0]?.errors[0] : undefined;
   const failure = error === undefined ? {} : { error };
   const counts = { usage: pickUsage(result), subagentsByDepth, refusalsByCode };

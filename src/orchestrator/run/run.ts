@@ -8,7 +8,7 @@ import type { StreamPart } from "../../protocol/stream-piece.ts";
 import type { SteerReceipt } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
-import type { RunResult } from "./run-result.ts";
+import type { CompletedRunResult, RunResult } from "./run-result.ts";
 
 /** How `run.stream()` reads. */
 export interface StreamOptions {
@@ -62,7 +62,7 @@ export interface Run<out Output = unknown> {
    * Rejects with a `RunError` if it failed, was stopped, cancelled or paused. Its message says why, its code is `run_failed`,
    * `run_stopped`, `run_cancelled` or `run_paused`, and its `result` is the one that `result` has. Rejects like `result` besides.
    */
-  orThrow(): Promise<RunResult<Output>>;
+  orThrow(): Promise<CompletedRunResult<Output>>;
   /**
    * Resolves once all that has happened so far is kept in the store: after `start`, that there is such a run, with its task, which
    * `recoverAll` continues if this process dies. Await it before you confirm to a client that a message was accepted.

@@ -107,14 +107,9 @@ function message(name: string, data: EspalierEvent | StreamPart | object): strin
   return `${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-function resultFor({
-  runId,
-  status,
-  reason,
-  text,
-  output,
-  questions,
-  errors,
-}: RunResult): Partial<RunResult> {
+type SentField = "runId" | "status" | "reason" | "text" | "output" | "questions" | "errors";
+
+function resultFor(result: RunResult): Pick<RunResult, SentField> {
+  const { runId, status, reason, text, output, questions, errors } = result;
   return { runId, status, reason, text, output, questions, errors };
 }

@@ -39,7 +39,7 @@ export interface ReplayOptions<out Output = unknown, in out Context = unknown> e
 }
 
 /** The result of a replay: that of the last segment that was played. */
-export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
+export type ReplayResult<Output = unknown> = RunResult<Output> & {
   /** The segments that were played, in their order. A segment is the part of the run that one process executed. */
   readonly played: readonly {
     /** How the process came by the run. */
@@ -47,7 +47,7 @@ export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
     /** How the segment ended. `broken`: the process died, or the recording breaks off. */
     readonly end: "ended" | "paused" | "broken";
   }[];
-}
+};
 
 type PlayedSegment = ReplayResult["played"][number];
 
