@@ -120,7 +120,7 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
   checkSteps(own, isPaused);
   checkCalls(own);
   checkUsage(result, own, isPaused);
-  expect(STATUS_OF[result.reason.code] ?? "stopped", "the reason fits the status").toBe(
+  expect(STATUS_OF.get(result.reason.code) ?? "stopped", "the reason fits the status").toBe(
     result.status,
   );
   expect(result.pausedRun !== undefined, "a paused run, and no other, can be resumed").toBe(
@@ -132,13 +132,13 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
 }
 
 /** The status of a result by the code of its reason, if it is not `stopped`. */
-const STATUS_OF: Readonly<Record<string, SettledStatus>> = {
-  completed: "completed",
-  error: "failed",
-  cancelled: "cancelled",
-  answers_needed: "paused",
-  pause_requested: "paused",
-};
+const STATUS_OF: ReadonlyMap<string, SettledStatus> = new Map([
+  ["completed", "completed"],
+  ["error", "failed"],
+  ["cancelled", "cancelled"],
+  ["answers_needed", "paused"],
+  ["pause_requested", "paused"],
+]);
 
 /** Checks how executions end, and gives the agents that are paused. */
 function checkTerminalEvents(
