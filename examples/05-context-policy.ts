@@ -80,7 +80,7 @@ assert.deepEqual(
     "", // the lead's call of read_page, and its result
     "Page 1: trees are trained.",
     "House rule: quote the page.",
-    "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:\n- write_note: denied by lead",
+    "Tools that you cannot use, even if your instructions mention them. Do without them, or say what is missing:\n- write_note: denied by lead",
     "Read page one.",
   ],
 );

@@ -62,6 +62,6 @@ assert.deepEqual(
   executions[0]?.attachments?.map(({ mediaType }) => mediaType),
   ["image/png"],
 );
-assert.match(executions[1]?.text ?? "", /went away while it had the call/);
+assert.match(executions[1]?.text ?? "", /disconnected during the call/);
 assert.equal(executions[2]?.text, "Echo: Still there?");
 assert.notEqual(pid, first);

@@ -40,8 +40,8 @@ const result = await new Orchestrator().start(lead, "Which fruit is fine?").resu
 const read = model.requests[2]?.messages.slice(-2).map(({ text }) => text);
 console.log(read?.join("\n"));
 assert.deepEqual(read, [
-  'researcher#1, which worked in the background, has ended. Its result: {"outcome":"completed","steps":1,"subagent":"researcher#1","text":"About pears: fine.","totalTokens":15}',
-  'researcher#2, which worked in the background, has ended. Its result: {"outcome":"completed","steps":1,"subagent":"researcher#2","text":"About apples: fine.","totalTokens":15}',
+  'researcher#1, which ran in the background, has ended. Its result: {"outcome":"completed","steps":1,"subagent":"researcher#1","text":"About pears: fine.","totalTokens":15}',
+  'researcher#2, which ran in the background, has ended. Its result: {"outcome":"completed","steps":1,"subagent":"researcher#2","text":"About apples: fine.","totalTokens":15}',
 ]);
 assert.deepEqual(
   result.agents.map(({ agentPath, status, executions }) => [agentPath, status, executions]),

@@ -89,7 +89,7 @@ const shorten = transform("beforeModel", ({ messages }) => ({
 let page = 0;
 const summarizer = new ScriptedModel(
   ({ messages }) => {
-    if (messages[0]?.text.startsWith("You sum up") === true) return says("Pages 1 and 2: plants.");
+    if (messages[0]?.text.startsWith("Summarize") === true) return says("Pages 1 and 2: plants.");
     page += 1;
     return page > 3 ? says("Trees, roses, espaliers.") : asks("read", { page });
   },

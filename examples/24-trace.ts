@@ -36,7 +36,7 @@ const uses = (name: string, input: object = {}) => ({ name, arguments: input });
 const spawns = (role: string, task: string, more: object = {}) =>
   uses("SpawnSubagent", { role, task, ...more });
 
-// Tools: one that fails once and is tried again, one that always fails, and one that needs an approval.
+// Tools: one that fails once and is tried again, one that always fails, and one that needs approval.
 let downloads = 0;
 const download = withRetries(
   defineTool({

@@ -61,7 +61,7 @@ export function ordinalOf(agentPath: string): number {
 export function unknownAgent(agentId: unknown): EspalierError {
   return new EspalierError({
     code: "unknown_agent",
-    message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
+    message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take the id from an event or from the result.`,
     data: { agentId: String(agentId) },
   });
 }

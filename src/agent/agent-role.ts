@@ -139,7 +139,7 @@ function askForInstructions(
   const failed = (what: string, cause?: unknown): EspalierError =>
     new EspalierError({
       code: "instructions_failed",
-      message: `Expected ${role}.instructions to give text that is not empty, but ${what}. Make it a function of the context that answers at once.`,
+      message: `Expected ${role}.instructions to return a non-empty string, but ${what}. Make it a synchronous function of the context.`,
       data: { role },
       cause,
     });
@@ -151,7 +151,7 @@ function askForInstructions(
   }
   if (typeof text === "string" && text.trim() !== "") return text;
   void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
-  throw failed(`it gave ${shown(text)}`);
+  throw failed(`it returned ${shown(text)}`);
 }
 
 /** True for what `defineAgent` made. */
@@ -162,5 +162,5 @@ export function isAgentRole(value: unknown): boolean {
 /** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
 export function checkAgentRole(field: string, value: unknown): void {
   if (isAgentRole(value)) return;
-  throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
+  throw misdefinition(field, "an agent role", value, "Create it with defineAgent({ … }).");
 }

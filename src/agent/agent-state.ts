@@ -314,7 +314,7 @@ export function openStepOf(state: AgentState): OpenStep {
   if (step !== undefined) return step;
   throw new EspalierError({
     code: "invalid_state",
-    message: `Expected an open step, got a ${state.status} execution without one. Read steps after openStep and before recordStep.`,
+    message: `Cannot read the open step: the ${state.status} execution has none. Read it after openStep and before recordStep.`,
     data: { status: state.status },
   });
 }

@@ -51,7 +51,7 @@ export function checkApprovals(given: {
 const ANSWER_MAKERS: readonly unknown[] = [approve, deny, provideResult, provideError];
 
 function checkApprover(approver: unknown): void {
-  const expected = "a function that takes a question and gives an answer";
+  const expected = "a function that takes a question and returns an answer";
   const advice = "Write (question) => approve(question), or deny(question, reason).";
   if (typeof approver !== "function") throw mismatch("approver", expected, approver, advice);
   if (!ANSWER_MAKERS.includes(approver)) return;

@@ -71,7 +71,7 @@ async function askOne(
     const field = `${agent.role.name}.stopWhen[${index}]`;
     throw new EspalierError({
       code: "condition_failed",
-      message: `Expected ${field} (${name}) to give a reason with code, message and data, several, or nothing, but: ${messageOf(cause)}.`,
+      message: `Expected ${field} (${name}) to return a reason with code, message and data, an array of reasons, or undefined, but: ${messageOf(cause)}.`,
       data: { field, condition: name },
       cause,
     });
@@ -85,12 +85,12 @@ function reasonsIn(given: unknown): readonly StopReason[] {
   if (given === undefined) return [];
   const list: readonly unknown[] = Array.isArray(given) ? given : [given];
   return list.map((one) => {
-    if (!isRecord(one)) throw new TypeError(`it gave ${shown(one)}`);
+    if (!isRecord(one)) throw new TypeError(`it returned ${shown(one)}`);
     const parsed = StopReasonSchema().safeParse(one);
     if (!parsed.success)
-      throw new TypeError(`its reason is wrong: ${z.prettifyError(parsed.error)}`);
+      throw new TypeError(`its reason is invalid: ${z.prettifyError(parsed.error)}`);
     const { code } = parsed.data;
-    if (RESERVED.has(code)) throw new TypeError(`the code "${code}" is not for conditions to give`);
+    if (RESERVED.has(code)) throw new TypeError(`the code "${code}" is reserved`);
     return parsed.data;
   });
 }

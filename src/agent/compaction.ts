@@ -57,13 +57,14 @@ export function compactionOf(
 
 function checkStrategy(field: string, value: unknown): void {
   if (STRATEGIES.includes(value)) return;
-  const advice = "Leave it out to leave the oldest messages out.";
+  const advice = "Leave it out for the default, which drops the oldest messages.";
   throw mismatch(field, STRATEGIES.join(", "), value, advice);
 }
 
 function checkMost(field: string, value: unknown): void {
   checkCount(field, value, "Leave it out for the default.");
-  if (value === 0) throw mismatch(field, "at least 1", value, "Nothing would be left.");
+  if (value === 0)
+    throw mismatch(field, "at least 1", value, "With 0, the request would be empty.");
 }
 
 /** A summary takes at most this part of the window. */
@@ -78,12 +79,12 @@ function checkSummary(
 ): void {
   const fewest = FEWEST_SUMMARY_TOKENS * SUMMARY_PART;
   if (maxInputTokens !== undefined && maxInputTokens < fewest) {
-    const advice = `A summary takes at most a quarter of the window, and at least ${FEWEST_SUMMARY_TOKENS} tokens. Raise it, or choose truncate.`;
-    const expected = `at least ${fewest} with summarize`;
+    const advice = `A summary takes at most a quarter of the window, and at least ${FEWEST_SUMMARY_TOKENS} tokens. Raise it, or choose the strategy truncate.`;
+    const expected = `at least ${fewest} with the strategy summarize`;
     throw mismatch(`${field}.maxInputTokens`, expected, maxInputTokens, advice);
   }
   if (maxOutputTokens < FEWEST_SUMMARY_TOKENS) {
-    const advice = `The role's maxOutputTokens is ${maxOutputTokens}, and a summary takes at least ${FEWEST_SUMMARY_TOKENS}. Raise that, or choose truncate.`;
+    const advice = `The role's maxOutputTokens is ${maxOutputTokens}, and a summary takes at least ${FEWEST_SUMMARY_TOKENS}. Raise that, or choose the strategy truncate.`;
     throw mismatch(`${field}.strategy`, "truncate or error", "summarize", advice);
   }
 }
@@ -92,10 +93,17 @@ function checkError(field: string, given: Compaction): void {
   const { maxInputTokens, keepMessages, keepAttachments } = given;
   if (maxInputTokens === undefined) {
     const advice =
-      "Without it, a request that the model refuses as too long fails the agent anyway.";
-    throw mismatch(`${field}.maxInputTokens`, "given with error", maxInputTokens, advice);
+      "Set the limit, or leave the strategy out: a request that the model refuses as too long fails the agent anyway.";
+    throw mismatch(
+      `${field}.maxInputTokens`,
+      "set with the strategy error",
+      maxInputTokens,
+      advice,
+    );
   }
-  const advice = "Nothing is left out: leave it out, or choose another strategy.";
+  const advice =
+    "The strategy error drops nothing: leave the option out, or choose another strategy.";
   for (const [name, kept] of Object.entries({ keepMessages, keepAttachments }))
-    if (kept !== undefined) throw mismatch(`${field}.${name}`, "left out with error", kept, advice);
+    if (kept !== undefined)
+      throw mismatch(`${field}.${name}`, "left out with the strategy error", kept, advice);
 }

@@ -298,20 +298,25 @@ const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
 
 /** What to do about tools that are no list; undefined: what holds for any list. */
 function toolListAdvice(tools: unknown): string | undefined {
-  if (isToolset(tools)) return "Give its tools: server.tools.";
-  return isTool(tools) ? "Put it in brackets." : undefined;
+  if (isToolset(tools)) return "Pass its tools: server.tools.";
+  return isTool(tools) ? "Pass an array: [a, b]." : undefined;
 }
 
 function checkTools(name: string, tools: readonly Tool[]): void {
   for (const [index, tool] of tools.entries())
-    checkTool(`${name}.tools[${index}]`, tool, TOOL_KINDS, "Make it with defineTool({ … }).");
+    checkTool(`${name}.tools[${index}]`, tool, TOOL_KINDS, "Create it with defineTool({ … }).");
   checkNames(name, tools);
   const reserved = tools.find(
     (tool) =>
       tool.name === SPAWN_TOOL_NAME || (tool.name === FINISH_TOOL_NAME && tool.kind !== "finish"),
   );
   if (reserved !== undefined) {
-    throw misdefinition(`${name}.tools`, "no tool of a reserved name", reserved.name, "Rename it.");
+    throw misdefinition(
+      `${name}.tools`,
+      "a tool whose name is not reserved",
+      reserved.name,
+      "Rename it.",
+    );
   }
 }
 
@@ -335,7 +340,7 @@ function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]
     if (typeof subagent === "string" || isAgentRole(subagent)) continue;
     const field = `${name}.subagents[${index}]`;
     const advice = "Use defineAgent({ … }).";
-    throw misdefinition(field, "a role or the name of one", subagent, advice);
+    throw misdefinition(field, "a role or the name of a role", subagent, advice);
   }
 }
 
@@ -356,8 +361,8 @@ function readModelSettings(
   model.checkSettings?.(settings);
   const { toolChoice } = given;
   if (toolChoice === "none" && output !== undefined && outputMode !== "native") {
-    const advice = "A role with an output ends by a call of Finish: say auto, or leave it out.";
-    throw misdefinition(`${field}.toolChoice`, "a choice that lets it end", toolChoice, advice);
+    const advice = "A role with an output ends by calling Finish. Use auto, or leave it out.";
+    throw misdefinition(`${field}.toolChoice`, "a choice that allows Finish", toolChoice, advice);
   }
   return {
     modelSettings: settings,
@@ -371,13 +376,18 @@ function readModelSettings(
 function checkMaxOutputTokens(name: string, tokens: number, { id, minOutputTokens }: Model): void {
   checkCount(`${name}.maxOutputTokens`, tokens, defaultAdvice(DEFAULT_MAX_OUTPUT_TOKENS));
   if (tokens === 0)
-    throw mismatch(`${name}.maxOutputTokens`, "at least 1", tokens, "A reply needs room.");
+    throw mismatch(
+      `${name}.maxOutputTokens`,
+      "at least 1",
+      tokens,
+      "A reply needs at least one token.",
+    );
   if (minOutputTokens !== undefined && tokens < minOutputTokens) {
     const expected = `at least ${minOutputTokens}`;
-    throw mismatch(`${name}.maxOutputTokens`, expected, tokens, `${id} takes no lower cap.`);
+    throw mismatch(`${name}.maxOutputTokens`, expected, tokens, `${id} accepts no lower cap.`);
   }
   if (tokens > MOST_TOKENS) {
-    const advice = "Each call holds room for so many tokens of the budget.";
+    const advice = "Each call reserves this many tokens of the budget.";
     throw mismatch(`${name}.maxOutputTokens`, `at most ${MOST_TOKENS}`, tokens, advice);
   }
 }

@@ -31,7 +31,7 @@ export function dynamicRoleBounds(
     checkTool(`${field}.tools[${index}]`, tool, ["function", "external"], "Use defineTool({ … }).");
   checkNames(field, tools);
   if (!isRecord(models) || Object.keys(models).length === 0) {
-    const advice = 'Give at least one: { fast: openai("…") }.';
+    const advice = 'Pass at least one: { fast: openai("…") }.';
     throw misdefinition(`${field}.models`, "models by name", models, advice);
   }
   for (const [name, model] of Object.entries(models)) checkModel(`${field}.models.${name}`, model);

@@ -92,7 +92,7 @@ class InnerCalls {
   }
 
   async #next(): Promise<ModelReply> {
-    if (this.#isClosed) throw refusedCall("the hooks had returned already");
+    if (this.#isClosed) throw refusedCall("the hooks have already returned");
     this.#begun += 1;
     const number = this.#begun;
     const call = number === 1 ? { ...this.#call, number } : await this.#paidAgain(number);
@@ -128,7 +128,7 @@ class InnerCalls {
   }
 
   #cancelledCall(): EspalierError {
-    const error = refusedCall("the agent was told to end");
+    const error = refusedCall("the agent was stopped");
     this.#unanswered.set(error, { type: "cancelled", usage: NO_USAGE });
     return error;
   }
@@ -182,8 +182,8 @@ class InnerCalls {
       return { type: "replied", reply: unmeasured, usage: sum };
     } catch (cause) {
       const place = { point: "wrapModelCall", hook: hooks.modelWraps[0]?.name ?? "" };
-      const advice = `Return what next() gave, or a ModelReply. ${messageOf(cause)}`;
-      const expected = "give a ModelReply";
+      const advice = `Return the result of next(), or a ModelReply. ${messageOf(cause)}`;
+      const expected = "return a ModelReply";
       return failedWith(hookContract(place, { expected, got: shown(value), advice, cause }), usage);
     }
   }

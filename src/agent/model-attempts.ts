@@ -376,7 +376,7 @@ function replyContent({ message, finishReason, rawFinishReason }: ModelReply): S
 
 const NO_WARNINGS: readonly string[] = Object.freeze([]);
 
-const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
+const CANCELLED_CALL = { code: "cancelled", message: "The call was cancelled.", data: {} };
 
 /** Which model answered, if that was not the one that was asked for. */
 function answeredBy(

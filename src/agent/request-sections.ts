@@ -130,7 +130,7 @@ export function placedSections(
   checkList(field, given);
   if (given.length === 0) return BUILT_IN_SECTIONS;
   if (given.length > MOST_SECTIONS)
-    throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Join some of them.");
+    throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Merge some of them.");
   const sections = Array.from(given, (section, index) =>
     checkedSection(`${field}[${index}]`, section),
   );
@@ -150,14 +150,14 @@ function checkedSection(field: string, given: RequestSection): RequestSection {
   const { name, lifeCycle, text, after, before, role } = section;
   checkIdentifier(`${field}.name`, name);
   if (!LIFE_CYCLES.includes(lifeCycle)) {
-    const advice = "Say how long it lives.";
+    const advice = "Set its life cycle.";
     throw misdefinition(`${field}.lifeCycle`, LIFE_CYCLES.join(", "), lifeCycle, advice);
   }
   if (typeof text !== "function") checkText(`${field}.text`, text);
   if (after !== undefined) checkText(`${field}.after`, after);
   if (before !== undefined) checkText(`${field}.before`, before);
   if (after !== undefined && before !== undefined)
-    throw misdefinition(`${field}.before`, "left out with after", before, "One place is enough.");
+    throw misdefinition(`${field}.before`, "left out with after", before, "Set one of the two.");
   if (role !== undefined && role !== "system" && role !== "user")
     throw misdefinition(`${field}.role`, "system or user", role, "Leave it out for user.");
   return section;
@@ -168,7 +168,12 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
   for (const [index, { name }] of sections.entries()) {
     if (names.has(name)) {
       const advice = `Built in are ${[...BUILT_IN_NAMES].join(", ")}. Rename it.`;
-      throw misdefinition(`${field}[${index}].name`, "a name of its own", name, advice);
+      throw misdefinition(
+        `${field}[${index}].name`,
+        "a name that no built-in section has",
+        name,
+        advice,
+      );
     }
     names.add(name);
   }
@@ -200,8 +205,8 @@ function inOrder(field: string, listed: readonly RequestSection[]): readonly Pla
   const known = new Set(ordered.map(({ name }) => name));
   const index = listed.findIndex(({ name }) => !known.has(name));
   if (index === -1) return ordered;
-  const expected = "next to a section that does not hang on it itself";
-  const advice = "Let one of them stand next to the history.";
+  const expected = "next to a section whose place does not depend on it";
+  const advice = "Place one of them next to the history.";
   throw misdefinition(`${field}[${index}]`, expected, listed[index]?.name, advice);
 }
 
@@ -223,17 +228,18 @@ function checkPlace(
 ): void {
   const names = earlier.map((one) => one.name);
   if (names.includes("wrapUp")) {
-    const advice = "What the model is told of its last step and of its budget comes last.";
+    const advice =
+      'Place it before: "wrapUp". The notices of the last step and of the budget come last.';
     throw misdefinition(`${field}.after`, "a section before wrapUp", name, advice);
   }
   if (!names.includes("instructions")) {
-    const advice = "The instructions come first.";
+    const advice = 'Place it after: "instructions". The instructions come first.';
     throw misdefinition(`${field}.before`, "a section after the instructions", name, advice);
   }
   if (role === "system" && earlier.some((one) => one.role !== "system")) {
     // Providers take system messages at the beginning only.
-    const expected = "right behind the instructions, as it is a system message";
-    throw misdefinition(field, expected, name, 'Give it after: "instructions".');
+    const expected = "directly after the instructions, as it is a system message";
+    throw misdefinition(field, expected, name, 'Set after: "instructions".');
   }
   if (lifeCycle !== "persistent") return;
   const history = names.indexOf("history");
@@ -242,7 +248,7 @@ function checkPlace(
   if (history >= 0 && misplaced === undefined) return;
   const advice =
     misplaced === undefined
-      ? "A history grows at its end only."
-      : `It becomes part of the history, and ${misplaced.name} would stand in between.`;
-  throw misdefinition(field, "right behind the history", name, advice);
+      ? 'Place it after: "history". A history only grows at its end.'
+      : `Move it before ${misplaced.name}: a persistent section becomes part of the history.`;
+  throw misdefinition(field, "directly after the history", name, advice);
 }

@@ -286,15 +286,15 @@ export function requestOfStep(
   if (kept === undefined || context === undefined) {
     const expected =
       contexts.length === 0
-        ? `left alone, since ${agentPath} took no step`
+        ? `left out, since ${agentPath} took no step`
         : `a step of ${agentPath} (1 to ${contexts.length})`;
-    throw mismatch(field, expected, stepNumber, "Count from 1.");
+    throw mismatch(field, expected, stepNumber, "Steps are numbered from 1.");
   }
   const rebuilt = assembleRequest(context, shownInStep(kept, stepNumber, textOf), textOf);
   if (rebuilt !== undefined) return rebuilt;
   throw new EspalierError({
     code: "invalid_paused_run",
-    message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing or damaged. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
+    message: `Cannot rebuild the request of step ${stepNumber} of ${agentPath}: the run lacks some of its messages, or they are damaged. Pass the complete run as it was stored. A fork does not have all messages of its origin.`,
     data: { agentPath, stepNumber },
   });
 }

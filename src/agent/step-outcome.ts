@@ -66,7 +66,7 @@ export function stepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
   if (hasMissed) {
     const missed = MAX_MISSED_OUTPUTS + 1;
     const way = facts.isNative ? "answer" : `call ${FINISH_TOOL_NAME}`;
-    const result = `${way} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
+    const result = `${way} with a result that fits its schema, but it failed ${missed} times. Simplify the output schema, or use a stronger model.`;
     return failMisbehaved(facts, result, { missed });
   }
   if (!hasNoCalls) return { type: "continue", work };
@@ -74,14 +74,14 @@ export function stepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
   // It has nothing to say before they have.
   if (uselessReplies > 0 && facts.mustAwait) return { type: "continue", work: wanted };
   if (uselessReplies > MAX_USELESS_REPLIES) {
-    const reply = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
+    const reply = `reply with text or tool calls, but ${uselessReplies} replies in a row were unusable. Use another model.`;
     return failMisbehaved(facts, reply, { uselessReplies });
   }
   if (uselessReplies > 0) return { type: "retry", work: ["missing_reply"] };
   const { finishReason } = last.io;
   if (finishReason === "paused") return { type: "continue", work: [...work, "paused_reply"] };
   if (finishReason === "error")
-    return failMisbehaved(facts, "finish its reply, but it broke off with an error.", {
+    return failMisbehaved(facts, "finish its reply, but the reply ended with an error.", {
       finishReason,
     });
   if (facts.hasOutput && !facts.mustAwait) return { type: "retry", work: ["missing_output"] };
@@ -113,7 +113,7 @@ function endedBy(message: string, data: StopReason["data"]): StopReason {
 function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopReason {
   const isLease = cap < maxOutputTokens;
   const cause = isLease
-    ? `all that the budget had left for its lease (maxOutputTokens of ${roleName} is ${maxOutputTokens})`
+    ? `the budget had no more left to reserve (maxOutputTokens of ${roleName} is ${maxOutputTokens})`
     : `maxOutputTokens of ${roleName}`;
   return endedBy(`The model's reply was cut off at ${cap} output tokens: ${cause}.`, {
     finishReason: "length",

@@ -96,7 +96,7 @@ export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
     source: "budget",
     reason: {
       code: "step_limit",
-      message: `The steps budget of ${accountPath} allows ${maximum}; this was the last, and the agent was told to finish in it.`,
+      message: `The steps budget of ${accountPath} allows ${maximum}; this was the last, and the request instructed the agent to finish in it.`,
       data: { axis: "steps", accountPath, maximum, current: maximum },
     },
   };
@@ -106,7 +106,7 @@ export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
 function overshootSignal(passed: Overshoot): StopSignal {
   const { axis, accountPath, maximum, spent } = passed;
   const { name, unit } = shownAxis(axis);
-  const message = `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, since a reply used more than was left.`;
+  const message = `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, because a reply used more than was left.`;
   return { ...signalOf(passed, message), isOvershoot: true };
 }
 
@@ -123,6 +123,6 @@ function explanation(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, asked, kept } = refusal;
   if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
   const { name, unit } = shownAxis(axis);
-  const rest = kept === undefined ? "" : `, ${kept / unit} are kept for its own answer`;
-  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were asked for.`;
+  const rest = kept === undefined ? "" : `, ${kept / unit} are reserved for its own answer`;
+  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were requested.`;
 }

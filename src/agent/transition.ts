@@ -65,7 +65,7 @@ function refuseChange(state: AgentState, change: string): EspalierError {
   const step = state.step === undefined ? "" : " with an open step";
   return new EspalierError({
     code: "illegal_transition",
-    message: `Expected a change that a ${state.status} execution${step} allows, got ${change}. See the changes of each status in transition.ts.`,
+    message: `Cannot apply ${change} to a ${state.status} execution${step}. See the changes that each status allows in transition.ts.`,
     data: { status: state.status, change },
   });
 }

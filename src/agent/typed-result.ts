@@ -193,9 +193,9 @@ function refuseLoose(field: string, schema: z.ZodType): void {
   if (!(inner instanceof z.core.$ZodType) || !isListOrUnion(inner)) return;
   throw misdefinition(
     field,
-    "an object, a list or a union",
+    "an object, an array or a union",
     `one under ${schema._zod.def.type}()`,
-    "Put it into an object: z.object({ result: … }).",
+    "Wrap it in an object: z.object({ result: … }).",
   );
 }
 
@@ -227,7 +227,7 @@ export function findOutputProblems(
 
 /** The problem of any result of a role without one. */
 export const NO_OUTPUT: readonly ArgumentProblem[] = [
-  { parameter: "", expected: "nothing, since the role has no output", received: "a result" },
+  { parameter: "", expected: "no result, since the role has no output", received: "a result" },
 ];
 
 /** Returns the parts of a stored value that differ from those of the expected value. */
@@ -253,13 +253,7 @@ function findDifferences(
 /** The mode that a definition says. Throws `invalid_definition` for what is none, or none of a role without a typed result. */
 export function outputModeOf(field: string, given: unknown, hasOutput: boolean): OutputMode {
   if (given === undefined) return "auto";
-  if (!hasOutput)
-    throw misdefinition(
-      field,
-      "left out",
-      given,
-      "It says how output is asked for, and there is none.",
-    );
+  if (!hasOutput) throw misdefinition(field, "left out", given, "Leave it out, or set output.");
   if (given === "auto" || given === "native" || given === "tool") return given;
   throw misdefinition(field, '"auto", "native" or "tool"', given, "Leave it out for auto.");
 }
@@ -271,8 +265,8 @@ export function requireNative({
   model,
 }: Pick<AgentRole, "name" | "outputMode" | "model">): void {
   if (outputMode !== "native" || model.native === true) return;
-  const advice = `${model.id} says nothing of native results: say auto or tool, or native: true of the model if its server has them.`;
-  throw misdefinition(`${name}.outputMode`, "what its model can do", outputMode, advice);
+  const advice = `${model.id} does not declare native results. Use auto or tool, or set native: true on the model if its server supports them.`;
+  throw misdefinition(`${name}.outputMode`, "a mode that its model supports", outputMode, advice);
 }
 
 /** The schema to which its model is held, under these hooks; undefined: it calls `Finish`. */

@@ -227,7 +227,7 @@ export class BudgetAccount implements AccountFigures {
   charge({ leaseId, attempt = 1 }: Pick<Lease, "leaseId" | "attempt">, usage: Usage): void {
     const { parts } = this.#findLease(leaseId);
     const hold = parts[attempt - 1];
-    invariant(hold !== undefined, "B2: an attempt that is charged was leased");
+    invariant(hold !== undefined, "B2: only an attempt with a lease can be charged");
     this.chargePart(leaseId, hold, usage);
     parts[attempt - 1] = NO_AMOUNTS;
   }
@@ -256,7 +256,8 @@ export class BudgetAccount implements AccountFigures {
   ): void {
     const open = this.#findLease(leaseId);
     const { charged } = open;
-    if (charged !== undefined) invariant(isCountable(usage), "usage is in whole amounts from 0 up");
+    if (charged !== undefined)
+      invariant(isCountable(usage), "usage is a whole number of at least 0");
     const rest = charged === undefined ? usage : subtractUsage(usage, charged);
     this.#book(open.hold, rest);
     if (otherModels !== undefined) this.otherModels = addModelUsage(this.otherModels, otherModels);
@@ -312,7 +313,7 @@ export class BudgetAccount implements AccountFigures {
 
   /** Books usage, and releases its hold. */
   #book(hold: Amounts, usage: Usage): void {
-    invariant(isCountable(usage), "usage is in whole amounts from 0 up");
+    invariant(isCountable(usage), "usage is a whole number of at least 0");
     this.#addReserved(hold, -1);
     this.#addUsage(usage);
     let isBeyond = false;
@@ -494,7 +495,7 @@ export class BudgetAccount implements AccountFigures {
 
   /** Stops the clock until `resumeTime`. */
   stopTime(atMs = this.#ledger.clock.nowMs()): void {
-    invariant(this.standsSinceMs === undefined, "a clock that goes can stand still");
+    invariant(this.standsSinceMs === undefined, "pauseTime() requires a running clock");
     this.standsSinceMs = atMs;
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.({ operation: "stand", agentId: this.agentId, atMs });
@@ -502,13 +503,13 @@ export class BudgetAccount implements AccountFigures {
 
   /** Lets the clock run again, and books the time for which it stood. */
   resumeTime(): void {
-    invariant(this.standsSinceMs !== undefined, "a clock that stands still can go on");
+    invariant(this.standsSinceMs !== undefined, "resumeTime() requires a paused clock");
     this.runClockAfter(this.stoodMs);
   }
 
   /** Books time that counts for no limit in time of the account: a pause, or the time between two executions. */
   excludeTime(ms: number): void {
-    invariant(Number.isFinite(ms) && ms >= 0, "a clock stands still for a time from 0 up");
+    invariant(Number.isFinite(ms) && ms >= 0, "a clock is paused for 0 ms or more");
     this.runClockAfter(this.stoodMs + ms);
   }
 

@@ -214,11 +214,11 @@ export function costWarnings(
   const reported = believedCost(price, usage);
   if (reported === undefined)
     return [
-      `${model.provider} says that calls of ${model.id} cost nothing, but they have a price. They are charged by that; give the model a price of 0 if they are free.`,
+      `${model.provider} reports that calls of ${model.id} cost nothing, but the model has a price. Calls are charged at that price. Set the price to 0 if they are free.`,
     ];
   if (reported <= DEAR_TIMES * costMicroUsd(price, usage)) return [];
   return [
-    `${model.provider} says that calls of ${model.id} cost more than twice what its price comes to. They are charged as it says; correct the price, by which leases are held.`,
+    `${model.provider} reports that calls of ${model.id} cost more than twice their price. Calls are charged at the reported cost. Correct the price, by which budget is reserved.`,
   ];
 }
 

@@ -189,7 +189,7 @@ export class LeaseQueue {
     const answers = this.#pass(nowMs, isDue);
     const [first] = this.#waiters;
     const isReserved = first && SPEND_AXES.some((axis) => first.account.root.reserved[axis] > 0);
-    invariant(isReserved !== false, "B5: an agent waits and no lease holds room");
+    invariant(isReserved !== false, "B5: an agent waits although no lease is open");
     for (const answer of answers) answer();
   }
 

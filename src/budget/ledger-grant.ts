@@ -32,12 +32,12 @@ export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
   if (wallTimeMs === 0 && Object.values(spendLimitsOf(budget)).every((amount) => amount === 0))
     throw mismatch(
       `${field}.budget`,
-      "a budget with an amount above 0",
+      "a budget with at least one amount above 0",
       budget,
-      "Say how much of what is added.",
+      "Set an amount, for example { steps: 10 }.",
     );
   if (typeof by === "string" && by.trim() !== "") return;
-  throw mismatch(`${field}.by`, "text that is not empty", by, "Say who grants it.");
+  throw mismatch(`${field}.by`, "a non-empty string", by, "Name who grants it.");
 }
 
 /** Returns a copy of the grant that its owner cannot change. Throws as `checkGrant`. */
@@ -59,7 +59,8 @@ export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: 
   const axis = unlimitedAxis(account, budget);
   if (axis === undefined) return;
   const expected = `left out, since ${account.path} has no limit of its own on it`;
-  const advice = "Grant what is limited there, or to the agent whose limit it is.";
+  const advice =
+    "Grant an axis that is limited there, or grant it to the agent that has the limit.";
   throw mismatch(`${field}.budget.${axis}`, expected, budget[axis], advice);
 }
 

@@ -50,7 +50,7 @@ export class BudgetLedger implements LedgerParts {
   /** Takes an account back whose agent could not be set up: nothing was held or spent on it. */
   forget(agentId: AgentId): void {
     const { steps = 0, inputTokens = 0 } = this.#accounts.get(agentId)?.reserved ?? {};
-    invariant(steps + inputTokens === 0, "an account that was used stays");
+    invariant(steps + inputTokens === 0, "an account that was used cannot be removed");
     this.#accounts.delete(agentId);
   }
 
@@ -64,11 +64,11 @@ export class BudgetLedger implements LedgerParts {
     leases: readonly PersistedHold[] = [],
   ): void {
     const isFresh = this.#accounts.size === 0 && this.leaseCount === 0;
-    invariant(isFresh, "accounts are restored into a fresh ledger");
+    invariant(isFresh, "accounts are restored into a new ledger");
     invariant(Number.isSafeInteger(leaseCount) && leaseCount >= 0, "leases are counted from 0 up");
     for (const account of accounts) {
       const isFree = SPEND_AXES.every((axis) => account.reserved[axis] === 0);
-      invariant(isFree || leases.length > 0, "B2: what is reserved is an open lease");
+      invariant(isFree || leases.length > 0, "B2: a reservation is an open lease");
       this.adopt(account);
     }
     this.leaseCount = leaseCount;

@@ -185,5 +185,5 @@ function shortenToolName({ toolName }: Question): string {
 }
 
 function requireText(text: string): string | undefined {
-  return text.trim() === "" ? "Say it in words." : undefined;
+  return text.trim() === "" ? "Type some text." : undefined;
 }

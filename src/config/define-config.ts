@@ -99,12 +99,17 @@ export function defineConfig(config: EspalierConfig): EspalierConfig {
     for (const [index, role] of roles.entries()) checkAgentRole(`config.roles[${index}]`, role);
   }
   if (tools !== undefined) checkList("config.tools", tools);
-  checkNamed("config.models", models, 'Give them as { fast: openai("…") }.');
+  checkNamed("config.models", models, 'Pass them as { fast: openai("…") }.');
   if (typeof mcp === "string") checkText("config.mcp", mcp);
-  else checkNamed("config.mcp", mcp, 'Give them as { files: { command: "npx", args: [ … ] } }.');
+  else checkNamed("config.mcp", mcp, 'Pass them as { files: { command: "npx", args: [ … ] } }.');
   if (typeof store === "string") checkText("config.store", store);
   else if (store !== undefined && !isRecord(store))
-    throw mismatch("config.store", "a store or a path", store, 'Name a file, as "runs.db".');
+    throw mismatch(
+      "config.store",
+      "a store or a path",
+      store,
+      'Name a file, for example "runs.db".',
+    );
   return config;
 }
 

@@ -73,7 +73,7 @@ export interface Engine {
 export function unknownRole({ role, version }: RunTicket): EspalierError {
   return new EspalierError({
     code: "unknown_role",
-    message: `Expected a role that a worker has, or has had, got ${JSON.stringify(role)} in version ${version}. Start a worker with this role and version first, or correct the name.`,
+    message: `Cannot start the run: no worker has served the role ${JSON.stringify(role)} in version ${version}. Start a worker with this role and version first, or correct the name.`,
     data: { role, version },
   });
 }

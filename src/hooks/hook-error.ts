@@ -26,7 +26,7 @@ export function hookTimedOut(
   limitMs: number,
   wasCancelled = false,
 ): EspalierError {
-  const since = wasCancelled ? " after its agent was told to end" : "";
+  const since = wasCancelled ? " after its agent was stopped" : "";
   const advice = wasCancelled ? "Obey its signal." : "Obey its signal, or give it more time.";
   return new EspalierError({
     code: "hook_timeout",

@@ -22,7 +22,7 @@ export interface PatchContract<P extends TransformPoint> {
 const partSchemas = lazySchema(() => ({
   words: z
     .string()
-    .refine((text) => text.trim() !== "", "Expected text that is not empty")
+    .refine((text) => text.trim() !== "", "Expected a non-empty string")
     .optional(),
   json: z.custom<JsonValue>((value) => value !== undefined).optional(),
   jsonObject: z.custom<JsonObject>(isRecord, "Expected an object").optional(),

@@ -5,7 +5,7 @@ import { isPlainObject } from "./json.ts";
 import { isMisspelt } from "./misspelt.ts";
 
 /** What to do about a limit that has no default. */
-const NO_LIMIT = "Leave it out for no limit of its own.";
+const NO_LIMIT = "Leave it out for no limit.";
 
 /**
  * Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no limit". What is left out must mean what
@@ -98,7 +98,7 @@ export type FieldChecks = Readonly<Record<string, FieldCheck>>;
 export type FieldCheck = (field: string, value: unknown) => void;
 
 /** Throws `invalid_option` unless `value` is true or false. */
-export function checkBoolean(field: string, value: unknown, advice = "Say which."): void {
+export function checkBoolean(field: string, value: unknown, advice = "Set true or false."): void {
   if (typeof value !== "boolean") throw mismatch(field, "true or false", value, advice);
 }
 
@@ -111,7 +111,7 @@ export function checkMethods(field: string, value: unknown, methods: readonly st
     field,
     `an object with ${methods.map((method) => `${method}()`).join(" and ")}`,
     value,
-    "See its type.",
+    "See its TypeScript type.",
   );
 }
 
@@ -130,11 +130,11 @@ export function checkIdentifier(field: string, value: unknown): void {
 /** Throws `invalid_definition` unless `value` is text with something in it. */
 export function checkText(field: string, value: unknown): void {
   if (typeof value === "string" && value.trim() !== "") return;
-  throw misdefinition(field, "text that is not empty", value, "Say it in words.");
+  throw misdefinition(field, "a non-empty string", value, "Pass some text.");
 }
 
 /** Throws `invalid_definition` unless `value` is a function. */
-export function checkFunction(field: string, value: unknown, advice = "It does the work."): void {
+export function checkFunction(field: string, value: unknown, advice = "Pass a function."): void {
   if (typeof value !== "function") throw misdefinition(field, "a function", value, advice);
 }
 
@@ -177,13 +177,13 @@ export function checkMade(
 
 /** Throws `invalid_definition` unless `value` is a list. */
 export function checkList(field: string, value: unknown, advice = listAdvice(value)): void {
-  if (!Array.isArray(value)) throw misdefinition(field, "a list", value, advice);
+  if (!Array.isArray(value)) throw misdefinition(field, "an array", value, advice);
 }
 
 function listAdvice(value: unknown): string {
   if (value instanceof Promise) return "Await it.";
   const isObject = typeof value === "object" && value !== null;
-  return isObject ? "List its parts: [a, b]." : "Put it in brackets.";
+  return isObject ? "List its parts: [a, b]." : "Pass an array: [a, b].";
 }
 
 /** Makes errors about what holds something else than it should: what was expected, what came, what to do. */

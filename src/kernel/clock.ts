@@ -66,7 +66,7 @@ export class SteadyClock implements Clock {
     try {
       this.#lastUs = Math.round(this.#clock.monotonicMs() * 1_000);
     } catch (cause) {
-      const advice = "time stands still until it works";
+      const advice = "time is frozen until it works";
       warnOnce(this.#clock, `The clock threw (${messageOf(cause)}); ${advice}.`);
     }
     return this.#originMs + Math.floor(this.#lastUs / 1_000);

@@ -289,6 +289,6 @@ export function messageOf(thrown: unknown): string {
   try {
     return String(thrown instanceof Error ? thrown.message : thrown);
   } catch {
-    return "something that has no text";
+    return "a value without a text";
   }
 }

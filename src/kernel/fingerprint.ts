@@ -18,7 +18,7 @@ export function fingerprintOf(value: unknown): string | undefined {
 
 /** Returns the value as JSON in which each part is tagged with its type. Throws if it cannot. */
 function tagged(value: unknown, levels: number): unknown {
-  if (levels === 0) throw new TypeError("The value is nested too deep.");
+  if (levels === 0) throw new TypeError("The value is nested too deeply.");
   const part = (one: unknown): unknown => tagged(one, levels - 1);
   switch (typeof value) {
     case "string":

@@ -11,7 +11,7 @@ export class NotJsonError extends TypeError {
   readonly got: string;
 
   constructor(place: string, got: string) {
-    super(`${place === "" ? "it" : place} is ${got}, which is no JSON`);
+    super(`${place === "" ? "it" : place} is ${got}, which is not JSON`);
     this.place = place;
     this.got = got;
   }
@@ -41,7 +41,7 @@ function copyPart(value: unknown, way: Step | undefined): JsonValue {
   if (typeof value !== "object") throw notJson(way, describeKind(value));
   const level = (way?.level ?? 0) + 1;
   if (level > MAX_LEVELS) throw notJson(undefined, `nested deeper than ${MAX_LEVELS} levels`);
-  if (isWithinItself(value, way)) throw notJson(way, "an object that it is part of");
+  if (isWithinItself(value, way)) throw notJson(way, "an object that contains it");
   const below = (key: string | number): Step => ({ owner: value, key, before: way, level });
   if (Array.isArray(value))
     return Array.from(value, (item: unknown, index) => copyPart(item, below(index)));

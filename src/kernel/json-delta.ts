@@ -66,7 +66,7 @@ function applyDelta(before: unknown, delta: JsonDelta, isOwner: boolean): unknow
   if ("set" in delta) return delta.set;
   if ("keep" in delta) {
     if (!isReadonlyList(before) || before.length < delta.keep)
-      throw new TypeError(`Expected a list of at least ${delta.keep}`);
+      throw new TypeError(`Expected an array of at least ${delta.keep} items`);
     const list = isOwner && isOwnList(before) ? before : before.slice(0, delta.keep);
     list.length = delta.keep;
     for (const item of delta.append) list.push(item);
@@ -95,7 +95,7 @@ function isOwnObject(value: Readonly<Record<string, unknown>>): value is Record<
 /** The value as JSON holds it. It is written at once, and never changed: states are frozen. */
 function toPlain(value: unknown): JsonValue {
   if (isPlainValue(value)) return value;
-  throw new TypeError(`A ${typeof value} is no JSON`);
+  throw new TypeError(`A ${typeof value} is not JSON`);
 }
 
 function isPlainValue(value: unknown): value is JsonValue {

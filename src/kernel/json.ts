@@ -15,7 +15,7 @@ export function parseJson(text: string): JsonValue {
   // JSON text has no -0 of its own: after one more round trip it would be 0.
   const parsed: unknown = text.includes("-0") ? parseMinusZeros(text) : JSON.parse(text);
   if (isJson(parsed)) return parsed;
-  throw new SyntaxError("JSON.parse gave nothing.");
+  throw new SyntaxError("JSON.parse returned nothing.");
 }
 
 /** Returns the value of a JSON text, or `undefined` for any other text. */
@@ -32,7 +32,8 @@ function parseMinusZeros(text: string): unknown {
   try {
     return JSON.parse(text, withoutMinusZero);
   } catch (cause) {
-    if (cause instanceof RangeError) throw new SyntaxError("JSON is nested too deep.", { cause });
+    if (cause instanceof RangeError)
+      throw new SyntaxError("The JSON is nested too deeply.", { cause });
     throw cause;
   }
 }
@@ -51,7 +52,7 @@ export function unsoundness(value: JsonValue, levels: number): string | undefine
   if (typeof value === "number")
     return Number.isFinite(value) ? undefined : "a number is too large";
   if (typeof value !== "object" || value === null) return undefined;
-  if (levels === 0) return "it is nested too deep";
+  if (levels === 0) return "it is nested too deeply";
   if (Object.hasOwn(value, "__proto__")) return "a key is named __proto__";
   for (const part of Object.values(value)) {
     if (typeof part === "string") continue;
@@ -97,7 +98,7 @@ function isClassless(value: object): boolean {
 /** JSON text with the keys of every object in order, so that equal values give equal text. Throws a `TypeError` for what is no JSON. */
 export function canonicalJson(value: unknown): string {
   const text: string | undefined = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`A ${typeof value} is no JSON`);
+  if (text === undefined) throw new TypeError(`A ${typeof value} is not JSON`);
   return JSON.stringify(JSON.parse(text), sortKeys);
 }
 

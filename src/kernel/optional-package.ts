@@ -8,7 +8,7 @@ export function loadingError(name: string, without: string, cause: unknown): unk
   if (!isMissing(name, cause)) return cause;
   return new EspalierError({
     code: "invalid_option",
-    message: `Expected the package ${name} to be installed, got none, and without it ${without}. Run: npm install ${name}.`,
+    message: `The package ${name} is not installed: without it, ${without}. Run: npm install ${name}.`,
     data: { package: name },
     cause,
   });

@@ -49,6 +49,6 @@ export function shownJson(value: unknown): string {
     const text: string | undefined = JSON.stringify(value, bound);
     return shortened(text ?? String(value), MAX_SHOWN);
   } catch {
-    return "a value that is no JSON";
+    return "a value that is not JSON";
   }
 }

@@ -80,7 +80,7 @@ export async function listTools(
 function readListedTool(value: unknown): Tool | string {
   try {
     const copy = soundCopy(value, MAX_LEVELS);
-    if (copy === undefined) return "it is nested too deep";
+    if (copy === undefined) return "it is nested too deeply";
     const read = specTypeSchemas.Tool["~standard"].validate(copy);
     if (read.issues !== undefined) {
       const { path = [], message } = read.issues[0] ?? { message: "" };

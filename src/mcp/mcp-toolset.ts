@@ -196,21 +196,21 @@ const NOTHING_DONE = "Nothing was done. Do without it if you can.";
 /** What the server did, by the kind of fault, and what the model is to do about it. */
 const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: string]>> = {
   lost: [
-    "went away while it had the call",
-    "It may have done what you asked, or not: see to that before you call it again.",
+    "disconnected during the call",
+    "The call may have taken effect: check that before you call it again.",
   ],
   too_large: [
-    "gave too long an answer",
-    "It may have done what you asked. Ask it for less if you can.",
+    "returned an answer that is too long",
+    "The call may have taken effect. Request less if you can.",
   ],
   unreachable: ["cannot be reached", NOTHING_DONE],
   not_taken: ["cannot be reached", NOTHING_DONE],
   unauthorized: [
-    "takes no calls without other credentials",
+    "rejected the credentials",
     "Nothing was done. Do without it, and say that it needs credentials.",
   ],
-  answered: ["refused it"],
-  invalid: ["gave an answer that cannot be used"],
+  answered: ["refused the call"],
+  invalid: ["returned an unusable answer"],
   closed: ["did not finish the call"],
   cancelled: ["did not finish the call"],
 };

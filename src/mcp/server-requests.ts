@@ -61,7 +61,7 @@ export async function elicited(
       const answer = { action: "accept", content };
       const read = specTypeSchemas.ElicitResult["~standard"].validate(answer);
       if (read.issues === undefined) return read.value;
-      const { message: why = "No answer fits." } = read.issues[0] ?? {};
+      const { message: why = "No answer fits the requested schema." } = read.issues[0] ?? {};
       throw new ProtocolError(ProtocolErrorCode.InternalError, why);
     }
     case "declined":
@@ -91,7 +91,7 @@ export function declined({ method }: Pick<JSONRPCRequest, "method">): Promise<Re
 /** The protocol's own for sampling that a user does not allow. */
 const DECLINED = -1;
 const NO_SAMPLING =
-  "Declined: this client runs no model for servers. Give what a model is to work on as the result of the tool: the agent that called it reads it.";
+  "Declined: this client does not run a model for servers. Return the data as the result of the tool: the agent that called the tool reads it.";
 
 /** What is left out has the value that the schema gives it. */
 function withDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {

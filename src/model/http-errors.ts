@@ -119,7 +119,7 @@ export class AdapterFailures {
 
   /** The reply is nested deeper than it can be read. */
   tooDeep(lostOutputTokens: number | undefined): ModelError {
-    const got = "a reply that is nested too deep to be read";
+    const got = "a reply that is nested too deeply to be read";
     const advice = "Check the server: no reply needs such nesting.";
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
@@ -129,7 +129,7 @@ export class AdapterFailures {
     const report = isRecord(error) ? error : { message: error };
     const { status: given, statusCode, code: word, type, message: said } = report;
     const status = [given, statusCode, word].map(Number).find((one) => one >= 400 && one < 600);
-    let message = "a report that is nested too deep";
+    let message = "a report that is nested too deeply";
     try {
       message = typeof said === "string" ? said : JSON.stringify(error);
     } catch {

@@ -62,7 +62,7 @@ const CHECKS: OptionChecks<ModelPrice> = {
   ...RATE_CHECKS,
   asOf: mustBe('a day like "2026-09-23"', isDay, "Say on which day the price was looked up."),
   source: mustBe(
-    "text that is not empty",
+    "a non-empty string",
     (value) => typeof value === "string" && value.trim() !== "",
     "Leave it out, or say it.",
   ),
@@ -88,7 +88,7 @@ function checkNeeded(field: string, { inputUsdPerMillion, outputUsdPerMillion }:
 function checkTiers(field: string, tiers: readonly PriceTier[]): void {
   const advice = "List the tiers from the fewest tokens up";
   const given: unknown = tiers;
-  if (!Array.isArray(given)) throw mismatch(field, "a list", tiers, `${advice}.`);
+  if (!Array.isArray(given)) throw mismatch(field, "an array", tiers, `${advice}.`);
   let least = -1;
   for (const [index, tier] of tiers.entries()) {
     const name = `${field}[${index}]`;

@@ -103,7 +103,7 @@ function singleSignal(execution: ToolExecution, policy: ErrorPolicy): readonly S
   const { call, errorCode, blockedBy, text } = execution;
   const data = { toolName: call.toolName, callId: call.callId };
   if (errorCode === "retry_limit" && policy.retryLimitPolicy === "stop") {
-    const message = `${call.toolName} was retried as often as it allows, and needs another correction.`;
+    const message = `${call.toolName} used all its retries and needs another correction.`;
     return [signal("retry_limit", message, data)];
   }
   if (!BLOCKED.has(errorCode ?? "") || policy.blockedPolicy !== "stop") return [];

@@ -66,7 +66,7 @@ function selectedGroups(
   } catch (cause) {
     throw misselected(agentPath, `but it threw: ${messageOf(cause)}`, cause);
   }
-  if (isPromise(given)) throw misselected(agentPath, "got a promise: it cannot wait for anything");
+  if (isPromise(given)) throw misselected(agentPath, "got a promise");
   if (!Array.isArray(given)) throw misselected(agentPath, `got ${shown(given)}`);
   if (given.length > offered.length)
     throw misselected(agentPath, `got ${given.length}, more than there are`);
@@ -102,12 +102,15 @@ function matched(
   if (at === items.length) return found;
   const own = groups.find((one) => one.some((message) => isSame(items[at], message)));
   if (own === undefined)
-    throw misselected(agentPath, `got ${shownAtAll(items[at])} at [${at}], which is none of them`);
+    throw misselected(
+      agentPath,
+      `got ${shownAtAll(items[at])} at [${at}], which is not one of them`,
+    );
   throw misselected(
     agentPath,
     startsAt(at, own)
       ? `got the one at [${at}] out of order, or twice`
-      : `got the one at [${at}] torn from the calls or results that belong to it`,
+      : `got the one at [${at}] without the calls or results that belong to it`,
   );
 }
 
@@ -136,14 +139,14 @@ function shownAtAll(item: unknown): string {
   try {
     return shown(item);
   } catch {
-    return "something that nobody may look at";
+    return "a value that cannot be read";
   }
 }
 
 function misselected(agentPath: string, what: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_context",
-    message: `Expected context.selectMessages of ${agentPath} to give some of the messages that it was handed, in their order, calls with all their results, ${what}. Make it a pure function that answers at once: pick whole exchanges, or leave it out and set messageWindowSize.`,
+    message: `Expected context.selectMessages of ${agentPath} to return some of the given messages, in their order, calls with all their results, ${what}. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize.`,
     data: { agentPath },
     cause,
   });

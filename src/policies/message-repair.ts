@@ -51,7 +51,7 @@ export function repairMessages(messages: readonly Message[]): RepairedMessages {
 
 const NOTHING_TO_ANSWER: UserMessage = deepFreeze({
   role: "user",
-  text: "Go on.",
+  text: "Continue.",
   origin: "notice",
 });
 

@@ -195,7 +195,7 @@ function reasonsOf(condition: StopCondition, answer: unknown): readonly StopReas
     .safeParse(Array.isArray(answer) ? answer : [answer]);
   if (parsed.success) return parsed.data;
   throw new TypeError(
-    `${shownName(condition)} returned something else than a reason, a list of reasons or nothing`,
+    `${shownName(condition)} returned neither a reason, an array of reasons nor undefined`,
   );
 }
 

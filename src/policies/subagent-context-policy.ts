@@ -124,7 +124,7 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 function checkToolNames(field: string, given: unknown): readonly unknown[] {
   if (!Array.isArray(given))
-    throw mismatch(field, "a list of names of tools", given, "Put it in brackets.");
+    throw mismatch(field, "a list of names of tools", given, "Pass an array: [a, b].");
   const names: readonly unknown[] = Array.from(given);
   for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
@@ -147,10 +147,11 @@ function checkDeniedTools(field: string, given: unknown): void {
 }
 
 function checkTextList(field: string, texts: unknown): void {
-  if (!Array.isArray(texts)) throw mismatch(field, "a list of texts", texts, "Put it in brackets.");
+  if (!Array.isArray(texts))
+    throw mismatch(field, "a list of texts", texts, "Pass an array: [a, b].");
   for (const [index, text] of Array.from(texts).entries()) {
     if (typeof text === "string" && text.trim() !== "") continue;
     const advice = "Say it, or leave it out.";
-    throw mismatch(`${field}[${index}]`, "text that is not empty", text, advice);
+    throw mismatch(`${field}[${index}]`, "a non-empty string", text, advice);
   }
 }

@@ -66,10 +66,10 @@ export function cutHistory(
   };
 }
 
-const NOTICE = /^Earlier messages were left out here to save room: (\d{1,15})\./;
+const NOTICE = /^Earlier messages were removed here to save space: (\d{1,15})\./;
 
 function noticeOf(leftOut: number): UserMessage {
-  const text = `Earlier messages were left out here to save room: ${leftOut}. Ask again for what you need of them.`;
+  const text = `Earlier messages were removed here to save space: ${leftOut}. Request again what you still need.`;
   return Object.freeze({ role: "user", text, origin: "notice" });
 }
 

@@ -114,7 +114,7 @@ export function isHttps(uri: string | undefined): boolean {
 
 /** Copies of attachments, frozen. Throws `invalid_option` for what is none. */
 export function checkedAttachments(field: string, given: unknown = []): readonly Attachment[] {
-  if (!Array.isArray(given)) throw mismatch(field, "a list", given, "Put it in brackets.");
+  if (!Array.isArray(given)) throw mismatch(field, "an array", given, "Pass an array: [a, b].");
   return deepFreeze(
     Array.from(given, (one: unknown, index) => checkedAttachment(`${field}[${index}]`, one)),
   );

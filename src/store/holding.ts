@@ -62,7 +62,7 @@ function runAlive(
 ): EspalierError {
   return new EspalierError({
     code: "run_alive",
-    message: `Expected run ${JSON.stringify(runId)} to be free, got an owner that is alive: process ${processId} on ${host}. Wait until it has ended, or take the run over.`,
+    message: `Cannot claim run ${JSON.stringify(runId)}: it has a live owner, process ${processId} on ${host}. Wait until that process has ended, or take the run over.`,
     data: { runId, hostname: host, processId, silentMs },
   });
 }

@@ -379,6 +379,6 @@ function listRecords(page: SqlPage | undefined, runId: RunId, first: number): re
   const missing = first + records.length;
   if (missing > recordCount || (records.length > 0 && records.length === rows.length))
     return records;
-  const message = `Expected run ${JSON.stringify(runId)} to have ${recordCount} records, got none of number ${missing}. Restore the store from a copy.`;
+  const message = `Cannot read run ${JSON.stringify(runId)}: of ${recordCount} records, record ${missing} is missing. Restore the store from a copy.`;
   throw storeFailed("corrupt", message);
 }

@@ -20,7 +20,7 @@ const STATUSES: readonly string[] = ["open", "paused", "ended"] satisfies readon
 /** Rejects what no id can be. */
 export function checkId(field: string, id: unknown): void {
   checkStoredText(field, id);
-  if (id === "") throw unsuitable(field, "text that is not empty", "nothing");
+  if (id === "") throw unsuitable(field, "a non-empty string", "nothing");
   if (String(id).length > LONGEST_ID)
     throw unsuitable(field, `at most ${LONGEST_ID} characters`, `${String(id).length}`);
 }
@@ -28,8 +28,8 @@ export function checkId(field: string, id: unknown): void {
 /** Rejects a text that could not be given back unchanged. */
 export function checkStoredText(field: string, text: unknown): void {
   if (typeof text !== "string") throw unsuitable(field, "text", typeof text);
-  if (!text.isWellFormed()) throw unsuitable(field, "well-formed Unicode", "half a surrogate pair");
-  if (text.includes("\0")) throw unsuitable(field, "text without U+0000", "one with it");
+  if (!text.isWellFormed()) throw unsuitable(field, "well-formed Unicode", "a lone surrogate");
+  if (text.includes("\0")) throw unsuitable(field, "text without U+0000", "text with U+0000");
 }
 
 /** The title as it is kept: what cannot be kept is replaced, what is too much is cut off. */
@@ -73,7 +73,7 @@ export function lastPostSeen(number: number | undefined): number {
 /** Rejects what is no JSON text of one line: as far as a store looks. */
 function checkLine(field: string, text: string): void {
   checkStoredText(field, text);
-  if (/[\n\r]/.test(text)) throw unsuitable(field, "a text of one line", "a line break");
+  if (/[\n\r]/.test(text)) throw unsuitable(field, "one line of text", "a line break");
   if (text === "") throw unsuitable(field, "the text of one JSON value", "nothing");
 }
 
@@ -115,23 +115,23 @@ export function checkFilter(filter: RunFilter): void {
 /** Throws `invalid_option` unless it is one of these. */
 export function checkOneOf(field: string, value: string, known: readonly string[]): void {
   if (known.includes(value)) return;
-  throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct it.");
+  throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct the name.");
 }
 
 /** Throws `invalid_option` unless it is a number from 0 up. `Infinity`: no owner is ever stale. */
 export function checkStaleAfterMs(staleAfterMs: number): void {
   if (staleAfterMs === Infinity) return;
-  checkAmount("staleAfterMs", staleAfterMs, "0 takes every owner for gone.");
+  checkAmount("staleAfterMs", staleAfterMs, "0 treats every owner as lost.");
 }
 
 /** Throws `invalid_option` unless it is a version, or 0 for a session that is new. */
 export function checkExpectedVersion(expectedVersion: number): void {
-  checkCount("expectedVersion", expectedVersion, "0 stands for a session that is new.");
+  checkCount("expectedVersion", expectedVersion, "0 means a new session.");
 }
 
 function unsuitable(field: string, expected: string, got: string): Error {
   return storeFailed(
     "unsuitable",
-    `Expected ${field} to be ${expected}, got ${got}. A store keeps nothing else.`,
+    `Expected ${field} to be ${expected}, got ${got}. A store accepts nothing else.`,
   );
 }

@@ -37,7 +37,7 @@ export function storeFailed(reason: StoreFailure, message: string, cause?: unkno
 export function storeClosed(): EspalierError {
   return storeFailed(
     "closed",
-    "Expected the store to be open, got one that was closed. Close it last.",
+    "Cannot use the store: it was closed. Close it after everything that uses it.",
   );
 }
 
@@ -45,7 +45,7 @@ export function storeClosed(): EspalierError {
 export function storeMissing(where: string, got: string): EspalierError {
   return storeFailed(
     "missing",
-    `Expected ${where} to hold a store, got ${got}. Check its name; a store is made by the first process that opens it without access: "read".`,
+    `Expected ${where} to hold a store, got ${got}. Check its name. Opening it without access: "read" creates the store.`,
   );
 }
 
@@ -53,31 +53,31 @@ export function storeMissing(where: string, got: string): EspalierError {
 export function storeOnlyReads(): EspalierError {
   return storeFailed(
     "read_only",
-    'Expected a store that may be written to, got one that was opened with access: "read". Open it without that.',
+    'Cannot write to the store: it was opened with access: "read". Open it without that option.',
   );
 }
 
 /** The tables of a store have another version. `where` names the file or the schema. */
 export function unsupportedSchema(where: string, expected: number, got: number): EspalierError {
-  const message = `Expected ${where} to have version ${expected}, got ${got}. Use the version of espalier that wrote it, or another place.`;
+  const message = `Expected ${where} to have version ${expected}, got ${got}. Use the version of espalier that wrote it, or another location.`;
   return new EspalierError({ code: "unsupported_version", message, data: { expected, got } });
 }
 
 /** A run that is stored already. */
 export function runExists(runId: RunId): EspalierError {
-  const message = `Expected run ${JSON.stringify(runId)} to be new, got one that is stored. Ids have to be unique in a store: leave the option ids out, or share one source among its orchestrators, one sequentialIds() for a whole test, say.`;
+  const message = `Cannot create run ${JSON.stringify(runId)}: the store already has a run of this id. Leave the option ids out, or share one id source among all orchestrators of the store, for example one sequentialIds() per test.`;
   return new EspalierError({ code: "run_exists", message, data: { runId } });
 }
 
 /** A run that is not stored. */
 export function unknownRun(runId: RunId): EspalierError {
-  const message = `Expected run ${JSON.stringify(runId)} to be stored, got none. Check its id, and which store it is in.`;
+  const message = `The store has no run ${JSON.stringify(runId)}. Check the id and the store.`;
   return new EspalierError({ code: "unknown_run", message, data: { runId } });
 }
 
 /** A request for something further of a run that has ended. */
 export function runEnded(runId: RunId): EspalierError {
-  const message = `Expected run ${JSON.stringify(runId)} to go on, got one that has ended. Its result: orchestrator.getResult. Start another one, or fork a snapshot of it.`;
+  const message = `Cannot continue run ${JSON.stringify(runId)}: it has ended. Read its result with orchestrator.getResult, start another run, or fork a snapshot of it.`;
   return new EspalierError({ code: "run_ended", message, data: { runId } });
 }
 
@@ -85,9 +85,9 @@ export function runEnded(runId: RunId): EspalierError {
 export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): EspalierError {
   const got =
     foundEpoch === epoch
-      ? "one that it has given up"
-      : `one that was taken over (epoch ${foundEpoch})`;
-  const message = `Expected run ${JSON.stringify(runId)} to be owned in epoch ${epoch}, got ${got}. Leave it to its owner.`;
+      ? "this process has released it"
+      : `another process took it over (epoch ${foundEpoch})`;
+  const message = `Cannot write run ${JSON.stringify(runId)} in epoch ${epoch}: ${got}. Leave the run to its owner.`;
   return new EspalierError({ code: "run_fenced", message, data: { runId, epoch, foundEpoch } });
 }
 
@@ -97,7 +97,7 @@ export function journalConflict(
   firstNumber: number,
   recordCount: number,
 ): EspalierError {
-  const message = `Expected a batch for run ${JSON.stringify(runId)} to begin with record ${recordCount + 1}, got ${firstNumber}. Read the journal anew.`;
+  const message = `Expected a batch for run ${JSON.stringify(runId)} to begin with record ${recordCount + 1}, got ${firstNumber}. Read the journal again.`;
   const data = { runId, firstNumber, recordCount };
   return new EspalierError({ code: "journal_conflict", message, data });
 }
@@ -108,7 +108,7 @@ export function sessionConflict(
   expected: number,
   found: number,
 ): EspalierError {
-  const message = `Expected session ${JSON.stringify(sessionId)} to have version ${expected}, got ${found}. Read it anew and write again.`;
+  const message = `Expected session ${JSON.stringify(sessionId)} to have version ${expected}, got ${found}. Read it again, then write.`;
   const data = { sessionId, expected, found };
   return new EspalierError({ code: "session_conflict", message, data });
 }

@@ -10,7 +10,7 @@ export function delegationText(
   if (outcome.type === "refused") return outcome.refusal.message;
   if (outcome.type === "ended") return reportText(outcome.result);
   const { childName } = outcome;
-  const note = "It works in the background; its result will reach you as a message.";
+  const note = "It runs in the background. Its result will arrive as a message.";
   return canonicalJson({ subagent: childName, status: "running", note });
 }
 

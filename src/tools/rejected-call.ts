@@ -20,7 +20,7 @@ export interface RejectedCall {
 }
 
 /** What the model reads of a call before which its agent had to end. */
-export const UNBEGUN_TEXT = "Not executed: the agent was told to end before this call could begin.";
+export const UNBEGUN_TEXT = "Not executed: the agent was stopped before this call could begin.";
 
 /** What the model reads of a call that was denied. */
 export function deniedText(toolName: string, reason: string): string {

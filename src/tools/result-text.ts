@@ -72,8 +72,9 @@ class ResultReader {
   whole(value: unknown): JsonValue | undefined {
     const plain = this.#read(value);
     if (plain !== undefined || value === undefined) return plain;
-    const got = typeof value === "object" ? "one whose toJSON gives nothing" : `a ${typeof value}`;
-    throw this.#unshowable("a value that can be shown", got);
+    const got =
+      typeof value === "object" ? "one whose toJSON returns nothing" : `a ${typeof value}`;
+    throw this.#unshowable("a value that JSON can express", got);
   }
 
   /** `isAsked` for what a `toJSON` gave: it is not asked again. */
@@ -85,7 +86,7 @@ class ResultReader {
     if (this.#around.has(value))
       throw this.#unshowable("a value that does not contain itself", "a circular reference");
     if (this.#around.size >= MOST_LEVELS) {
-      const got = "more, or a value that contains itself anew";
+      const got = "more levels, or an endlessly nested value";
       throw this.#unshowable(`a value of at most ${MOST_LEVELS} levels`, got, "Return less.");
     }
     this.#around.add(value);
@@ -108,8 +109,7 @@ class ResultReader {
       const json: unknown = Reflect.apply(toJson, value, [String(this.#path.at(-1) ?? "")]);
       if (json !== value) return this.#read(json, true);
     }
-    if (isPromiseLike(value))
-      throw this.#unshowable("a value that is there", "a promise", "Await it.");
+    if (isPromiseLike(value)) throw this.#unshowable("a value", "a promise", "Await it.");
     if (Array.isArray(value)) {
       this.#count(value.length);
       return this.#readList(value);
@@ -128,7 +128,7 @@ class ResultReader {
     if (keys.length > 0 || !isOfClass)
       return this.#readNamed(keys, (key) => Reflect.get(value, key));
     const got = `an object of ${classNameOf(value) || "some class"} without fields`;
-    const advice = "Return what it holds: a text, a list or an object with fields.";
+    const advice = "Return its contents: a string, an array or an object with fields.";
     throw this.#unshowable("plain data", got, advice);
   }
 
@@ -261,6 +261,8 @@ function writeJson(plain: JsonValue): string {
     return JSON.stringify(plain);
   } catch (cause) {
     // Each part can be a text, but all of them together are longer than any text may be.
-    throw new Unshowable("Expected the result to fit in a text, got more. Return less.", { cause });
+    throw new Unshowable("Expected the result to fit in one string, got more. Return less.", {
+      cause,
+    });
   }
 }

@@ -100,7 +100,7 @@ function askFilter(
   }
   if (typeof answer === "boolean") return answer;
   void Promise.resolve(answer).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
-  throw filterFailed(name, `it gave ${shown(answer)}`, undefined);
+  throw filterFailed(name, `it returned ${shown(answer)}`, undefined);
 }
 
 function filterFailed(filter: string, what: string, cause: unknown): EspalierError {

@@ -71,7 +71,7 @@ export function checkSpan(field: string, value: unknown, advice = "Say how long 
 }
 
 const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
-  timeoutMs: (field, ms) => checkSpan(field, ms, "Leave it out for no limit of its own."),
+  timeoutMs: (field, ms) => checkSpan(field, ms, "Leave it out for no limit."),
   maxRetries: (field, count) =>
     checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxRetries)),
   maxResultCharacters: (field, count) =>
@@ -99,5 +99,6 @@ export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
 
 /** Throws `invalid_definition` unless `value` is true or false. */
 export function checkFlag(field: string, value: unknown): void {
-  if (typeof value !== "boolean") throw misdefinition(field, "true or false", value, "Say which.");
+  if (typeof value !== "boolean")
+    throw misdefinition(field, "true or false", value, "Set true or false.");
 }

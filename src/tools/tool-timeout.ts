@@ -3,7 +3,7 @@ import { isToolError, ToolError } from "./tool-error.ts";
 const MARK = Symbol.for("espalier.tool_timeout");
 
 const HINT =
-  "What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.";
+  "It may have taken effect nevertheless: check that first. Then request less at once, or do without it.";
 
 class ToolTimeoutError extends ToolError {
   static {
@@ -13,7 +13,7 @@ class ToolTimeoutError extends ToolError {
 
 /** The failure of a call that took too long; `toolName` is the name that the model knows. The message says what to do (R163). */
 export function toolTimedOut(toolName: string, timeoutMs: number): ToolError {
-  const message = `Expected ${toolName} to end within ${timeText(timeoutMs)}, but it did not. ${HINT}`;
+  const message = `${toolName} did not end within ${timeText(timeoutMs)}. ${HINT}`;
   return new ToolTimeoutError(message, { data: { toolName, timeoutMs } });
 }
 

@@ -71,7 +71,7 @@ export function filterTools<T extends ToolsetTool<never>>(
     places.filter(({ tool, at }) => {
       const answer: unknown = isSelected(tool);
       if (typeof answer === "boolean") return answer;
-      throw misdefinition(`the answer about ${at}`, "true or false", answer, "Say which.");
+      throw misdefinition(`the answer about ${at}`, "true or false", answer, "Set true or false.");
     }),
   );
 }

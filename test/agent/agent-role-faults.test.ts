@@ -23,10 +23,10 @@ const GOOD: AgentDefinition = { name: "lead", instructions: "Lead.", model };
 const define = (patch: object): AgentRole => defineAgent({ ...GOOD, ...patch });
 
 const NAME = "letters, digits, _ and -, at most 64, a letter first";
-const TEXT = "text that is not empty";
+const TEXT = "a non-empty string";
 const WHOLE = "a whole number from 0 up";
 const AMOUNT = "a finite number from 0 up";
-const ROLE = "a role or the name of one";
+const ROLE = "a role or the name of a role";
 
 const BAD: readonly (readonly [string, object, string, string, string, string])[] = [
   ["an empty name", { name: "" }, "invalid_definition", "agent.name", NAME, '""'],
@@ -209,7 +209,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { compaction: { strategy: "summarize", maxInputTokens: 255 } },
     "invalid_option",
     "lead.compaction.maxInputTokens",
-    "at least 256 with summarize",
+    "at least 256 with the strategy summarize",
     "255",
   ],
   [
@@ -280,7 +280,7 @@ test("two tools of one name are refused", () => {
 
 for (const name of ["SpawnSubagent", "Finish"]) {
   test(`a tool of the reserved name ${name} is refused`, () => {
-    const expected = "no tool of a reserved name";
+    const expected = "a tool whose name is not reserved";
     expect(thrownBy(() => define({ tools: [tool(name)] }))).toEqual({
       code: "invalid_definition",
       message: `Expected lead.tools to be ${expected}, got "${name}". Rename it.`,

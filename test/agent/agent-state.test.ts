@@ -44,7 +44,7 @@ proves(
     for (const state of [pending, running, stepped, rested, completed]) {
       expect(thrownBy(() => openStepOf(state))).toEqual({
         code: "invalid_state",
-        message: `Expected an open step, got a ${state.status} execution without one. Read steps after openStep and before recordStep.`,
+        message: `Cannot read the open step: the ${state.status} execution has none. Read it after openStep and before recordStep.`,
         data: { status: state.status },
       });
     }

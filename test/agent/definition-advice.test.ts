@@ -47,7 +47,7 @@ test.each<readonly [string, () => unknown]>([
     toolOf({ maxIdenticalCalls: Infinity }),
   ],
   [
-    "read.timeoutMs to be a number of milliseconds above 0, got Infinity. Leave it out for no limit of its own.",
+    "read.timeoutMs to be a number of milliseconds above 0, got Infinity. Leave it out for no limit.",
     toolOf({ timeoutMs: Infinity }),
   ],
   [
@@ -76,15 +76,18 @@ test.each<readonly [string, () => unknown]>([
   ],
   // Tools in the wrong wrapping.
   [
-    "lead.tools to be a list, got an object. Give its tools: server.tools.",
+    "lead.tools to be an array, got an object. Pass its tools: server.tools.",
     roleOf({ tools: server }),
   ],
-  ["lead.tools to be a list, got an object. Put it in brackets.", roleOf({ tools: tool })],
+  ["lead.tools to be an array, got an object. Pass an array: [a, b].", roleOf({ tools: tool })],
   [
-    "lead.tools to be a list, got an object. List its parts: [a, b].",
+    "lead.tools to be an array, got an object. List its parts: [a, b].",
     roleOf({ tools: { read: tool } }),
   ],
-  ["lead.tools to be a list, got a promise. Await it.", roleOf({ tools: Promise.resolve([tool]) })],
+  [
+    "lead.tools to be an array, got a promise. Await it.",
+    roleOf({ tools: Promise.resolve([tool]) }),
+  ],
   [
     "lead.tools[1] to be a tool, got an object. Spread its tools: ...server.tools.",
     roleOf({ tools: [tool, server] }),

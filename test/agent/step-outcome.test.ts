@@ -155,7 +155,7 @@ proves(["R15"], "retry: a reply of no use is forgiven once, and then fails", () 
     outcome.type === "fail" && [outcome.error.code, outcome.error.message, outcome.error.data],
   ).toEqual([
     "model_misbehaved",
-    "Expected scripted to reply with text or tool calls, but 2 replies in a row were of no use.",
+    "Expected scripted to reply with text or tool calls, but 2 replies in a row were unusable. Use another model.",
     { role: "lead", uselessReplies: 2 },
   ]);
 });
@@ -196,7 +196,7 @@ proves(["R15"], "fail: a typed result that was missed three times is not asked f
   expect(over).toEqual(Array.from({ length: 3 }, () => "fail model_misbehaved"));
   const outcome = stepOutcome({ ...NOTHING_DONE, steps: [miss, miss, misfit] }, facts);
   expect(outcome.type === "fail" && [outcome.error.message, outcome.error.data]).toEqual([
-    "Expected scripted to call Finish with a result that fits, but it missed 3 times. Simplify the output schema, or use a stronger model.",
+    "Expected scripted to call Finish with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.",
     { role: "lead", missed: 3 },
   ]);
 });
@@ -241,7 +241,7 @@ proves(["R15"], "fail: a reply that broke off is no answer", () => {
     outcome.type === "fail" && [outcome.error.code, outcome.error.message, outcome.error.data],
   ).toEqual([
     "model_misbehaved",
-    "Expected scripted to finish its reply, but it broke off with an error.",
+    "Expected scripted to finish its reply, but the reply ended with an error.",
     { role: "lead", finishReason: "error" },
   ]);
 });
@@ -330,10 +330,7 @@ function cutOffAt(cause: string, limitedBy: string): object {
 proves(["S7.13"], "the signal of a reply that was cut off says what cut it", () => {
   expect([signalUnderCap(8_192), signalUnderCap(8_193)]).toEqual([
     cutOffAt("maxOutputTokens of lead", "maxOutputTokens"),
-    cutOffAt(
-      "all that the budget had left for its lease (maxOutputTokens of lead is 8193)",
-      "lease",
-    ),
+    cutOffAt("the budget had no more left to reserve (maxOutputTokens of lead is 8193)", "lease"),
   ]);
 });
 

@@ -50,7 +50,7 @@ proves(["D416"], "accepts a result that the present schema leaves as it is", () 
       { count: 1 },
       z.object({ count: z.union([z.number(), z.string()]) }),
     ),
-    "a list": problems(numbers, [1], z.array(z.union([z.number(), z.string()]))),
+    "an array": problems(numbers, [1], z.array(z.union([z.number(), z.string()]))),
     "a list under its key": problems(numbers, { result: [1] }, numbers.describe("Counts.")),
     "a JSON Schema": problems(
       jsonSchema({ type: "object", properties: { count: { type: "number" } } }),
@@ -62,7 +62,7 @@ proves(["D416"], "accepts a result that the present schema leaves as it is", () 
     "another description": [],
     "a field that may be left out": [],
     "a wider field": [],
-    "a list": [],
+    "an array": [],
     "a list under its key": [],
     "a JSON Schema": [],
   });

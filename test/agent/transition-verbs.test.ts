@@ -132,7 +132,7 @@ proves(
     const { openStep, addUsage, recordOverflow, compact, recordReply } = changes();
     const { running } = states();
     const refused = after(running, openStep, addUsage, recordOverflow);
-    expect(() => transition(refused, openStep)).toThrow(/^Expected a change that a running/);
+    expect(() => transition(refused, openStep)).toThrow(/^Cannot apply openStep to a running/);
     const shorter = after(refused, compact);
     expect(shorter.log.compactions.map(({ afterStep }) => afterStep)).toEqual([1]);
     const context = { ...openStep.context, toolNames: ["another"] };
@@ -154,7 +154,7 @@ proves(
         messageCount: compact.messages.length,
       },
     });
-    expect(() => transition(after(anew, recordReply), openStep)).toThrow(/^Expected a change/);
+    expect(() => transition(after(anew, recordReply), openStep)).toThrow(/^Cannot apply openStep/);
   },
 );
 

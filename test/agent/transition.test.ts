@@ -152,36 +152,36 @@ proves(["R38", "R39"], "a refused change says which state refused which change",
   const { pending, open } = states();
   const { recordStep, end } = changes();
   expect(thrownBy(() => transition(pending, recordStep)).message).toBe(
-    "Expected a change that a pending execution allows, got recordStep. See the changes of each status in transition.ts.",
+    "Cannot apply recordStep to a pending execution. See the changes that each status allows in transition.ts.",
   );
   expect(thrownBy(() => transition(open, end)).message).toBe(
-    "Expected a change that a running execution with an open step allows, got endExecution. See the changes of each status in transition.ts.",
+    "Cannot apply endExecution to a running execution with an open step. See the changes that each status allows in transition.ts.",
   );
 });
 
 // Were a reply discarded after one was recorded, the step would forget calls that the history has, and nothing would answer them.
 test("a step takes one reply: a second one is refused, also if it is to be discarded", () => {
   const { replied } = states();
-  expect(() => transition(replied, changes().discardReply)).toThrow("got discardReply");
+  expect(() => transition(replied, changes().discardReply)).toThrow("Cannot apply discardReply");
 });
 
 // Its calls would be in the step and not in the history, and their results would answer no call.
 test("a reply with calls is not discarded", () => {
   const { open } = states();
   const discard: Change = { type: "discardReply", reply: replyOf("", twoCalls()) };
-  expect(() => transition(open, discard)).toThrow("got discardReply");
+  expect(() => transition(open, discard)).toThrow("Cannot apply discardReply");
 });
 
 test("a step whose reply has calls is not recorded before their results are in the history (L3)", () => {
   const { replied, deferred, answered } = states();
   for (const state of [replied, deferred, answered])
-    expect(() => transition(state, changes().recordStep)).toThrow("got recordStep");
+    expect(() => transition(state, changes().recordStep)).toThrow("Cannot apply recordStep");
 });
 
 test("results are not incorporated before there is one for every call, nor before the reply, nor twice (L3)", () => {
   const { open, replied, deferred, incorporated } = states();
   for (const state of [open, replied, deferred, incorporated])
-    expect(() => transition(state, changes().incorporate)).toThrow("got recordResults");
+    expect(() => transition(state, changes().incorporate)).toThrow("Cannot apply recordResults");
 });
 
 function results(...calls: readonly ToolCall[]): Change {
@@ -199,13 +199,13 @@ test("a result is taken once, and only for a call of the reply", () => {
     [incorporated, results()],
   ];
   for (const [state, change] of refused)
-    expect(() => transition(state, change)).toThrow("got recordExecutions");
+    expect(() => transition(state, change)).toThrow("Cannot apply recordExecutions");
 });
 
 test("the task is taken in once", () => {
   const { running } = states();
   const { brief } = changes();
-  expect(() => after(running, brief, brief)).toThrow("got recordTask");
+  expect(() => after(running, brief, brief)).toThrow("Cannot apply recordTask");
 });
 
 proves(

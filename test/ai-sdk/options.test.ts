@@ -48,7 +48,7 @@ proves(["M30"], "what is no model of the AI SDK 7 is refused, with what to do", 
     ],
     [
       "invalid_definition",
-      'Expected aiSdkModel.model.modelId to be text that is not empty, got "". Say it in words.',
+      'Expected aiSdkModel.model.modelId to be a non-empty string, got "". Pass some text.',
     ],
   ]);
 });

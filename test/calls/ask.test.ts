@@ -48,7 +48,7 @@ async function learned(approver: Approver | undefined) {
 
 type Case = readonly [Approver | undefined, AskOutcome, readonly string[]];
 
-const UNUSABLE = "The approver gave no answer that can be used";
+const UNUSABLE = "The approver returned no usable answer";
 const CASES: Readonly<Record<string, Case>> = {
   "gives a value": [
     (question) => provideResult(question, "Bonn"),
@@ -67,12 +67,12 @@ const CASES: Readonly<Record<string, Case>> = {
   ],
   "is not there": [
     undefined,
-    { type: "declined", reason: "There is nobody who could answer." },
+    { type: "declined", reason: "No approver is configured for this run." },
     ["failure", "nobody"],
   ],
   "says nothing": [
     () => undefined,
-    { type: "unanswered", reason: "The approver gave no answer." },
+    { type: "unanswered", reason: "The approver returned no answer." },
     ["failure", "approver"],
   ],
   throws: [
@@ -159,7 +159,7 @@ describe("a question that is open", () => {
     const { made, run, outcomes } = await waiting((approver) => newFixture({ approver }));
     run.requestPause();
     expect((await made.outcome(run)).status).toBe("paused");
-    expect(outcomes).toEqual([{ type: "unanswered", reason: "The approver gave no answer." }]);
+    expect(outcomes).toEqual([{ type: "unanswered", reason: "The approver returned no answer." }]);
   });
 
   proves(["M77"], "ends with its agent, and with the time of its tool", async () => {

@@ -43,8 +43,8 @@ const FAILURES: readonly (readonly [string, unknown, string, string])[] = [
   [
     "an error that is final",
     new ToolError(LONG, { severity: "fatal" }),
-    "look failed for good: abcdefghij\n[Shortened: 10 of 26 characters are shown. Ask for a smaller part.] Do not make this call again.",
-    `look failed for good: ${LONG}. Do not make this call again.`,
+    "look failed permanently: abcdefghij\n[Shortened: 10 of 26 characters are shown. Ask for a smaller part.] Do not make this call again.",
+    `look failed permanently: ${LONG}. Do not make this call again.`,
   ],
   [
     "an error with a hint",

@@ -59,7 +59,7 @@ proves(
     expect(strict.starts.map(([, atMs]) => atMs)).toEqual([0, 0]);
     expect(outcomes(refused).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "failed"]);
     expect(receivedTexts(other.model.requests[1])[2]).toMatch(
-      /send may be called 2 times within 1 s/,
+      /the rate limit of send, 2 times within 1 s, is used up/,
     );
   },
 );

@@ -135,7 +135,7 @@ test("every word about a renamed tool has its new name: guards, hooks, filters, 
     "filter transfer",
     "hook transfer",
     "guard transfer",
-    "question transfer: transfer needs an approval.",
+    "question transfer: transfer needs approval.",
     "filter transfer",
   ]);
   expect(outcomes(result)[0]?.slice(0, 3)).toEqual(["transfer", "failed", "tool_timeout"]);

@@ -18,7 +18,7 @@ import { startAtTerminal, type AtTerminal } from "./terminal-program.ts";
 const DOWN = "\u001b[B";
 const ENTER = "\r";
 
-/** A role whose first reply calls `pay` three times at once; each call needs an approval. */
+/** A role whose first reply calls `pay` three times at once; each call needs approval. */
 const BUYER = `
   import { defineAgent, defineTool } from "espalier";
   import { says, ScriptedModel } from "espalier/testing";

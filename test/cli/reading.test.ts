@@ -98,7 +98,7 @@ proves(
 
       Limits on the way, the first one first:
         ■ lead/reader#1 · step 1: step_limit
-          The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were asked for.
+          The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were requested.
 
       agent        state                  step  own tok  tree tok  own cost  tree cost  time  task
       lead         ✔ completed               2       30        45   unknown    unknown   0ms  Audit the code.

@@ -222,8 +222,8 @@ describe("a run that fails for its crashes", () => {
         },
       },
     ]);
-    expect(result.reason.message).toMatch(/5 processes in a row died .* It was calling /);
-    expect(result.reason.message).toMatch(/Correct it and start the run anew\.$/u);
+    expect(result.reason.message).toMatch(/5 processes in a row died .* Calls in flight: /);
+    expect(result.reason.message).toMatch(/Fix it and start a new run\.$/u);
     expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
       ["lead", "failed"],
       ["lead/leaf#1", "completed"],
@@ -270,7 +270,7 @@ describe("a run that fails for its crashes", () => {
       const worker = await last.orchestrator.work(storeEngine({ clock: world.clock }));
       const refusal = await rejectionOf(world.pushed(run.result()));
       expect(refusal.code).toBe("crash_loop");
-      expect(refusal.message).toMatch(/Correct it and ask the run to resume\.$/u);
+      expect(refusal.message).toMatch(/Fix it and resume the run\.$/u);
       expect(await crashesOf(world)).toBe(0);
       isMended = true;
       await run.sendCommand({ type: "resume" });

@@ -47,7 +47,7 @@ proves(["D472"], "a run that was left gives no snapshot, and names the remedy", 
   expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
   expect(thrownBy(() => run.snapshot())).toMatchObject({
     code: "run_released",
-    message: `Cannot take a snapshot: this process does not own run ${ID} any more. Recover the run, and take the snapshot of the recovered one.`,
+    message: `Cannot take a snapshot: this process no longer owns run ${ID}. Recover the run, and take the snapshot of the recovered run.`,
     data: { runId: ID },
   });
   expect(await rejectionOf(run.result)).toMatchObject({ code: "run_released" });

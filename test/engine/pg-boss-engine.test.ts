@@ -182,7 +182,7 @@ test("nothing is connected to before it is needed, and a time that is none is re
   await engine.close?.();
   await expect(engine.lead(ticketOf("run_1"))).rejects.toMatchObject({
     code: "engine_failed",
-    message: "Expected the engine to be open, got one that was closed. Close it last.",
+    message: "Cannot use the engine: it was closed. Close it after everything that uses it.",
   });
 });
 
@@ -196,7 +196,7 @@ proves(["E52"], "without the package pg-boss it is said which one is missing", (
   expect(JSON.parse(output)).toEqual({
     code: "invalid_option",
     message:
-      "Expected the package pg-boss to be installed, got none, and without it no run can be led by this engine. Run: npm install pg-boss.",
+      "The package pg-boss is not installed: without it, this engine cannot run anything. Run: npm install pg-boss.",
     data: { package: "pg-boss" },
   });
 });

@@ -15,7 +15,7 @@ import { clientOf, engineWorld, runId, workerIn, type EngineWorld } from "./engi
 
 const ID = runId("order");
 const NO_TENANT =
-  "Expected options.context to give the context of run order, but it threw: No tenant.. Correct it, and ask the run to resume.";
+  "Expected options.context to return the context of run order, but it threw: No tenant.. Fix it, and resume the run.";
 
 /** A run whose second worker refuses it, after the first one has asked for an approval. */
 async function refuse(world: EngineWorld): Promise<void> {

@@ -86,7 +86,7 @@ describe.skipIf(server === undefined)("with keys", () => {
     ];
     expect([replies, executor.led]).toEqual([[401, 401], ["run_1"]]);
     expect(takeWarnings()).toEqual([
-      "EspalierWarning: A worker behind Restate has refused a request. Rejecting request as its JWT did not validate: Error: missing header: x-restate-signature-scheme. Check identityKeys, and what is registered at its address. Further ones are not told.",
+      "EspalierWarning: A Restate worker refused a request. Rejecting request as its JWT did not validate: Error: missing header: x-restate-signature-scheme. Check identityKeys, and the deployment that is registered at its address. Further refusals are not reported.",
     ]);
   });
 

@@ -33,18 +33,18 @@ function messageFor(options: unknown): unknown {
 
 describe("options", () => {
   const NO_URL =
-    "to be an address that begins with http:// or https://, without user, query and fragment, got";
-  const NO_KEY = "to be a list of keys that begin with publickeyv1_, got";
-  const COPY = "Copy what Restate says when it starts with a private key for requests.";
+    "to be a URL that begins with http:// or https://, without user, query and fragment, got";
+  const NO_KEY = "to be an array of keys that begin with publickeyv1_, got";
+  const COPY = "Copy the key that Restate prints when it starts with a private key for requests.";
   const refused: readonly [object, string][] = [
-    [{}, `Expected options.ingressUrl ${NO_URL} undefined. Put what is secret into headers.`],
+    [{}, `Expected options.ingressUrl ${NO_URL} undefined. Put secrets into headers.`],
     [
       { ingressUrl: "127.0.0.1:8080" },
-      `Expected options.ingressUrl ${NO_URL} "127.0.0.1:8080". Put what is secret into headers.`,
+      `Expected options.ingressUrl ${NO_URL} "127.0.0.1:8080". Put secrets into headers.`,
     ],
     [
       { ingressUrl, adminUrl: "" },
-      `Expected options.adminUrl ${NO_URL} "". Put what is secret into headers.`,
+      `Expected options.adminUrl ${NO_URL} "". Put secrets into headers.`,
     ],
     [
       { ingressUrl, ingress: 1 },
@@ -52,7 +52,7 @@ describe("options", () => {
     ],
     [
       { ingressUrl, headers: { a: 1 } },
-      "Expected options.headers to be an object of texts, got an object. Leave out what has no value.",
+      "Expected options.headers to be an object of strings, got an object. Remove headers without a value.",
     ],
     [
       { ingressUrl, host: "127.0.0.1:80" },
@@ -73,11 +73,11 @@ describe("options", () => {
     ],
     [
       { ingressUrl, workerUrl: "http://w" },
-      `Expected options.workerUrl to be left out where adminUrl is, got "http://w". Say adminUrl, too, or register the address yourself.`,
+      `Expected options.workerUrl to be left out without adminUrl, got "http://w". Set adminUrl as well, or register the address yourself.`,
     ],
     [
       { ingressUrl, adminUrl, host: "0.0.0.0", identityKeys: [KEY] },
-      `Expected options.workerUrl to be given where host is every address, got undefined. Say under which address Restate reaches the workers.`,
+      `Expected options.workerUrl to be set when host is a wildcard address, got undefined. Set the address under which Restate reaches the workers.`,
     ],
   ];
   for (const [options, message] of refused)
@@ -94,7 +94,7 @@ describe("options", () => {
     "::ffff:10.0.0.7",
   ])
     proves(["E68"], `without keys no worker listens at ${host}`, () => {
-      const message = `Expected options.host to be a host of this machine alone, got "${host}". Give the public keys of Restate's request identity in identityKeys, or listen on 127.0.0.1: without keys, whoever reaches the port has runs led.`;
+      const message = `Expected options.host to be a loopback host, got "${host}". Set identityKeys to the public keys of Restate's request identity, or listen on 127.0.0.1. Without keys, anyone who reaches the port can start runs.`;
       expect(messageFor({ ingressUrl, host })).toEqual(["invalid_option", message]);
       expect(messageFor({ ingressUrl, host, identityKeys: [KEY] })).toHaveProperty("serve");
     });
@@ -109,7 +109,7 @@ describe("options", () => {
     await expect(engine.serve(new GatedExecutor(["a"]))).rejects.toMatchObject({
       code: "invalid_option",
       message:
-        "Expected options.identityKeys to be public keys of Restate's request identity, got: decoded key should have length of 32, was 3. Copy what it says when it starts.",
+        "Expected options.identityKeys to be public keys of Restate's request identity, got: decoded key should have length of 32, was 3. Copy the key that Restate prints when it starts.",
     });
   });
 });
@@ -148,13 +148,13 @@ describe("what is not there", () => {
     const port = url.slice("http://127.0.0.1:".length);
     expect(await failing({ ingressUrl: `${url}/` }, "lead")).toMatchObject({
       code: "engine_failed",
-      message: `Expected Restate at ${url} to take the run, got connect ECONNREFUSED 127.0.0.1:${port}. Check that it runs and can be reached, and try again.`,
+      message: `Expected Restate at ${url} to accept the run, got connect ECONNREFUSED 127.0.0.1:${port}. Check that it is running and reachable, and try again.`,
       data: { url },
     });
     expect(await failing({ adminUrl: url, port: 0, workerUrl: "http://w" }, "serve")).toMatchObject(
       {
         code: "engine_failed",
-        message: `Expected Restate at ${url} to register the worker at http://w, got connect ECONNREFUSED 127.0.0.1:${port}. Check that it runs and can be reached, and try again.`,
+        message: `Expected Restate at ${url} to register the worker at http://w, got connect ECONNREFUSED 127.0.0.1:${port}. Check that it is running and reachable, and try again.`,
         data: { url },
       },
     );
@@ -167,7 +167,7 @@ describe("what is not there", () => {
     afterwards(() => server.close());
     expect(await failing({ port }, "serve")).toMatchObject({
       code: "engine_failed",
-      message: `Expected to listen at 127.0.0.1, port ${port}, got: listen EADDRINUSE: address already in use 127.0.0.1:${port}. Choose another port, or end what listens there.`,
+      message: `Cannot listen at 127.0.0.1, port ${port}: listen EADDRINUSE: address already in use 127.0.0.1:${port}. Choose another port, or end the process that uses it.`,
       data: { host: "127.0.0.1", port },
     });
   });
@@ -175,12 +175,12 @@ describe("what is not there", () => {
   for (const [missing, without, call] of [
     [
       "@restatedev/restate-sdk-clients",
-      "no run can be handed to Restate",
+      "no run can be sent to Restate",
       `lead(${JSON.stringify(ticket)})`,
     ],
     [
       "@restatedev/restate-sdk",
-      "no run can be led for Restate",
+      "no run of Restate can be executed",
       "serve({ roles: [], version: '', maxRuns: 1 })",
     ],
   ] as const)
@@ -192,7 +192,7 @@ describe("what is not there", () => {
       );
       expect(JSON.parse(output)).toEqual({
         code: "invalid_option",
-        message: `Expected the package ${missing} to be installed, got none, and without it ${without}. Run: npm install ${missing}.`,
+        message: `The package ${missing} is not installed: without it, ${without}. Run: npm install ${missing}.`,
         data: { package: missing },
       });
     });

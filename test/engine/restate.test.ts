@@ -245,7 +245,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     ])
       await expect(client.lead({ runId, role, version })).rejects.toMatchObject({
         code: "unknown_role",
-        message: `Expected a role that a worker has, or has had, got "${role}" in version ${version}. Start a worker with this role and version first, or correct the name.`,
+        message: `Cannot start the run: no worker has served the role "${role}" in version ${version}. Start a worker with this role and version first, or correct the name.`,
         data: { role, version },
       });
   });
@@ -254,7 +254,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     const { ticket } = await worker();
     await expect(restateEngine({ ingressUrl: adminUrl }).lead(ticket)).rejects.toMatchObject({
       code: "engine_failed",
-      message: `Expected Restate at ${adminUrl} to take the run, got status 404: an empty reply. Check the address.`,
+      message: `Expected Restate at ${adminUrl} to accept the run, got status 404: an empty reply. Check the address.`,
       data: { url: adminUrl, status: 404 },
     });
   });
@@ -265,7 +265,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     const engine = restateEngine({ ingressUrl, adminUrl, port, workerUrl });
     await expect(engine.serve(new GatedExecutor([newRole()]))).rejects.toMatchObject({
       code: "engine_failed",
-      message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got status 500: [META0003] [META0003] error when calling '${workerUrl}/': h2 pool connection error: Connection refused (os error 111). Check what it says, and try again.`,
+      message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got status 500: [META0003] [META0003] error when calling '${workerUrl}/': h2 pool connection error: Connection refused (os error 111). Check its message, and try again.`,
       data: { url: adminUrl, status: 500 },
     });
     await (await serveAlone(port)).close();
@@ -277,7 +277,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     const role = newRole();
     await expect(engine.serve(new GatedExecutor([role]))).rejects.toMatchObject({
       code: "engine_failed",
-      message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got a worker without ${serviceNameOf(role, "1")} there. Check adminUrl and workerUrl.`,
+      message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got a worker without ${serviceNameOf(role, "1")} at that address. Check adminUrl and workerUrl.`,
     });
   });
 });

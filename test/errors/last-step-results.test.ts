@@ -25,7 +25,7 @@ const WRAP_UP = {
   result:
     "This is your last step: you cannot use tools any more. Give your result now, with what you have.",
   answer:
-    "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.",
+    "This is your last step: you cannot use tools any more. Answer now with what you have, and state what is left undone.",
 };
 const FINISH = asks("Finish", { count: 3 });
 const RESULT = says('{"count":3}');

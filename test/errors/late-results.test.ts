@@ -41,7 +41,7 @@ proves(
     expect(fixture.sink.of("tool.ended")).toEqual([]);
     const result = await after(fixture, run, 1);
     expect(receivedTexts(model.requests[1])).toEqual([
-      "Expected work to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
+      "work did not end within 30 s. It may have taken effect nevertheless: check that first. Then request less at once, or do without it.",
     ]);
     expect(
       executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
@@ -116,9 +116,7 @@ for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
     expect(fixture.sink.of("tool.ended")).toEqual([]);
     const result = await after(fixture, run, 1);
     expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_timeout"]]);
-    expect(receivedTexts(model.requests[1])[0]).toContain(
-      `Expected work to end within ${text}, but it did not.`,
-    );
+    expect(receivedTexts(model.requests[1])[0]).toContain(`work did not end within ${text}.`);
   });
 }
 

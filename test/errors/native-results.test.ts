@@ -98,8 +98,8 @@ proves(["M54"], "what does not fit is corrected; what is no JSON, too", async ()
   const result = await newFixture().run(role);
   expect(result.output).toEqual({ count: 3, unit: "elms", note: "Old." });
   expect(model.requests.slice(1).map(({ messages }) => messages.at(-1)?.text)).toEqual([
-    'You have not given your result yet: the JSON in your text does not fit its schema:\n- count: expected an integer, got "many"\nAnswer with it as JSON alone, corrected.',
-    "You have not given your result yet. Answer with it as JSON alone, by its schema.",
+    'You have not given your result yet: the JSON in your text does not fit its schema:\n- count: expected an integer, got "many"\nAnswer with the corrected result as JSON only.',
+    "You have not given your result yet. Answer with the result as JSON only, following its schema.",
   ]);
 });
 
@@ -110,7 +110,7 @@ proves(["M54"], "the third miss ends the agent", async () => {
     {
       data: { error: "model_misbehaved" },
       message:
-        "Expected scripted to answer with a result that fits, but it missed 3 times. Simplify the output schema, or use a stronger model.",
+        "Expected scripted to answer with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.",
     },
   ]);
 });
@@ -245,11 +245,11 @@ proves(["M53"], "what cannot be meant is refused when the role is defined", () =
     define({ output: z.string() }),
     define({ model: { provider: "own", id: "m", generate: () => undefined, native: "yes" } }),
   ]).toEqual([
-    'Expected solo.outputMode to be what its model can do, got "native". scripted says nothing of native results: say auto or tool, or native: true of the model if its server has them.',
+    'Expected solo.outputMode to be a mode that its model supports, got "native". scripted does not declare native results. Use auto or tool, or set native: true on the model if its server supports them.',
     'Expected solo.outputMode to be "auto", "native" or "tool", got "json". Leave it out for auto.',
-    'Expected solo.outputMode to be left out, got "tool". It says how output is asked for, and there is none.',
+    'Expected solo.outputMode to be left out, got "tool". Leave it out, or set output.',
     'Expected solo.output to be a zod object schema, got "string". Use z.object({ … }).',
-    'Expected solo.model.native to be true or false, got "yes". Say which.',
+    'Expected solo.model.native to be true or false, got "yes". Set true or false.',
   ]);
 });
 
@@ -276,7 +276,7 @@ proves(
     });
     native = false;
     expect(thrownBy(() => newFixture().start(role)).message).toBe(
-      'Expected solo.outputMode to be what its model can do, got "native". m says nothing of native results: say auto or tool, or native: true of the model if its server has them.',
+      'Expected solo.outputMode to be a mode that its model supports, got "native". m does not declare native results. Use auto or tool, or set native: true on the model if its server supports them.',
     );
   },
 );

@@ -65,7 +65,7 @@ proves(
     const fixture = newFixture();
     const result = await fixture.run(role);
     expect(receivedTexts(model.requests[1])).toEqual([
-      "t failed for good: The account is closed. Do not make this call again.",
+      "t failed permanently: The account is closed. Do not make this call again.",
     ]);
     expect(
       executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),

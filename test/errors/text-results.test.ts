@@ -60,7 +60,7 @@ describe("is asked for its result", () => {
         [false, false],
       ]);
       expect(model.requests[1]?.messages.at(-1)?.text).toBe(
-        "You have not given your result yet. Call the Finish tool with it; a text is not enough.",
+        "You have not given your result yet. Call the Finish tool with the result; text is not enough.",
       );
     });
 
@@ -69,7 +69,7 @@ describe("is asked for its result", () => {
     const result = await newFixture().run(role);
     expect(result.output).toEqual({ count: 4, unit: "trees" });
     expect(model.requests[1]?.messages.at(-1)?.text).toBe(
-      'You have not given your result yet: the JSON in your text does not fit its schema:\n- count: expected an integer, got "many"\nCall the Finish tool with it, corrected.',
+      'You have not given your result yet: the JSON in your text does not fit its schema:\n- count: expected an integer, got "many"\nCall the Finish tool with the corrected result.',
     );
   });
 

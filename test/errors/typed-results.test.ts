@@ -22,7 +22,7 @@ const MISSED = ["failed", "error", { error: "model_misbehaved" }];
 
 /** Says that it was the third miss that ended the agent, and not the end of a script. */
 const MISSED_MESSAGE =
-  "to call Finish with a result that fits, but it missed 3 times. Simplify the output schema, or use a stronger model.";
+  "to call Finish with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.";
 
 function expectMissed(result: RunResult, agent = 0): void {
   expect(ending(result, agent)).toEqual(MISSED);

@@ -89,7 +89,7 @@ proves(["M56"], "what does not fit is named under its key", async () => {
   const result = await newFixture().run(role);
   expect(result.output).toEqual([]);
   expect(model.requests[1]?.messages.at(-1)?.text).toBe(
-    "You have not given your result yet: the JSON in your text does not fit its schema:\n- result[0].name: expected text, got 3\nAnswer with it as JSON alone, corrected.",
+    "You have not given your result yet: the JSON in your text does not fit its schema:\n- result[0].name: expected text, got 3\nAnswer with the corrected result as JSON only.",
   );
 });
 

@@ -104,10 +104,7 @@ describe("a call that was approved", () => {
           "invalid_arguments",
           "The arguments of pay do not fit its schema:\n- amount: expected at most 2, got 3\nCorrect them and call pay again.",
         ],
-        [
-          "blocked",
-          refusal("pay", "It is not the call any more that was approved: its schema changed."),
-        ],
+        ["blocked", refusal("pay", "This is no longer the approved call: its schema has changed.")],
         [],
       ]);
     },
@@ -190,7 +187,7 @@ proves(["S7.10"], "the reason for which a guard asks is reported with the denial
   expect(receivedTexts(model.requests[1])).toEqual([text]);
   expect(result.steps[0]?.tools.executions.map((one) => one.text)).toEqual([text]);
   expect(fixture.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
-    "Not now. It was asked about for this reason: /a is not in docs/.",
+    "Not now. Approval was required for this reason: /a is not in docs/.",
   ]);
 });
 

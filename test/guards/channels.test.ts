@@ -33,7 +33,7 @@ proves(
       [["refused", "blocked", "stopper"]],
     ]);
     expect(takeWarnings()).toEqual([
-      'EspalierWarning: Expected the guard stopper to give { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got an object. The call is denied.',
+      'EspalierWarning: Expected the guard stopper to return { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got an object. The call is denied.',
     ]);
     expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "completed",

@@ -59,11 +59,11 @@ const THROWN: Readonly<Record<string, readonly [unknown, string]>> = {
   null: [null, "null"],
   "a symbol": [Symbol("broken"), "Symbol(broken)"],
   "an object": [{ message: "broken" }, "[object Object]"],
-  "an object that cannot be shown": [Object.create(null), "something that has no text"],
-  "something that may not be looked at": [revoked.proxy, "something that has no text"],
+  "an object that cannot be shown": [Object.create(null), "a value without a text"],
+  "something that may not be looked at": [revoked.proxy, "a value without a text"],
   "an error whose message throws": [
     Object.defineProperty(new Error(), "message", { get: throwing(new Error("no")) }),
-    "something that has no text",
+    "a value without a text",
   ],
 };
 
@@ -114,7 +114,7 @@ const NONSENSE: Readonly<Record<string, () => unknown>> = {
   true: () => true,
   false: () => false,
   "the word allow": () => "allow",
-  "a list": () => [{ type: "allow" }],
+  "an array": () => [{ type: "allow" }],
   "an empty object": () => ({}),
   "an unknown type": () => ({ type: "stop", reason: "Enough." }),
   "a type in capitals": () => ({ type: "ALLOW" }),
@@ -134,7 +134,7 @@ const NONSENSE: Readonly<Record<string, () => unknown>> = {
     Object.defineProperty({ type: "deny" }, "reason", { get: throwing(new Error("no")) }),
 };
 
-const TOLD = 'EspalierWarning: Expected the guard odd to give { type: "allow" }';
+const TOLD = 'EspalierWarning: Expected the guard odd to return { type: "allow" }';
 
 describe("a guard that gives no answer", () => {
   for (const [what, given] of Object.entries(NONSENSE)) {
@@ -142,12 +142,12 @@ describe("a guard that gives no answer", () => {
       for (const way of [given, async () => await given()]) {
         const { text } = await denied(way);
         expect(text).toMatch(
-          /^Not executed: send was denied\. The guard odd (gave no answer that can be used|failed).* Do without it/,
+          /^Not executed: send was denied\. The guard odd (returned no usable decision|failed).* Do without it/,
         );
         // Its author is informed, too, unless it failed.
         await settled();
         const told = takeWarnings().map((warning) => warning.slice(0, TOLD.length));
-        expect(told).toEqual(text.includes("gave no answer") ? [TOLD] : []);
+        expect(told).toEqual(text.includes("returned no usable decision") ? [TOLD] : []);
       }
     });
   }

@@ -91,7 +91,7 @@ export function fates(result: RunResult): readonly (readonly (string | undefined
 /** What the model reads of a call that was denied. */
 export function refusal(toolName: string, reason: string, askedSince?: string): string {
   const cause =
-    askedSince === undefined ? "" : ` It was asked about for this reason: ${askedSince}`;
+    askedSince === undefined ? "" : ` Approval was required for this reason: ${askedSince}`;
   return `Not executed: ${toolName} was denied. ${reason}${cause} Do without it, or answer with what you have.`;
 }
 

@@ -62,7 +62,7 @@ function repetitions(fixture: Fixture): readonly string[] {
 }
 
 function times(count: number): string {
-  if (count === 1) return "No call of look may be made unasked.";
+  if (count === 1) return "Each call of look needs approval.";
   return `look was called with the same arguments ${count} times in a row.`;
 }
 

@@ -27,7 +27,7 @@ test("a guard for a tool that no agent below has is reported once, at the start"
   await newFixture().run(role);
   await settled();
   expect(takeWarnings()).toEqual([
-    "EspalierWarning: A guard of solo is for writ, and no agent there has a tool of that name (write). Name tools as the model calls them, or the guard guards nothing.",
+    "EspalierWarning: A guard of solo is for writ, and no agent there has a tool of that name (write). Name tools as the model calls them, or the guard never applies.",
   ]);
 });
 
@@ -61,7 +61,7 @@ for (const { what, others, names } of [
       await s.run(role);
       await settled();
       expect(takeWarnings()).toEqual([
-        `EspalierWarning: A guard of the orchestrator is for writ, and no agent of this run has a tool of that name (${names}). Name tools as the model calls them, or the guard guards nothing.`,
+        `EspalierWarning: A guard of the orchestrator is for writ, and no agent of this run has a tool of that name (${names}). Name tools as the model calls them, or the guard never applies.`,
       ]);
     },
   );
@@ -92,7 +92,7 @@ test("a guard is warned of if no agent has any tool", async () => {
   await newFixture({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
   await settled();
   expect(takeWarnings()).toEqual([
-    "EspalierWarning: A guard of the orchestrator is for write, and no agent of this run has a tool of that name (they have none). Name tools as the model calls them, or the guard guards nothing.",
+    "EspalierWarning: A guard of the orchestrator is for write, and no agent of this run has a tool of that name (they have none). Name tools as the model calls them, or the guard never applies.",
   ]);
 });
 

@@ -202,7 +202,7 @@ describe("a call whose schema has changed since it was shown", () => {
     expect(await resumedWith(cents(), euros)).toEqual({
       fates: [["refused", "blocked"]],
       ran: [],
-      texts: [refusal("pay", "It is not the call any more that was approved: its schema changed.")],
+      texts: [refusal("pay", "This is no longer the approved call: its schema has changed.")],
     });
   });
 
@@ -268,7 +268,7 @@ describe("a call with a value that JSON does not have", () => {
       texts: [
         refusal(
           "pay",
-          "It is not the call any more that was approved: its schema made another value of the arguments.",
+          "This is no longer the approved call: its schema produced other argument values.",
         ),
       ],
     });
@@ -285,7 +285,7 @@ describe("a call with a value that JSON does not have", () => {
       texts: [
         refusal(
           "pay",
-          "The value that was approved could not be stored, so that it cannot be known whether this is the same.",
+          "The approved arguments could not be stored, so this call cannot be compared with them.",
         ),
       ],
     });

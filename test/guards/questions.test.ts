@@ -53,7 +53,7 @@ describe("one question per call [C12]", () => {
     });
     const result = await fixture.run(role);
     expect(questions).toEqual([
-      "First. Second. No call of pay may be made unasked. It is money. The house wants it.",
+      "First. Second. Each call of pay needs approval. It is money. The house wants it.",
     ]);
     expect([fates(result), inner.calls.length]).toEqual([[["succeeded"]], 1]);
     expect(fixture.sink.of("question.asked").length).toBe(1);
@@ -95,7 +95,7 @@ describe("one question per call [C12]", () => {
       guards: [allows()],
     });
     const paused = await newFixture().run(role);
-    expect(paused.questions.map(({ reason }) => reason)).toEqual(["pay needs an approval."]);
+    expect(paused.questions.map(({ reason }) => reason)).toEqual(["pay needs approval."]);
   });
 
   test("a check of the tool that throws refuses the call, whatever guards want asked", async () => {

@@ -267,7 +267,7 @@ proves(
       const records = [...lines, opened];
       const refusal = {
         code: "unsupported_version",
-        message: `Expected a journal of version 1, got version ${version}. Read it with the version of espalier that wrote it.`,
+        message: `Expected a journal of format version 1, got version ${version}. Read it with the version of espalier that wrote it.`,
         data: { expected: 1, got: version },
       };
       const read = new Orchestrator({ store: await storeWith(runId, records) }).getResult(runId);

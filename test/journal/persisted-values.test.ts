@@ -40,7 +40,7 @@ const ODD: readonly (readonly [string, unknown])[] = [
   ["a key __proto__", JSON.parse('{"__proto__":{"x":1},"b":2}')],
   ["such a key within", JSON.parse('{"a":[{"__proto__":1}]}')],
   ["keys of objects", { constructor: 1, toString: 2, valueOf: null, hasOwnProperty: [] }],
-  ["half a surrogate pair", { text: "\uD800", "\uDFFF": 1 }],
+  ["a lone surrogate", { text: "\uD800", "\uDFFF": 1 }],
   ["what looks like a reference", ["\u0001#0", "\u0001=", "\u0001".repeat(300)]],
   ["numbers", [-0, 1e21, 5e-324, Number.NaN]],
 ];

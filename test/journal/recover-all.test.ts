@@ -152,7 +152,7 @@ test("a store that cannot say what it has rejects, and so does an orchestrator w
   expect(await rejectionOf(new Orchestrator({ store: mute }).recoverAll())).toMatchObject({
     code: "store_failed",
     message:
-      "Expected the store to give its runs, got an error: no route. Look at the store; nothing was changed.",
+      "Cannot read its runs: the store failed with: no route. Check the store; nothing was changed.",
   });
   expect((await rejectionOf(new Orchestrator().recoverAll())).code).toBe("invalid_option");
 });

@@ -134,7 +134,7 @@ test.each(["find", "claim"] as const)(
     isBroken = false;
     const run = orchestrator.resume(paused, answers);
     expect(await run.result).toMatchObject({ status: "completed", text: "Paid." });
-    expect(() => orchestrator.resume(paused, answers)).toThrow(/resumed before/);
+    expect(() => orchestrator.resume(paused, answers)).toThrow(/it was already resumed/);
   },
 );
 

@@ -97,7 +97,7 @@ for (const [value, got] of SHOWN) {
     const expected = "a whole number from 0 up";
     expect(thrownBy(() => checkCount("limits.maxDepth", value))).toEqual({
       code: "invalid_option",
-      message: `Expected limits.maxDepth to be ${expected}, got ${got}. Leave it out for no limit of its own.`,
+      message: `Expected limits.maxDepth to be ${expected}, got ${got}. Leave it out for no limit.`,
       data: { field: "limits.maxDepth", expected, got },
     });
   });
@@ -114,17 +114,17 @@ test("of a number with a default, leaving it out is said to give that", () => {
 const NO_LISTS: readonly (readonly [unknown, string, string])[] = [
   [Promise.resolve([]), "a promise", "Await it."],
   [{ a: 1 }, "an object", "List its parts: [a, b]."],
-  ["a", '"a"', "Put it in brackets."],
-  [null, "null", "Put it in brackets."],
-  [() => [], "a function", "Put it in brackets."],
+  ["a", '"a"', "Pass an array: [a, b]."],
+  [null, "null", "Pass an array: [a, b]."],
+  [() => [], "a function", "Pass an array: [a, b]."],
 ];
 
 for (const [value, got, advice] of NO_LISTS) {
   test(`${got} is no list: ${advice}`, () => {
     expect(thrownBy(() => checkList("agent.hooks", value))).toEqual({
       code: "invalid_definition",
-      message: `Expected agent.hooks to be a list, got ${got}. ${advice}`,
-      data: { field: "agent.hooks", expected: "a list", got },
+      message: `Expected agent.hooks to be an array, got ${got}. ${advice}`,
+      data: { field: "agent.hooks", expected: "an array", got },
     });
   });
 }
@@ -137,8 +137,8 @@ test("names and texts belong to definitions", () => {
   });
   expect(thrownBy(() => checkText("task", ""))).toEqual({
     code: "invalid_definition",
-    message: 'Expected task to be text that is not empty, got "". Say it in words.',
-    data: { field: "task", expected: "text that is not empty", got: '""' },
+    message: 'Expected task to be a non-empty string, got "". Pass some text.',
+    data: { field: "task", expected: "a non-empty string", got: '""' },
   });
 });
 

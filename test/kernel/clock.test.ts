@@ -130,7 +130,7 @@ proves(["S7.21"], "a steady clock stands still while the clock behind it throws"
   expect(steady.nowMs()).toBe(1_005);
   await settled();
   expect(takeWarnings()).toEqual([
-    "EspalierWarning: The clock threw (broken); time stands still until it works.",
+    "EspalierWarning: The clock threw (broken); time is frozen until it works.",
   ]);
   isBroken = false;
   expect(steady.nowMs()).toBe(1_010);

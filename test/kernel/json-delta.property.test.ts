@@ -88,5 +88,5 @@ test("a change that was made for another value is refused", () => {
 });
 
 test("what is no JSON is refused where it is written", () => {
-  expect(() => deltaOf({ a: 1 }, { a: () => 1 })).toThrow("A function is no JSON");
+  expect(() => deltaOf({ a: 1 }, { a: () => 1 })).toThrow("A function is not JSON");
 });

@@ -118,7 +118,7 @@ proves(
       reason: {
         code: "token_limit",
         message:
-          "The totalTokens budget of solo allows 100; 510 are spent, since a reply used more than was left.",
+          "The totalTokens budget of solo allows 100; 510 are spent, because a reply used more than was left.",
         data: { axis: "totalTokens", accountPath: "solo", maximum: 100, current: 510 },
       },
     });

@@ -42,7 +42,7 @@ function rolesOf(request: ModelRequest | undefined): string {
 }
 
 const NOTICE =
-  "Earlier messages were left out here to save room: 2. Ask again for what you need of them.";
+  "Earlier messages were removed here to save space: 2. Request again what you still need.";
 
 proves(
   ["R14"],

@@ -111,7 +111,7 @@ const BAD: readonly (readonly [what: string, task: unknown, code: string, messag
     "a message",
     [{ role: "user", content: "Hi" }],
     "invalid_definition",
-    "Expected task to be text, or a list of parts, got an array. Say in words what is to be done. A history that it follows upon is a session",
+    "Expected task to be a string or an array of content parts, got an array. Pass the task as text. To continue a history, use a session",
   ],
   [
     "an unknown kind",
@@ -123,7 +123,7 @@ const BAD: readonly (readonly [what: string, task: unknown, code: string, messag
     "an empty text",
     [CHART, words(" ")],
     "invalid_definition",
-    'Expected task[1].text to be text that is not empty, got " ".',
+    'Expected task[1].text to be a non-empty string, got " ".',
   ],
   [
     "a key too many",
@@ -247,7 +247,7 @@ describe("a request over 50,000,000 bytes", () => {
       {
         code: "invalid_option",
         message:
-          "Expected the attachments of a request to be at most 50,000,000 bytes, got 54000000. Set compaction, which keeps the newest attachments, or show the model fewer: toolResult({ show: false }).",
+          "Expected the attachments of a request to be at most 50,000,000 bytes, got 54000000. Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ show: false }).",
       },
     ]);
     expect(model.requests).toHaveLength(3);
@@ -352,7 +352,7 @@ describe("a compaction", () => {
     );
     const strict = { strategy: "error", maxInputTokens: 10, keepAttachments: 1 } as const;
     expect(() => soloist([], { compaction: strict })).toThrow(
-      "Expected solo.compaction.keepAttachments to be left out with error, got 1.",
+      "Expected solo.compaction.keepAttachments to be left out with the strategy error, got 1.",
     );
   });
 });

@@ -201,7 +201,7 @@ proves(["S7.13"], "a cap that the budget lowered is named as the cause", async (
   const { role } = soloist([says("Once", { finishReason: "length" })]);
   const { reason } = await newFixture().run(role, { budget: { totalTokens: 120 } });
   const { maxOutputTokens = 0, ...data } = reason.data;
-  const cause = "all that the budget had left for its lease (maxOutputTokens of solo is 8192)";
+  const cause = "the budget had no more left to reserve (maxOutputTokens of solo is 8192)";
   expect([reason.message, data]).toEqual([
     `The model's reply was cut off at ${Number(maxOutputTokens)} output tokens: ${cause}.`,
     { finishReason: "length", limitedBy: "lease" },
@@ -258,7 +258,7 @@ proves(
         {
           code: "model_misbehaved",
           message:
-            "Expected scripted to reply with text or tool calls, but 2 replies in a row were of no use.",
+            "Expected scripted to reply with text or tool calls, but 2 replies in a row were unusable. Use another model.",
           data: { role: "solo", uselessReplies: 2 },
         },
       ],

@@ -138,7 +138,7 @@ proves(
         thrownBy(() => Reflect.apply(defineAgent, undefined, [{ ...base, ...more }])).message,
     );
     expect(messages).toEqual([
-      'Expected solo.modelSettings.toolChoice to be a choice that lets it end, got "none". A role with an output ends by a call of Finish: say auto, or leave it out.',
+      'Expected solo.modelSettings.toolChoice to be a choice that allows Finish, got "none". A role with an output ends by calling Finish. Use auto, or leave it out.',
       'Expected solo.modelSettings.toolChoice to be the name of one of its tools, got "look". It has no tools.',
     ]);
   },
@@ -208,7 +208,7 @@ proves(["M41"], "a role cannot ask for less than its model's least cap", () => {
   const define = (): unknown =>
     defineAgent({ name: "solo", instructions: "Work.", model, maxOutputTokens: 15 });
   expect(thrownBy(define).message).toBe(
-    "Expected solo.maxOutputTokens to be at least 16, got 15. m takes no lower cap.",
+    "Expected solo.maxOutputTokens to be at least 16, got 15. m accepts no lower cap.",
   );
 });
 

@@ -343,4 +343,4 @@ describe("to the writer alone", () => {
   );
 });
 
-const SUMMARY = "Summary of earlier messages, which were left out to save room:\n";
+const SUMMARY = "Summary of earlier messages, which were removed to save space:\n";

@@ -95,7 +95,7 @@ proves(
     expect([result.reason, endless.model.requests.length]).toEqual([
       {
         code: "step_limit",
-        message: "The steps budget of solo allows 2; 2 are spent and 1 more were asked for.",
+        message: "The steps budget of solo allows 2; 2 are spent and 1 more were requested.",
         data: { axis: "steps", accountPath: "solo", maximum: 2, current: 2, asked: 1 },
       },
       2,

@@ -201,7 +201,7 @@ proves(
     expect([result.status, result.output, receivedTexts(lead.model.requests[1])]).toEqual([
       "completed",
       { count: 2 },
-      ["planned", "Your result was taken.", report("Look.", "helper#1", "Found.")],
+      ["planned", "Your result was accepted.", report("Look.", "helper#1", "Found.")],
     ]);
   },
 );

@@ -208,7 +208,7 @@ describe("the report of a subagent in the background whose request is not sent",
       "root/lead#1/helper#1": "completed",
     });
     expect(heard(lead.model.requests[1], "report")).toEqual([
-      expect.stringContaining("helper#1, which worked in the background, has ended."),
+      expect.stringContaining("helper#1, which ran in the background, has ended."),
     ]);
     const { executionId } = fixture.sink.of("agent.started").at(-1) ?? {};
     const delivered = fixture.sink.of("message.delivered");

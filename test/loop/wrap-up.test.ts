@@ -16,7 +16,7 @@ import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const NOTICE =
-  "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.";
+  "This is your last step: you cannot use tools any more. Answer now with what you have, and state what is left undone.";
 const work = asks("work", {});
 
 function worker(
@@ -58,7 +58,7 @@ proves(
       {
         code: "step_limit",
         message:
-          "The steps budget of solo allows 3; this was the last, and the agent was told to finish in it.",
+          "The steps budget of solo allows 3; this was the last, and the request instructed the agent to finish in it.",
         data: { axis: "steps", accountPath: "solo", maximum: 3, current: 3 },
       },
     ]);

@@ -253,7 +253,7 @@ describe("without one", () => {
       const [refused] = await made(tools, [["meta"]]);
       expect([refused?.errorCode, refused?.text]).toEqual([
         "tool_error",
-        'meta failed: The MCP server "peer" takes no calls without other credentials: HTTP 403: Insufficient scope: required "notes admin". Nothing was done. Do without it, and say that it needs credentials.',
+        'meta failed: The MCP server "peer" rejected the credentials: HTTP 403: Insufficient scope: required "notes admin". Nothing was done. Do without it, and say that it needs credentials.',
       ]);
       peer.demand("notes");
       expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);

@@ -63,7 +63,7 @@ proves(["S7.38"], "a call that the server answers with 401 says so to the model"
   const [refused] = await made(tools, [["odd_meta"]]);
   expect([refused?.errorCode, refused?.text]).toEqual([
     "tool_error",
-    'odd_meta failed: The MCP server "odd" takes no calls without other credentials: HTTP 401. Nothing was done. Do without it, and say that it needs credentials.',
+    'odd_meta failed: The MCP server "odd" rejected the credentials: HTTP 401. Nothing was done. Do without it, and say that it needs credentials.',
   ]);
 });
 
@@ -253,8 +253,8 @@ describe("approval", () => {
 
   test("is asked for calls that may destroy: those of which the server says nothing are among them", async () => {
     expect(await asked("destructive")).toEqual([
-      ["odd_sound", "odd_sound needs an approval."],
-      ["odd_die", "odd_die needs an approval."],
+      ["odd_sound", "odd_sound needs approval."],
+      ["odd_die", "odd_die needs approval."],
     ]);
   });
 
@@ -265,7 +265,7 @@ describe("approval", () => {
       return tool.annotations.destructiveHint === true ? "It is dangerous." : stepNumber === 2;
     });
     expect(questions).toEqual([
-      ["odd_seen", "odd_seen needs an approval."],
+      ["odd_seen", "odd_seen needs approval."],
       ["odd_die", "It is dangerous."],
     ]);
     expect(decided).toEqual([

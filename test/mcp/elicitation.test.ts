@@ -94,7 +94,7 @@ for (const [name, open] of Object.entries(TRANSPORTS))
       expect(JSON.parse(text)).toEqual({
         code: -1,
         message:
-          "Declined: this client runs no model for servers. Give what a model is to work on as the result of the tool: the agent that called it reads it.",
+          "Declined: this client does not run a model for servers. Return the data as the result of the tool: the agent that called the tool reads it.",
       });
     });
   });

@@ -23,7 +23,7 @@ const MAX_USED_BYTES = 64 * 1024 * 1024;
 const MAX_PEAK_BYTES = 512 * 1024 * 1024;
 const TIME_LIMIT_MS = 300_000;
 const TOO_LONG = "its answer is longer than 10,485,760 bytes (maxResponseBytes).";
-const CALL_FAILS = `peer_look failed: The MCP server "peer" gave too long an answer: ${TOO_LONG} It may have done what you asked. Ask it for less if you can.`;
+const CALL_FAILS = `peer_look failed: The MCP server "peer" returned an answer that is too long: ${TOO_LONG} The call may have taken effect. Request less if you can.`;
 const CONNECTING_FAILS = `mcp_response_too_large too_large: Cannot use the MCP server "peer": ${TOO_LONG} Raise maxResponseBytes if the server is to be trusted.`;
 
 type Case = readonly [EndlessPlace, EndlessShape];
@@ -96,7 +96,7 @@ proves(
   async () => {
     const { outcomes, usedAfter, peakBytes } = await report([["tools/call", "questions"]], 3_000);
     expect(outcomes.flat().map((text) => text.slice(0, 41))).toEqual(
-      Array.from({ length: 2 }, () => "Expected peer_look to end within 3 s, but"),
+      Array.from({ length: 2 }, () => "peer_look did not end within 3 s."),
     );
     expect(Math.max(...usedAfter)).toBeLessThan(MAX_USED_BYTES);
     expect(peakBytes).toBeLessThan(MAX_PEAK_BYTES);

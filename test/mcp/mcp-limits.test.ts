@@ -203,7 +203,7 @@ const UNUSABLE: Readonly<Record<string, readonly [tool: object, reason: RegExp]>
   "a schema of 150 levels": [{ name: "bad", inputSchema: deep(150) }, /./],
   "a schema of 481 levels": [
     { name: "bad", inputSchema: deep(240) },
-    /^It does not fit the protocol: it is nested too deep\.$/,
+    /^It does not fit the protocol: it is nested too deeply\.$/,
   ],
   "a schema that is too long": [
     { name: "bad", inputSchema: { type: "object", description: "d".repeat(300_000) } },

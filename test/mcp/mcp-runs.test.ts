@@ -132,11 +132,11 @@ describe.each([
           "failed",
           "tool_error",
           "recoverable",
-          `everything_trigger-long-running-operation failed: The MCP server "everything" went away while it had the call: ${
+          `everything_trigger-long-running-operation failed: The MCP server "everything" disconnected during the call: ${
             transport === "stdio"
               ? "the connection was closed."
               : "the connection broke before an answer came."
-          } It may have done what you asked, or not: see to that before you call it again.`,
+          } The call may have taken effect: check that before you call it again.`,
         ],
         ["succeeded", undefined, undefined, "Echo: still there?"],
       ]);

@@ -15,7 +15,7 @@ import { spyTool } from "../harness/tools.ts";
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 10 };
 export const WINDOW = 1_000;
 export const LONG = "x".repeat(350);
-const ASKED = "You sum up the older part";
+const ASKED = "Summarize the older part";
 
 /** A token for each character of text. */
 export function characters({ messages }: ModelRequest): number {

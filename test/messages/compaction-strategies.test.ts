@@ -46,7 +46,7 @@ proves(
     expect(summed.model.requests[4]?.messages[2]).toEqual({
       role: "user",
       origin: "summary",
-      text: "Summary of earlier messages, which were left out to save room:\nTwo results were read.",
+      text: "Summary of earlier messages, which were removed to save space:\nTwo results were read.",
     });
 
     const refused = worker({ strategy: "error", maxInputTokens: WINDOW });

@@ -134,7 +134,7 @@ test("without the package the entry is imported, and making a counter says what 
   expect(JSON.parse(output)).toEqual({
     code: "invalid_option",
     message:
-      "Expected the package gpt-tokenizer to be installed, got none, and without it tokens can only be estimated. Run: npm install gpt-tokenizer.",
+      "The package gpt-tokenizer is not installed: without it, tokens can only be estimated. Run: npm install gpt-tokenizer.",
     data: { package: "gpt-tokenizer" },
   });
 });

@@ -37,7 +37,7 @@ proves(["R94"], "a name that is taken, twice or by what is built in, is refused"
     ]),
   ).toEqual([
     "invalid_definition",
-    'Expected solo.sections[1].name to be a name of its own, got "state". Built in are instructions, history, wrapUp, budget. Rename it.',
+    'Expected solo.sections[1].name to be a name that no built-in section has, got "state". Built in are instructions, history, wrapUp, budget. Rename it.',
   ]);
   for (const name of ["instructions", "history", "wrapUp", "budget"])
     expect(refusal([{ ...step, name }])[0]).toBe("invalid_definition");
@@ -57,7 +57,7 @@ proves(["R94"], "a place next to nothing is refused: unknown anchors, and circle
     ]),
   ).toEqual([
     "invalid_definition",
-    'Expected solo.sections[0] to be next to a section that does not hang on it itself, got "one". Let one of them stand next to the history.',
+    'Expected solo.sections[0] to be next to a section whose place does not depend on it, got "one". Place one of them next to the history.',
   ]);
   expect(refusal([{ ...step, name: "one", after: "one" }])[0]).toBe("invalid_definition");
 });

@@ -64,7 +64,7 @@ for (const [what, text] of Object.entries(BREAKS))
 proves(["R94"], "the error says whose section it is, and what was wrong with it", async () => {
   const result = await newFixture().run(failing(() => 1).role);
   expect(result.agents[0]?.errors.map(({ message }) => message)).toEqual([
-    "Expected the section state of solo to give a text, or undefined, but: it gave 1. Correct its text function.",
+    "Expected the section state of solo to return a string or undefined, but: it returned 1. Correct its text function.",
   ]);
 });
 

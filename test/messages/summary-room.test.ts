@@ -19,12 +19,12 @@ const TOO_SMALL: readonly (readonly [Compaction, number, string])[] = [
   [
     { strategy: "summarize", maxInputTokens: 255 },
     4096,
-    "Expected solo.compaction.maxInputTokens to be at least 256 with summarize, got 255. A summary takes at most a quarter of the window, and at least 64 tokens. Raise it, or choose truncate.",
+    "Expected solo.compaction.maxInputTokens to be at least 256 with the strategy summarize, got 255. A summary takes at most a quarter of the window, and at least 64 tokens. Raise it, or choose the strategy truncate.",
   ],
   [
     { strategy: "summarize", maxInputTokens: 256 },
     63,
-    'Expected solo.compaction.strategy to be truncate or error, got "summarize". The role\'s maxOutputTokens is 63, and a summary takes at least 64. Raise that, or choose truncate.',
+    'Expected solo.compaction.strategy to be truncate or error, got "summarize". The role\'s maxOutputTokens is 63, and a summary takes at least 64. Raise that, or choose the strategy truncate.',
   ],
 ];
 

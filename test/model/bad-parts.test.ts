@@ -115,22 +115,22 @@ const MISFITS: Readonly<Record<string, readonly [parts: unknown, place: string, 
   "a date": [
     [thought({ at: new Date(0) }), TEXT, ONE, TWO],
     "message.parts[0]",
-    ".data.at is a date, which is no JSON",
+    ".data.at is a date, which is not JSON",
   ],
   "a function": [
     [TEXT, { ...ONE, data: { acme: { of: () => 1 } } }, TWO],
     "message.parts[1]",
-    ".data.acme.of is a function, which is no JSON",
+    ".data.acme.of is a function, which is not JSON",
   ],
   "no number": [
     [TEXT, ONE, { ...TWO, data: { acme: [NaN] } }],
     "message.parts[2]",
-    ".data.acme[0] is NaN, which is no JSON",
+    ".data.acme[0] is NaN, which is not JSON",
   ],
   "a cycle": [
     [thought(cycle), TEXT, ONE, TWO],
     "message.parts[0]",
-    ".data.self is an object that it is part of",
+    ".data.self is an object that contains it",
   ],
   "data that throws": [
     [
@@ -149,7 +149,7 @@ const MISFITS: Readonly<Record<string, readonly [parts: unknown, place: string, 
   "201 levels": [
     [TEXT, ONE, TWO, { type: "opaque", kind: "deep", data: nested(201) }],
     "message.parts[3]",
-    "of its data it is nested too deep",
+    "of its data it is nested too deeply",
   ],
   "100,000 levels": [
     [thought(nested(100_000)), TEXT, ONE, TWO],

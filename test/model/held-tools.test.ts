@@ -150,7 +150,7 @@ proves(["M19"], "a tool that asks for a strict form and has none is refused, wit
   ]).toEqual([
     "Expected go.strictSchema to be false for an input without a strict form (.m: a record of any keys), got true. Name what may be in it, or leave it out.",
     "Expected go.strictSchema to be false for an input without a strict form (.: a record of any keys), got true. Name what may be in it, or leave it out.",
-    'Expected go.strictSchema to be true or false, got "yes". Say which.',
+    'Expected go.strictSchema to be true or false, got "yes". Set true or false.',
   ]);
 });
 

@@ -124,7 +124,7 @@ describe("a price", () => {
     ],
     [
       { ...rates, source: " " },
-      'Expected p.source to be text that is not empty, got " ". Leave it out, or say it.',
+      'Expected p.source to be a non-empty string, got " ". Leave it out, or say it.',
     ],
     [
       { ...rates, inputUsdPerMillion: Number.NaN },

@@ -206,7 +206,7 @@ test.each<[object, string]>([
 test("a model without an id is refused", () => {
   expect(thrownBy(() => openai(" "))).toEqual({
     code: "invalid_definition",
-    message: 'Expected openai.modelId to be text that is not empty, got " ". Say it in words.',
+    message: 'Expected openai.modelId to be a non-empty string, got " ". Pass some text.',
   });
 });
 

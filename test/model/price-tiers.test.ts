@@ -135,7 +135,7 @@ describe("a price is refused at once", () => {
     [
       "no list of tiers",
       { ...RATES, tiers: above(5) },
-      "Expected p.tiers to be a list, got an object. List the tiers from the fewest tokens up.",
+      "Expected p.tiers to be an array, got an object. List the tiers from the fewest tokens up.",
     ],
     [
       "tiers from the most tokens down",

@@ -68,7 +68,7 @@ test("as many unread events as allowed are kept, one more ends this reader after
   expect(await rejectionOf(events.next())).toEqual({
     code: "backlog_overflow",
     message:
-      "Expected at most 2 unread, got more: this reader is too slow. Read faster, or raise maxBacklog.",
+      "Cannot buffer more than 2 unread items: this reader is too slow. Read faster, or raise maxBacklog.",
     data: { maxBacklog: 2 },
   });
 });

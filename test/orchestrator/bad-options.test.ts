@@ -135,9 +135,9 @@ proves(
     const start = (metadata: object) => (): unknown =>
       new Orchestrator().start(soloist([]).role, "t", { metadata });
     const data =
-      "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+      "Pass plain data: strings, numbers, booleans, null, and arrays and objects of these.";
     expect(thrownBy(start({ user: { since: new Date(0) } })).message).toBe(
-      "Expected metadata.user.since to be a JSON value, got a date. Hand in its text: date.toISOString().",
+      "Expected metadata.user.since to be a JSON value, got a date. Pass its text: date.toISOString().",
     );
     expect(thrownBy(start({ hooks: [{ run: () => 1 }] })).message).toBe(
       `Expected metadata.hooks[0].run to be a JSON value, got a function. ${data}`,
@@ -166,7 +166,7 @@ proves(
         ),
       ).toMatchObject({
         code: "invalid_definition",
-        message: `Expected task to be text, or a list of parts, got ${got}. Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).`,
+        message: `Expected task to be a string or an array of content parts, got ${got}. Pass the task as text. To continue a history, use a session: start(role, task, { session }).`,
       });
   },
 );
@@ -176,7 +176,8 @@ proves(
   "an approver that is approve itself, or no function, is reported with what to write",
   () => {
     const advice = "Write (question) => approve(question), or deny(question, reason).";
-    const expected = "Expected approver to be a function that takes a question and gives an answer";
+    const expected =
+      "Expected approver to be a function that takes a question and returns an answer";
     const refused = (approver: unknown): unknown =>
       thrownBy(() => Reflect.construct(Orchestrator, [{ approver }])).message;
     expect(
@@ -215,7 +216,7 @@ proves(
     const refused = {
       code: "run_exists",
       message:
-        'Expected run "run_1" to be new, got one that is stored. Ids have to be unique in a store: leave the option ids out, or share one source among its orchestrators, one sequentialIds() for a whole test, say.',
+        'Cannot create run "run_1": the store already has a run of this id. Leave the option ids out, or share one id source among all orchestrators of the store, for example one sequentialIds() per test.',
       data: { runId: "run_1" },
     };
     const store = memoryStore();

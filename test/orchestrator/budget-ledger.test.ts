@@ -431,13 +431,13 @@ test("only a fresh ledger takes over accounts, and only such as hold nothing", a
   const { fixture, stored } = await paused();
   const accounts = AccountSchema().array().parse(JSON.parse(stored));
   const fresh = (): BudgetLedger => new BudgetLedger(fixture.clock);
-  expect(() => fixture.ledger.restore(accounts, 1)).toThrow("fresh ledger");
+  expect(() => fixture.ledger.restore(accounts, 1)).toThrow("new ledger");
   expect(() => fresh().restore(accounts.toReversed(), 1)).toThrow("has an account");
   expect(() => fresh().restore([...accounts, ...accounts], 1)).toThrow("opened once");
   for (const count of [-1, 0.5])
     expect(() => fresh().restore(accounts, count)).toThrow("counted from 0 up");
   await fixture.ask("lead/a", FORTY);
   expect(() => fresh().restore(fixture.ledger.snapshot(), 2)).toThrow(
-    "B2: what is reserved is an open lease",
+    "B2: a reservation is an open lease",
   );
 });

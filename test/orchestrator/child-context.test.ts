@@ -105,7 +105,7 @@ const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
     "the result of an unknown subagent",
     { role: "leaf", task: "Work.", includeResultsFrom: ["leaf#1", "leaf#9"] },
     "subagent_running",
-    "Not started: leaf#1 (lead/middle#1/leaf#1) has not ended, so there is no result of it to hand on. Wait for it, or call again without it.",
+    "Not started: leaf#1 (lead/middle#1/leaf#1) has not ended, so it has no result to pass on. Wait for it, or call again without it.",
   ],
 ];
 

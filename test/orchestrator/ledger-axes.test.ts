@@ -385,15 +385,17 @@ test("the time between pause and resume counts only against fixed deadlines", ()
   resumed.getAccount(lead).excludeTime(1_000);
   expect(resumed.getAccount(child).remaining()).toEqual({ wallTimeMs: 500 });
   for (const ms of [-1, Number.NaN, Infinity])
-    expect(() => resumed.getAccount(lead).excludeTime(ms)).toThrow("for a time from 0 up");
+    expect(() => resumed.getAccount(lead).excludeTime(ms)).toThrow("paused for 0 ms or more");
 });
 
 test("a clock stands still once at a time", () => {
   const { ledger } = timed({});
   const lead = AgentIdSchema().parse("lead");
-  expect(() => ledger.getAccount(lead).resumeTime()).toThrow("a clock that stands still can go on");
+  expect(() => ledger.getAccount(lead).resumeTime()).toThrow(
+    "resumeTime() requires a paused clock",
+  );
   ledger.getAccount(lead).stopTime();
-  expect(() => ledger.getAccount(lead).stopTime()).toThrow("a clock that goes can stand still");
+  expect(() => ledger.getAccount(lead).stopTime()).toThrow("pauseTime() requires a running clock");
   ledger.getAccount(lead).resumeTime();
   expect(ledger.getAccount(lead).stoodMs).toBe(0);
 });

@@ -97,7 +97,7 @@ proves(["S7.37"], "closing waits for the runs under way and lets none begin", as
   const refused = {
     code: "invalid_state",
     message:
-      "Expected an orchestrator that is open, got one that was closed: no run begins or goes on there. Make another one.",
+      "Cannot start or continue a run: the orchestrator was closed. Create a new orchestrator.",
     data: {},
   };
   expect(thrownBy(() => orchestrator.start(role, "Two."))).toEqual(refused);

@@ -92,7 +92,7 @@ proves(["R47", "D647"], "another version is refused as such, whatever else is in
     for (const value of [{ ...stored(), version }, { version }, { version, agents: "new" }]) {
       expect(refusal(value)).toEqual({
         code: "unsupported_version",
-        message: `Expected a paused run of version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
+        message: `Expected a paused run of format version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
         data: { expected: PAUSED_RUN_VERSION, got: version },
       });
     }
@@ -105,7 +105,7 @@ test("text that was cut off is refused as text that was cut off, wherever the cu
     const { code, message } = thrownBy(() => readPausedRun(text.slice(0, text.length * share)));
     expect([code, message]).toEqual([
       "invalid_paused_run",
-      "Expected a paused run as a result gave it (result.pausedRun), got something else: it is no JSON; perhaps it was cut off. Store and hand it in whole and unchanged.",
+      "Invalid paused run: it is not JSON; it may be truncated. Pass result.pausedRun complete and unchanged.",
     ]);
   }
 });
@@ -114,7 +114,7 @@ for (const nothing of [null, undefined, 5, true, [], {}, [stored()], "null", "5"
   test(`${JSON.stringify(nothing)?.slice(0, 20)} is no paused run`, () => {
     const { code, message } = thrownBy(() => readPausedRun(nothing));
     expect(code).toBe("invalid_paused_run");
-    expect(message).toMatch(/^Expected a paused run as a result gave it.+Store and hand it in/s);
+    expect(message).toMatch(/^Invalid paused run: .+ Pass result\.pausedRun complete/s);
   });
 }
 
@@ -252,7 +252,7 @@ const reparented = (index: number, parent: string | null): ((run: Stored) => unk
 };
 
 const MISFITS: readonly (readonly [string, (run: Stored) => unknown, string])[] = [
-  ["no root at its head", (run) => swapped(run, 1, 0, 2), "its first agent is not a root"],
+  ["no root at its head", (run) => swapped(run, 1, 0, 2), "its first agent is not the root"],
   [
     "an agent that is in it twice",
     (run) => swapped(run, 0, 1, 2, 2),
@@ -261,32 +261,32 @@ const MISFITS: readonly (readonly [string, (run: Stored) => unknown, string])[] 
   [
     "an agent before its parent",
     reparented(1, ENDED_ID),
-    "lead/agent_of_call_2 comes before its parent, or has none",
+    "lead/agent_of_call_2 precedes its parent, or has none",
   ],
   [
     "an agent without parent",
     reparented(2, "agent_9"),
-    "lead/agent_3 comes before its parent, or has none",
+    "lead/agent_3 precedes its parent, or has none",
   ],
   [
     "an agent without account",
     (run) => ({ ...run, accounts: run.accounts.slice(0, 2) }),
-    "its accounts are not those of its agents",
+    "its accounts do not match its agents",
   ],
   [
     "a question too few",
     (run) => ({ ...run, questions: [] }),
-    "its questions are not those of its agents",
+    "its questions do not match its agents",
   ],
   [
     "a question too many",
     (run) => ({ ...run, questions: [...run.questions, ...run.questions] }),
-    "its questions are not those of its agents",
+    "its questions do not match its agents",
   ],
   [
     "another question",
     (run) => withPart(run, ["questions", 0, "questionId"], "execution_9.1.0"),
-    "its questions are not those of its agents",
+    "its questions do not match its agents",
   ],
   [
     "a subagent that is missing",
@@ -299,7 +299,7 @@ for (const [what, change, problem] of MISFITS) {
   test(`a run with ${what} is refused`, () => {
     expect(refusal(change(stored()))).toEqual({
       code: "invalid_paused_run",
-      message: `Expected a paused run as a result gave it (result.pausedRun), got something else: ${problem}. Store and hand it in whole and unchanged.`,
+      message: `Invalid paused run: ${problem}. Pass result.pausedRun complete and unchanged.`,
       data: {},
     });
   });

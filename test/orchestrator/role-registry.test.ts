@@ -69,7 +69,7 @@ proves(["R126"], "a name that is no role of the run is refused, with those that 
   ).toEqual({
     code: "unknown_subagent",
     message:
-      'Expected lead.subagents[1] to be the name of a role of this run (lead, reader), got "writer". Correct the name, or list the role itself.',
+      'Expected lead.subagents[1] to be the name of a role of this run (lead, reader), got "writer". Correct the name, or list the role itself instead of its name.',
     data: { field: "lead.subagents[1]", got: "writer" },
   });
 });
@@ -109,7 +109,7 @@ test("two different roles of one name are refused, one role in two places is not
   ).toEqual({
     code: "duplicate_role",
     message:
-      'Expected one role named "reader", got two different ones. Rename one, or use the same value for both.',
+      'Expected role names to be unique, got two different roles named "reader". Rename one, or use the same value for both.',
     data: { role: "reader" },
   });
   expect(
@@ -165,14 +165,14 @@ test("a role that is spawned needs a description; one that is only the root does
     () => new RoleRegistry(silent, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
   ).not.toThrow();
   const lead = role("lead", { subagents: [silent] });
-  const expected = "text, since it is spawned";
+  const expected = "set, since it is a subagent";
   expect(
     thrownBy(
       () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
     ),
   ).toEqual({
     code: "invalid_definition",
-    message: `Expected silent.description to be ${expected}, got undefined. Say in one line what silent is for: lead chooses by it.`,
+    message: `Expected silent.description to be ${expected}, got undefined. Describe silent in one line: lead chooses its subagents by their descriptions.`,
     data: { field: "silent.description", expected, got: "undefined" },
   });
 });
@@ -202,7 +202,7 @@ proves(
     expect(() => registry.assertReady(lead, {})).not.toThrow();
     expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
       code: "price_unknown",
-      message: `Expected a price for model scripted of role deep, which budget.costUsd limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or the orchestrator prices, as of espalier/prices, or leave the cost limit out.`,
+      message: `Expected a price for model scripted of role deep, which budget.costUsd limits, got none. The built-in table of ${PRICES_AS_OF} has prices only for models of OpenAI itself, and lacks this one. Give the model a price, for example openai(id, { price }), give the orchestrator prices, for example from espalier/prices, or leave the cost limit out.`,
       data: { field: "budget.costUsd", role: "deep", model: "scripted" },
     });
   },

@@ -77,7 +77,7 @@ proves(["R27"], "two put-off calls of one reply are both in the collection, whol
       toolName: "pay",
       arguments: { amount: 3 },
       argumentsHash: argumentsHashOf("pay", { amount: 3 }),
-      reason: "pay needs an approval.",
+      reason: "pay needs approval.",
       ...time,
     },
     {

@@ -164,7 +164,7 @@ describe("an approver", () => {
     "gives an empty object":
       "type: Invalid discriminator value. Expected 'approved' | 'denied' | 'result' | 'failure'",
     "answers another question": "it answers another question",
-    "answers for other arguments": "it was given for other arguments than those of the call",
+    "answers for other arguments": "its arguments differ from those of the call",
     "gives a result": "a question of kind approval cannot be answered with result",
     "gives arguments that do not fit":
       'its arguments do not fit: amount: expected a number, got "all"',
@@ -191,7 +191,7 @@ describe("an approver", () => {
       async () => {
         const { tool, result, fixture } = await payingWith(approver, { unansweredPolicy: "deny" });
         takeWarnings();
-        const failure = `The approver gave no answer that can be used (${WRONG[name]}).`;
+        const failure = `The approver returned no usable answer (${WRONG[name]}).`;
         expect([ending(result), tool.paid, texts(result)]).toEqual([
           ["completed", "completed"],
           [],
@@ -206,7 +206,7 @@ describe("an approver", () => {
         expect(fixture.sink.of("tool.rejected")[0]?.reason).toBe(failure);
         const { result: paused, fixture: other } = await payingWith(approver);
         takeWarnings();
-        const reason = `pay needs an approval. ${failure}`;
+        const reason = `pay needs approval. ${failure}`;
         expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
         const [rest] = other.sink.of("run.paused");
         expect(rest?.questions.map((question) => question.reason)).toEqual([reason]);
@@ -317,7 +317,7 @@ describe("no approver can be asked", () => {
     const result = await fixture.run(role);
     expect([ending(result), texts(result)]).toEqual([
       ["completed", "completed"],
-      ["mail failed: There is nobody who could execute it."],
+      ["mail failed: No approver is configured that could execute it."],
     ]);
     expect(fixture.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
       ["failure", "nobody"],
@@ -384,7 +384,7 @@ describe("whether a call needs an approval", () => {
       ["completed", "completed"],
       [],
       [
-        "Not executed: whether pay may run could not be decided (it did not answer within 1000 ms).",
+        "Not executed: the approval check of pay failed (it did not answer within 1000 ms). Do without it, or answer with what you have.",
       ],
     ]);
   });

@@ -59,7 +59,7 @@ const LIMITED: Readonly<Record<string, Limited>> = {
   time_limit: {
     budget: { wallTimeMs: 150 },
     more: { wallTimeMs: 1_000 },
-    text: "Looked: 0 Cancelled: the agent was told to end before this call had a result. 2.",
+    text: "Looked: 0 Cancelled: the agent was stopped before this call had a result. 2.",
     calls: 3,
   },
   tool_call_limit: {

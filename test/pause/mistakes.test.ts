@@ -67,7 +67,7 @@ proves(["D284"], "by resume, by recover and by mail", async () => {
       expect([code, data, message]).toEqual([
         "invalid_answer",
         { problem: "malformed" },
-        expect.stringMatching(/^Expected answers to be a list, got /),
+        expect.stringMatching(/^Expected answers to be an array, got /),
       ]);
   }
   expect(await store.find(ID)).toEqual(before);

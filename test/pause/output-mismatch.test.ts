@@ -92,7 +92,7 @@ const PLACES: Readonly<Record<string, Place>> = {
 
 function words(runId: string, agentPath: string, problem: string): string {
   const role = agentPath.includes("counter") ? "counter" : "lead";
-  return `Run ${runId} cannot continue, because the stored result of ${agentPath} does not fit the output of role "${role}": ${problem}. Restore the output schema that the role had, or start a new run. Nothing was changed.`;
+  return `Cannot continue run ${runId}: the stored result of ${agentPath} does not fit the output of role "${role}": ${problem}. Restore the output schema that the role had, or start a new run. Nothing was changed.`;
 }
 
 describe("a stored typed result that does not fit its role any more", () => {
@@ -112,7 +112,7 @@ describe("a stored typed result that does not fit its role any more", () => {
         message: words(runId, agentPath, problem),
         data: { runId, role: name, agentPath, fields: ["count"] },
       });
-      const none = "the result: expected nothing, since the role has no output, got a result";
+      const none = "the result: expected no result, since the role has no output, got a result";
       expect(thrownBy(() => resumed(undefined)).message).toBe(words(runId, agentPath, none));
       expect(fixture.sink.events.length).toBe(before);
     });

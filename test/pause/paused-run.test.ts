@@ -70,7 +70,7 @@ describe("what is no paused run is refused, and the real one can still be resume
     "a text that was cut off": (text) => text.slice(0, -1),
     "a text with something after it": (text) => `${text}}`,
     null: () => "null",
-    "a list": (text) => `[${text}]`,
+    "an array": (text) => `[${text}]`,
     "an empty object": () => "{}",
     "a JSON text of a JSON text": (text) => JSON.stringify(text),
     "an unknown key": (text) => text.replace("{", '{"extra":1,'),

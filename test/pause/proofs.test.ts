@@ -60,7 +60,7 @@ proves(
       const without = team(lead, child);
       expect(thrownBy(() => fixture.resume(without.lead.role, paused.pausedRun, answers))).toEqual({
         code: "price_unknown",
-        message: `Expected a price for model ${unpriced}-model of role ${unpriced}, which the cost limit of lead limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or the orchestrator prices, as of espalier/prices, or leave the cost limit out.`,
+        message: `Expected a price for model ${unpriced}-model of role ${unpriced}, which the cost limit of lead limits, got none. The built-in table of ${PRICES_AS_OF} has prices only for models of OpenAI itself, and lacks this one. Give the model a price, for example openai(id, { price }), give the orchestrator prices, for example from espalier/prices, or leave the cost limit out.`,
         data: { field: "the cost limit of lead", role: unpriced, model: `${unpriced}-model` },
       });
       expect([requests(without.lead, without.helper), without.pay.paid]).toEqual([[0, 0], []]);

@@ -203,7 +203,7 @@ describe("a paused run is refused when", () => {
       "agents.1.state.log.failures.toolErrors": 1,
     },
     "the open step does not follow the last one": { "agents.1.state.step.number": 2 },
-    "its last reply is not that of its history": {
+    "its last reply differs from its history": {
       "agents.1.state.step.reply.message.text": "Other.",
     },
     "a paused agent has ended": {
@@ -238,7 +238,7 @@ describe("a paused run is refused when", () => {
     const options = { roles: [other.role] };
     expect(refusalIn(() => resume(swapped, role, { options }))).toEqual([
       "invalid_paused_run",
-      'Expected a paused run as a result gave it (result.pausedRun), got something else: lead/other#1 has the role "other", which lead may not start. Store and hand it in whole and unchanged.',
+      'Invalid paused run: lead/other#1 has the role "other", which lead may not start. Pass result.pausedRun complete and unchanged.',
     ]);
   });
 });

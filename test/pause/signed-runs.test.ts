@@ -156,7 +156,7 @@ describe("keys", () => {
       return thrownBy(() => Reflect.apply(orchestrator.resume, orchestrator, [stored, []])).message;
     };
     expect(messageFor(Promise.resolve(result.pausedRun))).toContain("it is a promise; await it");
-    expect(messageFor(result)).toContain("it is the result; hand in its pausedRun");
+    expect(messageFor(result)).toContain("it is the result; pass result.pausedRun");
     const { signature: _none, ...unsigned } = result.pausedRun ?? {};
     expect(messageFor(unsigned)).toContain("no signature");
   });
@@ -181,7 +181,7 @@ describe("keys", () => {
       void new Orchestrator({ signingKey: short });
     } catch (error) {
       expect(String(error)).toBe(
-        'EspalierError: Expected signingKey to be at least 32 bytes, got 31. Make a random one, for example randomBytes(32) of "node:crypto".',
+        'EspalierError: Expected signingKey to be at least 32 bytes, got 31. Generate a random key, for example with randomBytes(32) of "node:crypto".',
       );
     }
     expect(inspect(new Orchestrator({ signingKey: KEY }), { depth: 9 })).not.toContain(

@@ -274,7 +274,7 @@ describe("one agent", () => {
       [],
     ]);
     expect(texts(result)).toEqual([
-      "Not executed: the agent was told to end before this call could begin.",
+      "Not executed: the agent was stopped before this call could begin.",
       "",
     ]);
   });

@@ -119,7 +119,7 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
         code: "invalid_paused_run",
         data: { toolName: "pay", agentPath: "solo" },
       });
-      expect(refused.message).toContain("to have the arguments that its model wrote");
+      expect(refused.message).toContain("differ from those that the model wrote");
     }
     expect(ran).toEqual([]);
   });

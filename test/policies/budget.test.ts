@@ -50,7 +50,7 @@ for (const axis of AXES) {
     for (const [limit, got] of bad) {
       expect(thrownBy(() => check({ [axis]: limit }))).toEqual({
         code: "invalid_option",
-        message: `Expected ${field} to be ${expected}, got ${got}. Leave it out for no limit of its own.`,
+        message: `Expected ${field} to be ${expected}, got ${got}. Leave it out for no limit.`,
         data: { field, expected, got },
       });
     }

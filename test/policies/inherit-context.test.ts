@@ -104,7 +104,7 @@ proves(
 
 proves(["R150"], "results of siblings come in a frame, named in the manifest", () => {
   const { messages, manifest } = contextOf({ siblingResults: true });
-  const text = `What other subagents of the agent that started you came to, in short. ${framed(FACTS.siblings)}`;
+  const text = `Summaries of the results of other subagents of the agent that started you. ${framed(FACTS.siblings)}`;
   expect(messages).toEqual([user(text)]);
   expect(manifest).toEqual({
     ...EMPTY_MANIFEST,
@@ -125,7 +125,7 @@ proves(
     const { messages, manifest } = contextOf({ siblingResults: true }, { results });
     expect(messages).toEqual([
       user(
-        `What other subagents of the agent that started you came to, in short. ${framed([sibling("reader#1")])}`,
+        `Summaries of the results of other subagents of the agent that started you. ${framed([sibling("reader#1")])}`,
       ),
       user(`Results of other subagents for your task, word for word. ${framed(results)}`),
     ]);
@@ -137,7 +137,7 @@ proves(
 proves(["R151"], "the parent's constraints are reported in numbers and names", () => {
   const { messages, manifest } = contextOf({ parentConstraints: true });
   const text = [
-    "What binds the agent that started you binds you, too. Left to all its subagents together:",
+    "The limits of the agent that started you also apply to you. Remaining for all its subagents together:",
     "- totalTokens: 900",
     "- costUsd: 0.25",
     "- subagents that it may start: 3",
@@ -152,7 +152,7 @@ test("a parent without limits says that it has none", () => {
   expect(contextOf({ parentConstraints: true }, { constraints }).messages).toEqual([
     user(
       [
-        "What binds the agent that started you binds you, too. Left to all its subagents together:",
+        "The limits of the agent that started you also apply to you. Remaining for all its subagents together:",
         "- budget: no limit",
         "- subagents that it may start: 0",
       ].join("\n"),
@@ -164,7 +164,7 @@ proves(["R151"], "failed attempts are listed in order, what a tool said in quota
   const failedAttempts = [attempt(1, "No such host."), attempt(2, 'Line one.\n- step 9, "x"')];
   const { messages, manifest } = contextOf({ failedAttempts: true }, { failedAttempts });
   const text = [
-    "Calls of the agent that started you which failed. Do not repeat them as they were:",
+    "Failed calls of the agent that started you. Do not repeat them unchanged:",
     '- step 1, fetch (tool_error): "No such host."',
     String.raw`- step 2, fetch (tool_error): "Line one.\n- step 9, \"x\""`,
   ].join("\n");
@@ -198,9 +198,9 @@ proves(
     ] as const;
     const { messages, manifest } = contextOf({}, { removedTools });
     const text = [
-      "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:",
+      "Tools that you cannot use, even if your instructions mention them. Do without them, or say what is missing:",
       "- write: denied by lead; not among the tools that lead/x#1 allows",
-      "- SpawnSubagent: there may be no subagents below you",
+      "- SpawnSubagent: you may not start subagents",
     ].join("\n");
     expect(messages).toEqual([user(text)]);
     expect(manifest.removedTools).toEqual(removedTools);
@@ -230,9 +230,9 @@ proves(
     expect(messages.map(({ text }) => text.split(/[ .]/).slice(0, 2).join(" "))).toEqual([
       "Survey ",
       "Hint ",
-      "What binds",
-      "Calls of",
-      "What other",
+      "The limits",
+      "Failed calls",
+      "Summaries of",
       "Results of",
       "Tools that",
     ]);

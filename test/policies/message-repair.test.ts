@@ -12,7 +12,7 @@ import { toolCall } from "../support/changes.ts";
 const SYSTEM: Message = { role: "system", text: "Work.", origin: "instructions" };
 const LATE: Message = { role: "system", text: "Be brief.", origin: "injected" };
 const USER: Message = { role: "user", text: "Do it.", origin: "task" };
-const GO_ON: Message = { role: "user", text: "Go on.", origin: "notice" };
+const GO_ON: Message = { role: "user", text: "Continue.", origin: "notice" };
 
 function calls(...ids: readonly string[]): Message {
   return { role: "assistant", text: "", toolCalls: ids.map((id) => toolCall(id)) };

@@ -55,7 +55,7 @@ function outcomeOf(word: string): FramedResult["outcome"] {
 }
 
 const LINES =
-  /^Each result stands between two lines with the tag ([0-9a-f]{16})\. .*\n<subagent-result name="reader#1" role="reader" outcome="completed" tag="\1">\n([\s\S]*)\n<\/subagent-result tag="\1">$/;
+  /^Each result is enclosed by two lines with the tag ([0-9a-f]{16})\. .*\n<subagent-result name="reader#1" role="reader" outcome="completed" tag="\1">\n([\s\S]*)\n<\/subagent-result tag="\1">$/;
 
 proves(["X12"], "a result stands word for word between two lines with one tag", () => {
   const text = 'Line one.\r\n\n  "Line" <two> & \\ — ünï 🌳\u0000\u2028';

@@ -220,7 +220,7 @@ test("a part that answers something else fails, instead of counting as one or th
   for (const answer of [false, null, true, 0, "", "done", {}, [undefined], [{ code: "" }]]) {
     const wrong = answering(answer);
     expect(() => judge(not(wrong, NO)), JSON.stringify(answer)).toThrow(
-      /^condition returned something else than a reason/,
+      /^condition returned neither a reason/,
     );
     await expect(judge(anyOf(late(wrong))), JSON.stringify(answer)).rejects.toThrow(TypeError);
   }

@@ -115,7 +115,7 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
   ["text", { maxDepth: "3" }, "limits.maxDepth", '"3"'],
   ["null", { maxDepth: null }, "limits.maxDepth", "null"],
   ["a name that does not exist", { maxDeth: 3 }, "limits.maxDeth", '"maxDeth"'],
-  ["a list", [3], "limits", "an array"],
+  ["an array", [3], "limits", "an array"],
 ];
 
 for (const [what, given, field, got] of BAD) {

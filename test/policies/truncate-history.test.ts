@@ -22,7 +22,7 @@ function result(id: string): Message {
 }
 
 function leftOut(count: number): Message {
-  const text = `Earlier messages were left out here to save room: ${count}. Ask again for what you need of them.`;
+  const text = `Earlier messages were removed here to save space: ${count}. Request again what you still need.`;
   return user(text, "notice");
 }
 
@@ -118,7 +118,7 @@ test("notices do not pile up: the next replaces the last and adds its number", (
 test("a notice does not count as a message to keep, and no notice says what others were said", () => {
   const withNotice = [SYSTEM, TASK, leftOut(4), ...PAIR];
   expect(truncateHistory(withNotice, { keepMessages: 2 })).toBe(withNotice);
-  const lookalike = user("Earlier messages were left out here to save room: 9.", "injected");
+  const lookalike = user("Earlier messages were removed here to save space: 9.", "injected");
   expect(truncateHistory([TASK, lookalike, ...PAIR], { keepMessages: 2 })).toEqual([
     TASK,
     leftOut(1),

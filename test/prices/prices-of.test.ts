@@ -198,7 +198,7 @@ test("without the package the entry is imported, and asking for prices says what
   expect(JSON.parse(output)).toEqual({
     code: "invalid_option",
     message:
-      "Expected the package @pydantic/genai-prices to be installed, got none, and without it prices of other providers are unknown. Run: npm install @pydantic/genai-prices.",
+      "The package @pydantic/genai-prices is not installed: without it, prices of other providers are unknown. Run: npm install @pydantic/genai-prices.",
     data: { package: "@pydantic/genai-prices" },
   });
 });

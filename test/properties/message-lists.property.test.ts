@@ -17,7 +17,7 @@ const origin = fc.constantFrom<MessageOrigin[]>("task", "inherited", "injected",
 const text = fc.constantFrom(
   "Go.",
   "",
-  "Earlier messages were left out here to save room: 7. Ask again.",
+  "Earlier messages were removed here to save space: 7. Request again.",
 );
 
 const user = fc.record({ role: fc.constant("user" as const), text, origin });

@@ -118,7 +118,7 @@ export function modelOf(role: WorldRole, name: string, outside: Outside): Model 
 }
 
 function isSummary({ messages }: ModelRequest): boolean {
-  return messages[0]?.text.startsWith("You shorten results") === true;
+  return messages[0]?.text.startsWith("Shorten a tool result") === true;
 }
 
 interface Asked {

@@ -252,7 +252,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "a number that does not fit",
     roleFile("model: fast", "budget:", "  totalTokens: 100", "  steps: -1"),
     5,
-    "Expected researcher.budget.steps to be a whole number from 0 up, got -1. Leave it out for no limit of its own.",
+    "Expected researcher.budget.steps to be a whole number from 0 up, got -1. Leave it out for no limit.",
   ],
   [
     "a number that is none",
@@ -264,7 +264,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "yes for true",
     roleFile("model: fast", "showBudget: yes"),
     3,
-    'Expected researcher.showBudget to be true or false, got "yes". Say which.',
+    'Expected researcher.showBudget to be true or false, got "yes". Set true or false.',
   ],
   [
     "fields that contradict each other",
@@ -276,6 +276,6 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "a wrong item",
     roleFile("model: fast", "contextPolicy:", "  contextInjections:", "    - One.", "    - ''"),
     6,
-    'Expected researcher.contextPolicy.contextInjections[1] to be text that is not empty, got "". Say it, or leave it out.',
+    'Expected researcher.contextPolicy.contextInjections[1] to be a non-empty string, got "". Say it, or leave it out.',
   ],
 ];

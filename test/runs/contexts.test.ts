@@ -356,7 +356,7 @@ proves(["H14"], "each of the runs that are recovered has a context of its own", 
     [
       runIds[2],
       "context_failed",
-      `Expected options.context to give the context of run ${runIds[2]}, but it threw: Eve is gone. The run stays as it was.`,
+      `Expected options.context to return the context of run ${runIds[2]}, but it threw: Eve is gone. The run is unchanged.`,
     ],
   ]);
   expect(await store.find(RunIdSchema().parse(runIds[2]))).toMatchObject({ status: "open" });

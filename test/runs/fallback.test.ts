@@ -314,7 +314,7 @@ proves(["M67"], "who asks a fallback itself gets what the first that can says", 
 test("what no run could go by is refused", () => {
   const [main, spare] = [model("main", []), model("spare", [])];
   const refused: readonly [readonly unknown[], string][] = [
-    [[main], "Expected withFallback.models to be a list, got an object."],
+    [[main], "Expected withFallback.models to be an array, got an object."],
     [[[main]], "Expected withFallback.models to be at least two models, got 1."],
     [[[main, {}]], "Expected withFallback.models[1] to be a model, got an object."],
     [[[main, "gpt"]], "Expected withFallback.models[1] to be a model"],

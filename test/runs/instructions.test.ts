@@ -206,10 +206,10 @@ describe("instructions that cannot be made", () => {
       },
       "it threw: no such user",
     ],
-    ["are a number", () => 7, "it gave 7"],
-    ["are missing", () => undefined, "it gave undefined"],
-    ["are empty", () => " ", 'it gave " "'],
-    ["come later", () => Promise.reject(new Error("late")), "it gave a promise"],
+    ["are a number", () => 7, "it returned 7"],
+    ["are missing", () => undefined, "it returned undefined"],
+    ["are empty", () => " ", 'it returned " "'],
+    ["come later", () => Promise.reject(new Error("late")), "it returned a promise"],
   ];
 
   /** As JavaScript may write it. */
@@ -233,7 +233,7 @@ describe("instructions that cannot be made", () => {
       const thrown = thrownBy(() => orchestrator.start(broken(make), "Lead.", { session }));
       expect(thrown).toEqual({
         code: "instructions_failed",
-        message: `Expected lead.instructions to give text that is not empty, but ${got}. Make it a function of the context that answers at once.`,
+        message: `Expected lead.instructions to return a non-empty string, but ${got}. Make it a synchronous function of the context.`,
         data: { role: "lead" },
       });
       await new Promise((resolve) => setImmediate(resolve));
@@ -255,7 +255,7 @@ describe("instructions that cannot be made", () => {
     const { text, refusalsByCode } = await new Orchestrator().start(root, "Lead.").orThrow();
     expect([text, refusalsByCode]).toEqual(["Alone.", { setup_failed: 1 }]);
     expect(receivedTexts(model.requests[1])).toEqual([
-      "Not started: setting lead up failed (Expected lead.instructions to give text that is not empty, but it threw: no such user. Make it a function of the context that answers at once.). Do this part yourself.",
+      "Not started: setting lead up failed (Expected lead.instructions to return a non-empty string, but it threw: no such user. Make it a synchronous function of the context.). Do this part yourself.",
     ]);
   });
 

@@ -119,7 +119,7 @@ proves(["S7.36"], "a run without a reader ends its process with the failure", as
     },
   );
   expect(ended.code).toBe(1);
-  expect(ended.stderr).toContain("Expected the store to keep the run, got an error: disk full.");
+  expect(ended.stderr).toContain("Cannot persist the run: the store failed with: disk full.");
 });
 
 const BEYOND = "Expected 1 calls of scripted, got one more. Extend the script.";

@@ -32,7 +32,7 @@ function start(script: Parameters<typeof soloist>[0], budget = {}): Run {
   return new Orchestrator({ ids: sequentialIds() }).start(role, "Do it.", { budget });
 }
 
-const SO_FAR = "What it came to until then is in error.result.";
+const SO_FAR = "See error.result for its partial result.";
 
 const ENDS: Readonly<
   Record<string, { readonly run: () => Run; readonly message: string; readonly reason: string }>
@@ -60,7 +60,7 @@ const ENDS: Readonly<
     run: () => start([asks("pay", { eur: 5 })]),
     reason: "answers_needed",
     message:
-      "Expected run run_1 to complete, got paused (answers_needed): Waits for approval of pay (solo). Go on with it: orchestrator.resume(error.result.pausedRun, answers).",
+      "Expected run run_1 to complete, got paused (answers_needed): Waits for approval of pay (solo). Continue it: orchestrator.resume(error.result.pausedRun, answers).",
   },
 };
 

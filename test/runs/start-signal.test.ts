@@ -133,7 +133,7 @@ test("what is no signal is refused at once, and a controller with what to hand o
   const start = (signal: unknown) => (): unknown =>
     Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [role, "Do it.", { signal }]);
   expect(thrownBy(start(new AbortController())).message).toBe(
-    "Expected start options.signal to be an AbortSignal, got an object. Give its signal: controller.signal.",
+    "Expected start options.signal to be an AbortSignal, got an object. Pass its signal: controller.signal.",
   );
   expect(thrownBy(start(5)).message).toBe(
     "Expected start options.signal to be an AbortSignal, got 5. Leave it out for none.",

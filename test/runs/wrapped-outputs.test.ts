@@ -64,7 +64,7 @@ proves(
       const { code, message } = thrownBy(define);
       expect([code, message]).toEqual([
         "invalid_definition",
-        `Expected solo.output to be an object, a list or a union, got "one under ${how}()". Put it into an object: z.object({ result: … }).`,
+        `Expected solo.output to be an object, an array or a union, got "one under ${how}()". Wrap it in an object: z.object({ result: … }).`,
       ]);
     }
   },

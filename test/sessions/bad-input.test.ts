@@ -69,7 +69,7 @@ describe("a stored session that is no session", () => {
     const found = await s.elsewhere().catch((thrown: unknown) => thrown);
     if (!EspalierError.is(found)) throw new Error("It was read.");
     expect([found.code, found.data["sessionId"]]).toEqual(["invalid_session", "customer-42"]);
-    expect(found.message).toContain('Expected session "customer-42" as it was written, got');
+    expect(found.message).toContain('Cannot read session "customer-42": ');
     expect(s.shelf.bodyOf("customer-42")).toBe(body);
   });
 });
@@ -81,7 +81,7 @@ proves(["D647"], "refuses a stored session of another version and does not chang
     s.shelf.shelf.set("customer-42", { version: 1, body });
     await expect(s.elsewhere()).rejects.toMatchObject({
       code: "unsupported_version",
-      message: `Expected session "customer-42" to have the format version 1, got ${version}. Read it with the version of espalier that wrote it.`,
+      message: `Expected session "customer-42" to have format version 1, got ${version}. Read it with the version of espalier that wrote it.`,
       data: { sessionId: "customer-42", expected: 1, got: version },
     });
     expect(s.shelf.bodyOf("customer-42")).toBe(body);
@@ -154,7 +154,7 @@ describe("options that are not usable", () => {
 test("without a store there are no sessions", async () => {
   const { orchestrator } = newFixture();
   await expect(orchestrator.session("customer-42")).rejects.toThrow(
-    "Expected options.store to be set, to keep sessions in, got undefined. Or session options.store.",
+    "Expected options.store to be set, since sessions are stored there, got undefined. Set it, or session options.store.",
   );
 });
 

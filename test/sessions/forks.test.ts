@@ -66,7 +66,7 @@ proves(["R156"], "a step out of range is an error that says which there are", as
   const s = newSessionFixture();
   const session = await threeSteps(s);
   await expect(session.fork({ atStep: 4 })).rejects.toThrow(
-    "Expected fork options.atStep to be a step of execution_1 (1 to 3), got 4. Or leave it out: at its end.",
+    "Expected fork options.atStep to be a step of execution_1 (1 to 3), got 4. Correct it, or leave it out to fork at the end.",
   );
 });
 

@@ -97,7 +97,7 @@ test("what stands for older messages stays when the execution in which they went
   const failed = await s.outcome(s.start(role, "Q2?", { session }));
   expect(failed.status).toBe("failed");
   expect(said(session.messages)).toEqual([
-    "user Summary of earlier messages, which were left out to save room:\nThey greeted.",
+    "user Summary of earlier messages, which were removed to save space:\nThey greeted.",
   ]);
   const found = await s.elsewhere();
   expect(found.messages).toEqual(session.messages);

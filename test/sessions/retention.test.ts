@@ -115,7 +115,7 @@ proves(
     ]);
     for (const text of ["Q1?", "A1.", "Q2?"]) expect(asked?.messages[1]?.text).toContain(text);
     expect(asked?.messages[1]?.text).not.toContain("A2.");
-    const summary = "Summary of earlier messages, which were left out to save room:\nThey greeted.";
+    const summary = "Summary of earlier messages, which were removed to save space:\nThey greeted.";
     expect(shown?.messages.map(({ text }) => text)).toEqual(["Work.", summary, "A2.", "Q3?"]);
     expect([result.status, result.usage.own]).toEqual([
       "completed",

@@ -158,7 +158,7 @@ describe.each(DRIVERS)("a file, by %s", (driver) => {
     expect(readFileSync(join(place, "empty.db")).length).toBe(0);
     const later = reading(join(place, "none.db"));
     await expect(later.list()).rejects.toThrow(
-      `Expected the file ${JSON.stringify(join(place, "none.db"))} to hold a store, got no such file. Check its name; a store is made by the first process that opens it without access: "read".`,
+      `Expected the file ${JSON.stringify(join(place, "none.db"))} to hold a store, got no such file. Check its name. Opening it without access: "read" creates the store.`,
     );
     const writer = sqliteStore(join(place, "none.db"), { driver });
     await fill(writer);

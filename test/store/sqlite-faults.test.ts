@@ -371,7 +371,7 @@ describe("files", () => {
       const refusal = {
         code: "unsupported_version",
         data: { expected: 1, got: version },
-        message: `Expected the store ${JSON.stringify(path)} to have version 1, got ${version}. Use the version of espalier that wrote it, or another place.`,
+        message: `Expected the store ${JSON.stringify(path)} to have version 1, got ${version}. Use the version of espalier that wrote it, or another location.`,
       };
       await expect(store.list()).rejects.toMatchObject(refusal);
       await expect(store.create(runId2, "", ownerOf("a"))).rejects.toMatchObject(refusal);

@@ -186,16 +186,16 @@ test("a package that is not installed is said to be, with what to run", () => {
       'sqliteStore(":memory:", { driver: "better-sqlite3" })',
     ),
   ).toBe(
-    'invalid_option: Expected driver to be one that is installed, got "better-sqlite3", which is not. Run: npm install better-sqlite3.\n',
+    'invalid_option: Cannot open the store: the driver "better-sqlite3" is not installed. Run: npm install better-sqlite3.\n',
   );
   expect(
     outcomeWithout("node:sqlite", "ERR_UNKNOWN_BUILTIN_MODULE", 'sqliteStore(":memory:")'),
   ).toBe(
-    'invalid_option: Expected driver to be one that is installed, got "node", which is not. Use Node 24, or choose driver: "better-sqlite3" and run: npm install better-sqlite3.\n',
+    'invalid_option: Cannot open the store: the driver "node" is not installed. Use Node 24, or choose driver: "better-sqlite3" and run: npm install better-sqlite3.\n',
   );
   expect(
     outcomeWithout("pg", missing, 'postgresStore({ connectionString: "postgres://localhost" })'),
   ).toBe(
-    "invalid_option: Expected the package pg to be installed, got none, and without it PostgreSQL cannot be reached. Run: npm install pg.\n",
+    "invalid_option: The package pg is not installed: without it, PostgreSQL cannot be reached. Run: npm install pg.\n",
   );
 });

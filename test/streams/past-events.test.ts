@@ -78,7 +78,7 @@ proves(
     expect(thrownBy(() => run.events({ from: 3 }))).toEqual({
       code: "events_not_kept",
       message:
-        "Expected event 3 of the run to be kept, but it is past and kept nowhere. Give the orchestrator a store, or subscribe in the tick in which the run is started.",
+        "Cannot read event 3 of the run: it is past, and the run has no store. Give the orchestrator a store, or subscribe in the same tick in which the run starts.",
       data: { from: 3 },
     });
     for (const from of [0, 1.5, -1, Number.NaN])

@@ -16,7 +16,7 @@ export interface Surroundings {
   readonly mayWork: Promise<void>;
 }
 
-/** A call that needs an approval. Its id is written down: a model in another process counts its calls anew. */
+/** A call that needs approval. Its id is written down: a model in another process counts its calls anew. */
 function write(line: string): ScriptedCall {
   return { name: "write", arguments: { line }, callId: `write_${line}` };
 }

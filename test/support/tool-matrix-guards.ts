@@ -211,7 +211,7 @@ export function expectedGuards({ sayings, need, approval }: GuardCase): GuardRec
   const denials = reasonsOf("deny");
   const questions = [
     ...reasonsOf("ask"),
-    ...(need === "wants approval" ? ["send needs an approval."] : []),
+    ...(need === "wants approval" ? ["send needs approval."] : []),
   ];
   const decision = denials.length > 0 ? "deny" : reasonsOf("ask").length > 0 ? "ask" : "allow";
   const beside = ["succeeded", "succeeded", 2];
@@ -232,7 +232,8 @@ export function expectedGuards({ sayings, need, approval }: GuardCase): GuardRec
     return { ...unasked, end: ["refused", "blocked", by], text: deniedText(denials.join(" ")) };
   }
   if (need === "cannot say") {
-    const text = "Not executed: whether send may run could not be decided (no list).";
+    const text =
+      "Not executed: the approval check of send failed (no list). Do without it, or answer with what you have.";
     return { ...unasked, end: ["refused", "approval_check_failed"], text };
   }
   if (questions.length === 0) return { ...unasked, ran: 1, end: ["succeeded"], text: "sent" };
@@ -242,8 +243,8 @@ export function expectedGuards({ sayings, need, approval }: GuardCase): GuardRec
 
 /** A denial says why the call was asked about, unless its tool says no more than that it needs it. */
 function withCause(answered: Answered, asked: string): Answered {
-  if (answered.ran > 0 || asked === "send needs an approval.") return answered;
-  const cause = `It was asked about for this reason: ${asked} Do without it`;
+  if (answered.ran > 0 || asked === "send needs approval.") return answered;
+  const cause = `Approval was required for this reason: ${asked} Do without it`;
   return { ...answered, text: answered.text.replace("Do without it", cause) };
 }
 
@@ -259,7 +260,7 @@ const ANSWERED: Readonly<Record<Approval, Answered>> = {
   "pause, denied": { ...DENIED, answered: ["denied by caller"], isPaused: true },
   nobody: {
     ...DENIED,
-    text: deniedText("There is nobody who could approve it."),
+    text: deniedText("No approver is configured for this run."),
     answered: ["denied by nobody"],
     isPaused: false,
   },

@@ -226,7 +226,7 @@ const DISTORTED: Readonly<Record<string, Fault>> = {
     outcome: "model_protocol_error",
     answer: (response, { type }) => head(response, type).end("data: null\n\n"),
   },
-  "a list": {
+  "an array": {
     outcome: "model_protocol_error",
     answer: (response, { type }) => head(response, type).end("data: []\n\n"),
   },

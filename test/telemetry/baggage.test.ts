@@ -228,6 +228,6 @@ test("an option that is neither true nor false is refused", () => {
   const given: unknown = "yes";
   const options: object = { baggage: given };
   expect(() => openTelemetry(options)).toThrow(
-    'Expected baggage to be true or false, got "yes". Say which.',
+    'Expected baggage to be true or false, got "yes". Set true or false.',
   );
 });

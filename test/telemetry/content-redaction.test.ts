@@ -120,30 +120,36 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
     },
     "(a thrown object)",
   ],
-  "gives a promise": [(content) => Promise.resolve(content), "it gave a promise; it must not wait"],
-  rejects: [() => Promise.reject(new Error("late")), "it gave a promise; it must not wait"],
+  "gives a promise": [
+    (content) => Promise.resolve(content),
+    "it returned a promise; it must be synchronous",
+  ],
+  rejects: [
+    () => Promise.reject(new Error("late")),
+    "it returned a promise; it must be synchronous",
+  ],
   "gives something to wait for": [
     // oxlint-disable-next-line unicorn/no-thenable -- what foreign code may do
     () => ({ then: () => undefined }),
-    "it gave a promise; it must not wait",
+    "it returned a promise; it must be synchronous",
   ],
-  "gives true": [() => true, "what it gave is no such content (invalid_type)"],
-  "gives null": [() => null, "what it gave is no such content (invalid_type)"],
-  "gives a text": [() => "redacted", "what it gave is no such content (invalid_type)"],
-  "gives a function": [() => fails, "it gave a value of type function"],
+  "gives true": [() => true, "its result is no such content (invalid_type)"],
+  "gives null": [() => null, "its result is no such content (invalid_type)"],
+  "gives a text": [() => "redacted", "its result is no such content (invalid_type)"],
+  "gives a function": [() => fails, "it returned a value of type function"],
   "gives another type": [
     ({ type }) =>
       type === "result" ? { type: "arguments", value: 1 } : { type: "result", text: "x" },
-    "it gave",
+    "it returned",
   ],
   "gives a field more": [
     (content) => ({ ...content, secret: "secret" }),
-    "what it gave is no such content (unrecognized_keys)",
+    "its result is no such content (unrecognized_keys)",
   ],
   "gives a cycle": [() => cyclic, "(TypeError)"],
   "gives what is nested beyond reason": [
     () => ({ type: "arguments", value: deep }),
-    "it is nested too deep",
+    "it is nested too deeply",
   ],
   "gives what may not be looked at": [
     () => ({
@@ -163,7 +169,7 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
   ],
   "gives a message with such keys": [
     () => ({ type: "request", messages: [{ "secret of whom": 1 }], tools: [] }),
-    "`messages` of what it gave is no such content",
+    "`messages` of its result is no such content",
   ],
   "throws an error of a class without a name": [
     () => {

@@ -198,7 +198,7 @@ test("a delegation, its subagent, and the tool by which an agent gives its resul
   await newFixture({ tracing }).run(lead.role);
   const result = { outcome: "completed", output: { pages: 3 }, steps: 1 };
   expect(callsOf(contentOf(recording.spans()))).toEqual([
-    ["execute_tool Finish", { pages: 3 }, "Your result was taken."],
+    ["execute_tool Finish", { pages: 3 }, "Your result was accepted."],
     ["spawn reader#1", { role: "reader", task: "Read." }, expect.objectContaining(result)],
   ]);
 });

@@ -187,7 +187,7 @@ const ODD: Readonly<Record<string, readonly [Keeper["answer"], string]>> = {
     () => {
       throw BARE;
     },
-    "something that has no text",
+    "a value without a text",
   ],
   "fails without a word": [(done) => done({ code: 1 }), "the endpoint did not take them"],
   "fails with a code and no message": [
@@ -295,11 +295,11 @@ class Unfit implements AnySpanExporter {
 const REFUSED: Readonly<Record<string, readonly [() => unknown, string]>> = {
   "an exporter that cannot export": [
     () => new ExportQueue({ exporter: new Unfit(), processor }),
-    "Expected ExportQueue.exporter to be an object with export() and shutdown(), got an object. See its type.",
+    "Expected ExportQueue.exporter to be an object with export() and shutdown(), got an object. See its TypeScript type.",
   ],
   "a processor that is none": [
     () => new ExportQueue({ exporter, processor: () => new Unfit() }),
-    "Expected ExportQueue.processor(…) to be an object with onEnd() and forceFlush() and shutdown(), got an object. See its type.",
+    "Expected ExportQueue.processor(…) to be an object with onEnd() and forceFlush() and shutdown(), got an object. See its TypeScript type.",
   ],
   "a queue below nothing": [
     () => new ExportQueue({ exporter, processor, settings: { maxQueueSize: -1 } }),

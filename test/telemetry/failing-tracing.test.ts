@@ -101,7 +101,7 @@ test.each(Object.entries(BREACHES))("one that %s: a tool runs once", async (_wha
 
 /** What a tracing may say instead of what it ignores. */
 const IGNORED: Readonly<Record<string, () => unknown>> = {
-  "a list": () => ["step.started"],
+  "an array": () => ["step.started"],
   "nothing it could be asked": () => ({ has: () => false }),
   "an error": () => {
     throw new Error("ignored");

@@ -212,7 +212,7 @@ test("a burst that one default queue would lose arrives whole", async () => {
 
 test("options that do not fit are refused by name", () => {
   expect(() => setUpNodeTracing({ serviceName: " " })).toThrow(
-    'Expected serviceName to be text that is not empty, got " ". Say it in words.',
+    'Expected serviceName to be a non-empty string, got " ". Pass some text.',
   );
 });
 

@@ -82,7 +82,7 @@ test("a search that does not fit is refused by name", () => {
   const slips: readonly (readonly [unknown, string])[] = [
     [undefined, "search to be a plain object, got undefined"],
     [null, "search to be a plain object, got null"],
-    [{}, "search.service to be text that is not empty, got undefined"],
+    [{}, "search.service to be a non-empty string, got undefined"],
     [{ service: "a", limit: 5 }, "search.limit to be one of"],
     [{ service: "a", operation: 5 }, "search.operation to be text"],
     [{ service: "a", lookback: 5 }, "search.lookback to be a number and its unit"],

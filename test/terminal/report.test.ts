@@ -116,7 +116,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
     model     model calls  tool calls  input  cached  output     cost
     scripted            1           0     10       0       5  unknown
 
-    ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more were asked for.
+    ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more were requested.
     1 agent, deepest at depth 0, no spawn refused
     Trace id 0af7651916cd43dd8448eb211c80319c
     "

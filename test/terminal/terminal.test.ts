@@ -304,7 +304,7 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
       500ms  lead has spent 95 % of its steps budget
       500ms  lead nothing failed (unknown_tool): There is no tool named "nothing". You have no tools; answer in text.
       500ms  lead step 1: 15 tokens, cost unknown, 1 tool call
-      500ms  lead stopped (step_limit: The steps budget of lead allows 1; 1 are spent and 1 more were asked for.): 1 step, 15 tokens, cost unknown, 500ms
+      500ms  lead stopped (step_limit: The steps budget of lead allows 1; 1 are spent and 1 more were requested.): 1 step, 15 tokens, cost unknown, 500ms
     "
   `);
 });

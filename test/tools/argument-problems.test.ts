@@ -170,7 +170,7 @@ test("a field that is missing is described as far as its schema goes", () => {
     c: z.array(z.string()),
     d: z.union([z.int(), z.object({ n: z.number() })]),
   };
-  const expected = ["text or null", '"go"', "a list", "an integer or an object"];
+  const expected = ["text or null", '"go"', "an array", "an integer or an object"];
   const shown = inputSchema("t.input", z.object(fields), LENIENT).jsonSchema;
   expect(problems(jsonSchema(shown), {})).toEqual(
     Object.keys(fields).map((key, index) => problem(key, expected[index] ?? "")),

@@ -122,7 +122,7 @@ for (const broken of [
 
 for (const [what, given] of [
   ["null", "null"],
-  ["a list", "[]"],
+  ["an array", "[]"],
   ["text", '"trees"'],
   ["a number", "1"],
 ] as const) {

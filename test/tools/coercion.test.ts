@@ -140,7 +140,7 @@ for (const [what, schema, given] of [
 }
 
 const NESTED: readonly (readonly [string, z.ZodType, JsonValue, JsonValue])[] = [
-  ["a list", z.array(z.int()), ["1", 2, "3"], [1, 2, 3]],
+  ["an array", z.array(z.int()), ["1", 2, "3"], [1, 2, 3]],
   ["a list of lists", z.array(z.array(z.boolean())), [["true"], [false]], [[true], [false]]],
   ["an object", z.object({ a: z.object({ b: z.number() }) }), { a: { b: "1" } }, { a: { b: 1 } }],
   ["a record", z.record(z.string(), z.int()), { "": "1", "a/b~c": "2" }, { "": 1, "a/b~c": 2 }],

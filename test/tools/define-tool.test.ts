@@ -86,7 +86,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { description: " " },
     "invalid_definition",
     "search.description",
-    "text that is not empty",
+    "a non-empty string",
     '" "',
   ],
   [
@@ -94,7 +94,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { description: undefined },
     "invalid_definition",
     "search.description",
-    "text that is not empty",
+    "a non-empty string",
     "undefined",
   ],
   [

@@ -227,13 +227,13 @@ test("a schema that no request should hold is refused", () => {
   );
   expect(messages).toEqual([
     "Expected jsonSchema.schema to be a JSON Schema that can be checked, got one that cannot: it is longer than 200000 characters. Give a smaller schema.",
-    "Expected jsonSchema.schema to be a JSON Schema that can be checked, got one that cannot: it is nested too deep. Give a smaller schema.",
+    "Expected jsonSchema.schema to be a JSON Schema that can be checked, got one that cannot: it is nested too deeply. Give a smaller schema.",
   ]);
 });
 
 for (const [what, schema, got] of [
   ["null", null, "null"],
-  ["a list", [], "an array"],
+  ["an array", [], "an array"],
   ["an empty object", {}, "an object"],
   ["the schema of text", { type: "string" }, '"string"'],
   ["a function", () => 1, "a function"],

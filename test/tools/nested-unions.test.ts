@@ -98,6 +98,6 @@ test("a union within a union is told with all forms", () => {
   const { jsonSchema: shown } = inputSchema("t.input", input, { coerces: true });
   for (const one of [input, jsonSchema(shown)])
     expect(problems(one, { x: 3 })).toEqual([
-      { parameter: "x", expected: "an object or a list or text", received: "3" },
+      { parameter: "x", expected: "an object or an array or text", received: "3" },
     ]);
 });

@@ -67,7 +67,7 @@ const TEXTS: readonly (readonly [string, unknown, string])[] = [
   ["what JSON has no number for", [NaN, Infinity, -0, Object(NaN)], '["NaN","Infinity",0,"NaN"]'],
   ["a big integer", 12_345_678_901_234_567_890n, "12345678901234567890"],
   ["a big integer within", { big: [10n] }, '{"big":["10"]}'],
-  ["an empty list", [], "[]"],
+  ["an empty array", [], "[]"],
   ["a list with nothing in a place", [1, undefined, 3], "[1,null,3]"],
   ["a list with gaps", Object.assign([], { 1: "b" }), '[null,"b"]'],
   ["an empty object", {}, "{}"],
@@ -118,7 +118,7 @@ const TEXTS: readonly (readonly [string, unknown, string])[] = [
   [
     "an error that may not be read",
     trapped(new Error("x"), "message"),
-    '{"error":"Error","message":"something that has no text"}',
+    '{"error":"Error","message":"a value without a text"}',
   ],
   ["bytes", Buffer.from("hello"), "[binary: 5 bytes]"],
   ["one byte", new Uint8Array(1), "[binary: 1 byte]"],
@@ -220,24 +220,24 @@ const HANDS_OFF = "readable, got an error: hands off. Return plain data.";
 const UNDEFINED = "readable, got an error: undefined. Return plain data.";
 const REVOKED =
   "readable, got an error: Cannot perform 'IsArray' on a proxy that has been revoked. Return plain data.";
-const PROMISE = "a value that is there, got a promise. Await it.";
+const PROMISE = "a value, got a promise. Await it.";
 const TOO_DEEP =
-  "a value of at most 500 levels, got more, or a value that contains itself anew. Return less.";
+  "a value of at most 500 levels, got more levels, or an endlessly nested value. Return less.";
 const TOO_MANY = "a value of at most 1000000 parts, got more. Return less.";
 
 function notShown(got: string): string {
-  return `a value that can be shown, got ${got}. Return plain data.`;
+  return `a value that JSON can express, got ${got}. Return plain data.`;
 }
 
 function fieldless(name: string): string {
-  return `plain data, got an object of ${name} without fields. Return what it holds: a text, a list or an object with fields.`;
+  return `plain data, got an object of ${name} without fields. Return its contents: a string, an array or an object with fields.`;
 }
 
 /** What it is, how it is made, where in it the fault is, and what the error says besides. */
 const UNSHOWABLE: readonly (readonly [string, () => unknown, string, string])[] = [
   ["a function", () => fail, "", notShown("a function")],
   ["a symbol", () => Symbol("x"), "", notShown("a symbol")],
-  ["nothing for JSON", () => HIDING, "", notShown("one whose toJSON gives nothing")],
+  ["nothing for JSON", () => HIDING, "", notShown("one whose toJSON returns nothing")],
   ["what contains itself", selfSame, ".self[0].above", CIRCULAR],
   ["a map that contains itself", () => SELF_IN_MAP, ".self[0]", CIRCULAR],
   ["a value whose JSON contains it", () => LOOPING_JSON, "[0]", CIRCULAR],
@@ -413,7 +413,7 @@ test("a delegation that came to nothing says so: no text is no success (X15)", (
 test("a receipt says that the subagent works, and that its result will come", () => {
   const { agentId: childId, childName, role } = RESULT;
   expect(delegationText({ type: "started", childId, childName, role })).toBe(
-    '{"note":"It works in the background; its result will reach you as a message.","status":"running","subagent":"reader#1"}',
+    '{"note":"It runs in the background. Its result will arrive as a message.","status":"running","subagent":"reader#1"}',
   );
 });
 

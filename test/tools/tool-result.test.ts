@@ -114,7 +114,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "data that is a function",
     { structured: () => 1 },
-    "Expected toolResult.structured to be a value that can be shown, got a function. Return plain data.",
+    "Expected toolResult.structured to be a value that JSON can express, got a function. Return plain data.",
   ],
   [
     "data that contains itself, though there is a text",
@@ -124,12 +124,12 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "no list of attachments",
     { attachments: CHART },
-    "Expected toolResult.attachments to be a list, got an object. Put it in brackets.",
+    "Expected toolResult.attachments to be an array, got an object. Pass an array: [a, b].",
   ],
   [
     "null for attachments",
     { attachments: null },
-    "Expected toolResult.attachments to be a list, got null. Put it in brackets.",
+    "Expected toolResult.attachments to be an array, got null. Pass an array: [a, b].",
   ],
   [
     "an attachment that is none",

@@ -291,16 +291,16 @@ test("what is no list of tools, and what a filter must not say, is refused by na
     () => loosely(combineTools, [[search]]),
   ].map((build) => thrownBy(build).message);
   expect(complaints).toEqual([
-    "Expected prefixTools.tools to be a list, got an object. List its parts: [a, b].",
+    "Expected prefixTools.tools to be an array, got an object. List its parts: [a, b].",
     'Expected prefixTools.tools[1].kind to be "function" or "external" or "delegation", got "finish". Finish comes with the output of an agent.',
     "Expected prefixTools.tools[0] to be a tool, got a promise. Await it.",
     "Expected prefixTools.tools[1] to be a tool, got undefined. Make it with defineTool({ … }).",
-    "Expected prefixTools.prefix to be text that is not empty, got undefined. Say it in words.",
+    "Expected prefixTools.prefix to be a non-empty string, got undefined. Pass some text.",
     "Expected renameTools.names to be a plain object, got an object. Its fields are search.",
     'Expected filterTools.kept to be names or a function, got "search". Put names in brackets.',
-    'Expected the answer about filterTools.tools[0] to be true or false, got "yes". Say which.',
-    "Expected the answer about filterTools.tools[0] to be true or false, got a promise. Say which.",
-    "Expected combineTools.lists[1] to be a list, got an object. List its parts: [a, b].",
+    'Expected the answer about filterTools.tools[0] to be true or false, got "yes". Set true or false.',
+    "Expected the answer about filterTools.tools[0] to be true or false, got a promise. Set true or false.",
+    "Expected combineTools.lists[1] to be an array, got an object. List its parts: [a, b].",
     "Expected combineTools.lists[0][0] to be a tool, got an array. Spread it: ...tools.",
   ]);
 });

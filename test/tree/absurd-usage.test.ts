@@ -153,7 +153,7 @@ describe("what a user hands over", () => {
 
   test("a cap or a price that makes sums inexact is refused", () => {
     expect(() => part("lead", [], { maxOutputTokens: MOST })).toThrow(
-      "Expected lead.maxOutputTokens to be at most 1000000000, got 9007199254740991. Each call holds room for so many tokens of the budget.",
+      "Expected lead.maxOutputTokens to be at most 1000000000, got 9007199254740991. Each call reserves this many tokens of the budget.",
     );
     const price = { inputUsdPerMillion: 1_000_001, outputUsdPerMillion: 1 };
     expect(() => part("lead", [], { scripted: { price } })).toThrow(

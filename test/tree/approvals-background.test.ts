@@ -205,9 +205,9 @@ describe("what a parent may do with a child that is paused", () => {
     expect(paused.status).toBe("paused");
     expect(receivedTexts(lead.model.requests[3])).toEqual([
       '[{"role":"worker","status":"paused","subagent":"worker#1","task":"Work.","totalTokens":15}]',
-      "None of your subagents is at work.",
+      "None of your subagents is running.",
       '{"status":"paused","subagent":"worker#1"}',
-      "Not done: worker#1 (lead/worker#1) is paused: somebody has to answer for it first. Go on without it.",
+      "Not done: worker#1 (lead/worker#1) is paused until a question is answered. Continue without it.",
       expect.stringContaining("has not ended"),
     ]);
     const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));

@@ -22,7 +22,7 @@ const beside = (role: string) => ({
 });
 
 const report = (name: string): unknown =>
-  expect.stringContaining(`${name}, which worked in the background`);
+  expect.stringContaining(`${name}, which ran in the background`);
 
 proves(
   ["D303"],

@@ -19,12 +19,12 @@ function verb(name: string, input: object = {}): ScriptedCall {
 }
 
 const RECEIPT =
-  '{"note":"It works in the background; its result will reach you as a message.","status":"running","subagent":"worker#1"}';
+  '{"note":"It runs in the background. Its result will arrive as a message.","status":"running","subagent":"worker#1"}';
 
 const RESULT =
   '{"outcome":"completed","steps":1,"subagent":"worker#1","text":"Worked.","totalTokens":15}';
 
-const REPORT = `worker#1, which worked in the background, has ended. Its result: ${RESULT}`;
+const REPORT = `worker#1, which ran in the background, has ended. Its result: ${RESULT}`;
 
 describe("a receipt and a message", () => {
   proves(
@@ -168,9 +168,9 @@ describe("while they work", () => {
           "{"explanation":"Not needed.","outcome":"cancelled","reason":"cancelled","steps":1,"subagent":"worker#2","text":"","totalTokens":15}",
         ],
         [
-          "Not done: worker#1 (lead/worker#1) has ended (completed). To give it more to do, call SpawnSubagent with "continue": "worker#1".",
+          "Not done: worker#1 (lead/worker#1) has ended (completed). To give it another task, call SpawnSubagent with "continue": "worker#1".",
           "Not done: lead has no subagent "worker#3". Yours are: worker#1, worker#2.",
-          "None of your subagents is at work.",
+          "None of your subagents is running.",
         ],
       ]
     `);

@@ -132,7 +132,7 @@ describe("errors of the caller name the place in the tree", () => {
     const run = s.start(lead.role);
     const result = await s.outcome(run);
     const ended =
-      'Not done: worker#1 (lead/worker#1) has ended (completed). To give it more to do, call SpawnSubagent with "continue": "worker#1".';
+      'Not done: worker#1 (lead/worker#1) has ended (completed). To give it another task, call SpawnSubagent with "continue": "worker#1".';
     expect([receivedTexts(lead.model.requests[2]), result.refusalsByCode]).toEqual([
       [ended, ended],
       { subagent_ended: 2 },

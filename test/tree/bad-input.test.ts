@@ -79,7 +79,7 @@ describe("a name that no subagent has", () => {
     await newFixture().run(lead.role);
     expect(receivedTexts(lead.model.requests[1])).toEqual([
       "[]",
-      "None of your subagents is at work.",
+      "None of your subagents is running.",
       'Not done: lead has no subagent "worker#1". You have started none.',
     ]);
   });
@@ -225,8 +225,8 @@ describe("a delegation of one's own", () => {
     );
     const s = newFixture();
     const result = await s.run(lead.role);
-    const notStarted = "Not started: the call that asked for the subagent had ended.";
-    const notDone = "Not done: the call had ended.";
+    const notStarted = "Not started: the call that requested the subagent has ended.";
+    const notDone = "Not done: the call has ended.";
     const messages = [notStarted, notStarted, notDone, notDone, notDone];
     expect([late, result.agents.length, worker.model.requests.length]).toEqual([
       messages.map((message) => ({

@@ -35,7 +35,7 @@ function pair(context: Partial<SubagentContextPolicy>): {
 }
 
 const CANNOT =
-  "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:";
+  "Tools that you cannot use, even if your instructions mention them. Do without them, or say what is missing:";
 
 describe("the lists of one parent", () => {
   proves(
@@ -207,7 +207,7 @@ describe("below the child", () => {
     expect(removedByEvent(s)).toEqual([[], [removed(SPAWN_TOOL_NAME, "no_depth_left", "node")]]);
     expect(node.model.requests[2]?.tools.map(({ name }) => name)).toEqual(["a"]);
     expect(node.model.requests[2]?.messages[1]?.text).toBe(
-      [CANNOT, "- SpawnSubagent: there may be no subagents below you"].join("\n"),
+      [CANNOT, "- SpawnSubagent: you may not start subagents"].join("\n"),
     );
     expect(result.refusalsByCode).toEqual({ depth_limit: 1 });
     expect(receivedTexts(node.model.requests[3])).toEqual([

@@ -49,7 +49,7 @@ function pair(
   };
 }
 
-const IN_SHORT = "What other subagents of the agent that started you came to, in short.";
+const IN_SHORT = "Summaries of the results of other subagents of the agent that started you.";
 
 describe("results of siblings", () => {
   const script = [
@@ -145,7 +145,7 @@ describe("what binds and what failed", () => {
       expect(receivedBy(helper)).toEqual([
         injected(
           [
-            "Calls of the agent that started you which failed. Do not repeat them as they were:",
+            "Failed calls of the agent that started you. Do not repeat them unchanged:",
             '- step 1, fetch (tool_error): "fetch failed: No such host."',
           ].join("\n"),
         ),
@@ -164,7 +164,7 @@ describe("what binds and what failed", () => {
       expect(receivedBy(helper)).toEqual([
         injected(
           [
-            "What binds the agent that started you binds you, too. Left to all its subagents together:",
+            "The limits of the agent that started you also apply to you. Remaining for all its subagents together:",
             "- steps: 18",
             "- totalTokens: 970",
             "- subagents that it may start: 2",
@@ -271,7 +271,7 @@ describe("a selection of one's own", () => {
     ]);
     expect(result.refusalsByCode).toEqual({ invalid_context: 1 });
     expect(middle.model.requests.at(-1)?.messages.at(-1)?.text).toBe(
-      "Not started: what leaf is to see of your conversation could not be picked. Expected context.selectMessages of lead/middle#1 to give some of the messages that it was handed, in their order, calls with all their results, got the one at [0] torn from the calls or results that belong to it. Make it a pure function that answers at once: pick whole exchanges, or leave it out and set messageWindowSize. Until then do this part yourself.",
+      "Not started: selecting the messages of your conversation for leaf failed. Expected context.selectMessages of lead/middle#1 to return some of the given messages, in their order, calls with all their results, got the one at [0] without the calls or results that belong to it. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize. Do this part yourself.",
     );
   });
 
@@ -319,7 +319,7 @@ describe("what the parent's history holds", () => {
           .slice(1)
           .map((one) => (one.role === "user" ? { ...one, origin: "inherited" } : one)),
       );
-      expect(told.filter(({ text }) => text.includes("left out"))).toHaveLength(1);
+      expect(told.filter(({ text }) => text.includes("were removed here"))).toHaveLength(1);
     },
   );
 

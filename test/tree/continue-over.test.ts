@@ -353,6 +353,6 @@ describe("what cannot continue", () => {
     const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.text, result.refusalsByCode]).toEqual(["Done.", { budget_exhausted: 1 }]);
-    expect(receivedTexts(lead.model.requests[2])[0]).toContain("kept for the answer of lead");
+    expect(receivedTexts(lead.model.requests[2])[0]).toContain("reserved for the answer of lead");
   });
 });

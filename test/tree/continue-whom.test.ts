@@ -94,7 +94,7 @@ describe("a delegation that says whom to continue", () => {
         const [execution] = result.agents[0]?.steps[0]?.tools.executions ?? [];
         expect(execution?.errorCode).toBe("invalid_arguments");
         expect(execution?.text).toContain(
-          "Say which subagent to start, or with continue which one goes on.",
+          "Set role to start a subagent, or continue to continue one.",
         );
       },
     );
@@ -108,7 +108,7 @@ describe("a delegation that says whom to continue", () => {
     const schema = JSON.stringify(tool?.inputSchema);
     expect(schema).toContain('"required":["task"]');
     expect(schema).toContain("Which subagent to start. Not needed with continue.");
-    expect(schema).toContain("Left out or empty: another one is started.");
+    expect(schema).toContain("Leave it out or empty to start a new one.");
   });
 
   proves(["S7.24"], "is described so to a model that may write roles, too", async () => {

@@ -231,7 +231,7 @@ describe("one that has ended continues", () => {
       "results of others": [
         { includeResultsFrom: ["worker#2"] },
         "invalid_context",
-        "Not continued: results of others are handed on only to a subagent that is started. Call again without includeResultsFrom and write into the task what worker#1 (lead/worker#1) has to know.",
+        "Not continued: results of other subagents are passed only to a new subagent. Call again without includeResultsFrom and write into the task what worker#1 (lead/worker#1) has to know.",
       ],
     };
     for (const [what, [more, code, text]] of Object.entries(asked)) {

@@ -93,7 +93,7 @@ describe("a role that is written at spawn", () => {
     const result = await newFixture().run(lead.role);
     expect([result.status, result.refusalsByCode]).toEqual(["completed", { forbidden_role: 1 }]);
     expect(receivedTexts(lead.model.requests[1])).toEqual([
-      "Not started: you may not write roles. You can start: helper. Call again with one of these.",
+      "Not started: you may not define roles. You can start: helper. Call again with one of these.",
     ]);
     expect(
       lead.model.requests[0]?.tools.find(({ name }) => name === "SpawnSubagent")?.inputSchema,
@@ -154,7 +154,7 @@ describe("a role that is written at spawn", () => {
     if (question === undefined) throw new Error("asked");
     const narrower = { ...lead.role, dynamicRoles: undefined };
     expect(thrownBy(() => s.resume(narrower, paused.pausedRun, [approve(question)])).message).toBe(
-      'Expected a role named "helper" for lead/helper#1, got one that cannot be used: Not started: you may not write roles. You can start none: do this part yourself.. Resume with the roles that the run was started with.',
+      'Expected a role named "helper" for lead/helper#1, got an unusable one: Not started: you may not define roles. You can start none: do this part yourself.. Resume with the roles that the run was started with.',
     );
     const result = await s.outcome(s.resume(lead.role, paused.pausedRun, [approve(question)]));
     expect(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text])).toEqual([

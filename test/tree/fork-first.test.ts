@@ -123,6 +123,6 @@ describe("a fork with a role of its own", () => {
     const { lead } = threeSteps([]);
     const other = part("lead", []);
     const s = newFixture({ roles: [lead.role] });
-    expect(() => s.start(other.role)).toThrow(/one role named "lead"/);
+    expect(() => s.start(other.role)).toThrow(/two different roles named "lead"/);
   });
 });

@@ -33,7 +33,7 @@ describe("after a compaction", () => {
     const error = thrownBy(() => s.fork(lead.role, snapshot, { atStep: 1 }));
     expect([error.code, error.message, JSON.stringify(snapshot) === before]).toEqual([
       "invalid_option",
-      "Expected fork options.atStep to be a step of lead whose history is still there, got 1. Choose a later step, or keep more messages (compaction.keepMessages).",
+      "Expected fork options.atStep to be a step of lead whose history is complete, got 1. Choose a later step, or keep more messages (compaction.keepMessages).",
       true,
     ]);
   });

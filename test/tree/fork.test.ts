@@ -313,7 +313,7 @@ describe("what cannot be forked", () => {
     expect(thrownBy(() => run.snapshot())).toMatchObject({
       code: "invalid_state",
       message:
-        "Expected a run at rest, got one that goes on. Await run.settled, or pause the run first.",
+        "Cannot take a snapshot while the run is active. Await run.settled, or pause the run first.",
     });
     void run.cancel("Enough.");
     await s.outcome(run);

@@ -152,7 +152,7 @@ describe("what the provider says that a call cost", () => {
       const result = await fixture.run(role, { budget: { costUsd: 0.000_225 } });
       expect([result.reason.code, ...costOf(result)]).toEqual(["cost_limit", 220, 0]);
       expect(warningsOf(fixture)).toEqual([
-        "scripted says that calls of solo-model cost nothing, but they have a price. They are charged by that; give the model a price of 0 if they are free.",
+        "scripted reports that calls of solo-model cost nothing, but the model has a price. Calls are charged at that price. Set the price to 0 if they are free.",
       ]);
     },
   );
@@ -189,7 +189,7 @@ describe("what the provider says that a call cost", () => {
       const fixture = newFixture();
       expect(costOf(await fixture.run(role))).toEqual([442, 0]);
       expect(warningsOf(fixture)).toEqual([
-        "scripted says that calls of solo-model cost more than twice what its price comes to. They are charged as it says; correct the price, by which leases are held.",
+        "scripted reports that calls of solo-model cost more than twice their price. Calls are charged at the reported cost. Correct the price, by which budget is reserved.",
       ]);
     },
   );

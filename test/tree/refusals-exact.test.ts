@@ -53,7 +53,7 @@ describe("refusals", () => {
       {
         code: "budget_exhausted",
         message:
-          "Not started: 0.00015 of 0.0003 of the costUsd budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
+          "Not started: 0.00015 of 0.0003 of the costUsd budget of lead are spent. The rest is reserved for the answer of lead. Answer with what you have.",
         maximum: 0.000_3,
         current: 0.000_15,
       },

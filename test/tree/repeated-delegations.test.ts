@@ -48,7 +48,7 @@ describe("the same delegation", () => {
     );
     expect([denied.status, denied.text]).toEqual(["completed", "Done."]);
     expect(receivedTexts(lead.model.requests.at(-1))).toEqual([
-      "Not executed: SpawnSubagent was denied. Enough. It was asked about for this reason: helper was started with the same task 2 times in this run. Do without it, or answer with what you have.",
+      "Not executed: SpawnSubagent was denied. Enough. Approval was required for this reason: helper was started with the same task 2 times in this run. Do without it, or answer with what you have.",
     ]);
   });
 

@@ -124,7 +124,7 @@ proves(["X5"], "tool calls are kept, too: the child's is refused, the parent's r
     ],
   ]);
   expect(result.agents[1]?.steps[0]?.tools.executions[1]?.text).toBe(
-    "Not executed: the toolCalls budget of lead, which is 3, is used up, but for 1 that it keeps for itself. Answer with what you have.",
+    "Not executed: the toolCalls budget of lead, which is 3, is used up, except for 1 reserved for its own answer. Answer with what you have.",
   );
   expect([result.status, result.agents[1]?.reason.code]).toEqual(["completed", "tool_call_limit"]);
 });
@@ -142,7 +142,7 @@ proves(
       "budget_exhausted",
     ]);
     expect(receivedTexts(lead.model.requests[2])).toEqual([
-      "Not started: 4 of 5 of the steps budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
+      "Not started: 4 of 5 of the steps budget of lead are spent. The rest is reserved for the answer of lead. Answer with what you have.",
     ]);
     expect([result.status, result.text, result.refusalsByCode]).toEqual([
       "completed",
@@ -172,7 +172,7 @@ proves(
     expect(result.agents[1]?.reason).toEqual({
       code: "token_limit",
       message:
-        "The totalTokens budget of lead allows 50; 30 are spent, 18 are kept for its own answer and 11 more were asked for.",
+        "The totalTokens budget of lead allows 50; 30 are spent, 18 are reserved for its own answer and 11 more were requested.",
       data: { ...others, current },
     });
   },

@@ -152,19 +152,19 @@ describe("a name without a result", () => {
       "that is not there",
       [judges("reader#7")],
       "unknown_subagent",
-      'Not started: lead has no subagent "reader#7" whose result could be handed on. Those that have ended are: reader#1. Call again with one of those, or without it.',
+      'Not started: lead has no subagent "reader#7" whose result could be passed on. Those that have ended are: reader#1. Call again with one of those, or without it.',
     ],
     [
       "of the agent itself",
       [judges("lead")],
       "unknown_subagent",
-      'Not started: lead has no subagent "lead" whose result could be handed on. Those that have ended are: reader#1. Call again with one of those, or without it.',
+      'Not started: lead has no subagent "lead" whose result could be passed on. Those that have ended are: reader#1. Call again with one of those, or without it.',
     ],
     [
       "of one that runs",
       [spawn("slow"), judges("reader#1", "slow#1")],
       "subagent_running",
-      "Not started: slow#1 (lead/slow#1) has not ended, so there is no result of it to hand on. Wait for it, or call again without it.",
+      "Not started: slow#1 (lead/slow#1) has not ended, so it has no result to pass on. Wait for it, or call again without it.",
     ],
   ];
 
@@ -191,7 +191,7 @@ describe("a name without a result", () => {
     });
     await newFixture().run(lead.role);
     expect(receivedTexts(lead.model.requests[1])).toEqual([
-      'Not started: lead has no subagent "judge#1" whose result could be handed on. None has ended yet: call again without it.',
+      'Not started: lead has no subagent "judge#1" whose result could be passed on. None has ended yet: call again without it.',
     ]);
   });
 });

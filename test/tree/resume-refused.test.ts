@@ -50,7 +50,7 @@ describe("what cannot continue, or be granted", () => {
       "less than nothing": "invalid_option",
     });
     expect(thrownBy(() => s.grantOn(lead.role, snapshot, [])).message).toContain(
-      "Grant it more of what it lacked: options.grants.",
+      "Raise the limit that stopped it: options.grants.",
     );
     expect(thrownBy(() => s.grantOn(lead.role, snapshot, wrong["to no agent"])).message).toBe(
       'Expected resume options.grants[0].agentPath to be an agent of the run (lead, lead/worker#1), got "lead/worker#2". See result.agents.',
@@ -73,7 +73,7 @@ describe("what cannot continue, or be granted", () => {
       const { code, message } = thrownBy(() =>
         s.grantOn(lead.role, snapshot, [{ budget: { steps: 1 }, by: "Ann" }]),
       );
-      expect([code, message.endsWith("Fork it instead: orchestrator.fork.")]).toEqual([
+      expect([code, message.endsWith("Fork the run instead: orchestrator.fork.")]).toEqual([
         "invalid_paused_run",
         true,
       ]);

@@ -33,7 +33,7 @@ test("a start that is impossible when it is asked for is refused before guards a
   const result = await s.outcome(s.start(lead.role, "Do it.", { budget: { steps: 2 } }));
   expect([result.status, result.agents.length, asked]).toEqual(["completed", 1, []]);
   expect(receivedTexts(lead.model.requests[1])).toEqual([
-    "Not started: 1 of 2 of the steps budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
+    "Not started: 1 of 2 of the steps budget of lead are spent. The rest is reserved for the answer of lead. Answer with what you have.",
   ]);
   expect(s.sink.of("tool.started")).toEqual([]);
 });
@@ -86,7 +86,7 @@ test("a result that was unread when a limit stopped the agent is read after the 
   const result = await s.outcome(again);
   expect(result.text).toBe("Done.");
   expect(
-    receivedTexts(lead.model.requests[1]).some((text) => text.startsWith("worker#1, which worked")),
+    receivedTexts(lead.model.requests[1]).some((text) => text.startsWith("worker#1, which ran in")),
   ).toBe(true);
 });
 
@@ -114,6 +114,6 @@ test("a fork of an answer needs a message", async () => {
   const error = thrownBy(() => s.fork(lead.role, run.snapshot()));
   expect([error.code, error.message]).toEqual([
     "invalid_option",
-    "Expected fork options.message to be given, since lead has answered by step 1, got undefined. Say what it is to do next.",
+    "Expected fork options.message to be set, since lead has answered by step 1, got undefined. Pass the next task.",
   ]);
 });

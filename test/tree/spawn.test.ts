@@ -32,7 +32,7 @@ describe("starting a subagent", () => {
         {
           name: "SpawnSubagent",
           description: [
-            "Delegates a part of your task to a subagent and gives you its result.",
+            "Delegates a part of your task to a subagent and returns its result.",
             "Call it several times in one reply to let subagents work in parallel.",
             "Subagents:",
             "- finder: Works as finder.",
@@ -49,18 +49,18 @@ describe("starting a subagent", () => {
               task: {
                 type: "string",
                 description:
-                  "What it is to do, complete in itself: it sees nothing of your conversation unless told.",
+                  "The task of the subagent. Make it self-contained: the subagent sees nothing of your conversation unless configured.",
                 minLength: 1,
               },
               continue: {
                 type: "string",
                 description:
-                  "Name of a subagent that has ended: it goes on with its history instead. Left out or empty: another one is started.",
+                  "Name of an ended subagent to continue with its history. Leave it out or empty to start a new one.",
               },
               includeResultsFrom: {
                 type: "array",
                 description:
-                  "Names of subagents that have ended: it is shown their results word for word.",
+                  "Names of ended subagents whose results the subagent receives word for word.",
                 items: { type: "string", minLength: 1 },
               },
             },

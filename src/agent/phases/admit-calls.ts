@@ -275,7 +275,7 @@ function dropAnswer(agent: AgentRuntime, { stepId }: OpenStep, deferral: Deferra
       toolName,
       answer: given,
       by: answer === undefined ? "end" : "caller",
-      reason: "The call could not run any more.",
+      reason: "The call could no longer run.",
       waitedMs: agent.run.clock.nowMs() - askedAtMs,
     },
     { stepId, callId: deferral.callId },
@@ -286,7 +286,7 @@ function overLimit(
   { axis, accountPath, maximum, kept }: BudgetRefusal,
   tool: Tool | undefined,
 ): RejectedCall {
-  const rest = kept === undefined ? "" : `, but for ${kept} that it keeps for itself`;
+  const rest = kept === undefined ? "" : `, except for ${kept} reserved for its own answer`;
   const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
   return rejected(tool, axis === "wallTimeMs" ? "time_limit" : "tool_call_limit", text);
 }

@@ -124,7 +124,7 @@ const OVERRULED: StopSignal = deepFreeze({
   source: "loop",
   reason: {
     code: "completed",
-    message: `The agent gave its answer. Stop hooks made it go on ${MAX_VETOES} times, which is the most they may, and were not asked again.`,
+    message: `The agent gave its answer. Stop hooks used all ${MAX_VETOES} continuations and were not called again.`,
     data: { vetoes: MAX_VETOES, maximum: MAX_VETOES },
   },
 });
@@ -132,7 +132,8 @@ const OVERRULED: StopSignal = deepFreeze({
 /** A pass without a step has a signal to say why. If not, something is broken, and the loop would never end. */
 function failIfStalled(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.log.signals.length > 0) return state;
-  const message = "A pass of the loop took no step and gave no reason. This is a bug in espalier.";
+  const message =
+    "A round of the loop took no step and returned no reason. This is a bug in espalier.";
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));
 }
 
@@ -204,12 +205,12 @@ function remind(agent: AgentRuntime, state: AgentState): AgentState {
           "You have not given your result yet: the JSON in your text does not fit its schema:",
           ...problemLines("the result", result.problems).map((line) => `- ${line}`),
           isNative
-            ? "Answer with it as JSON alone, corrected."
-            : `Call the ${FINISH_TOOL_NAME} tool with it, corrected.`,
+            ? "Answer with the corrected result as JSON only."
+            : `Call the ${FINISH_TOOL_NAME} tool with the corrected result.`,
         ].join("\n")
       : isNative
-        ? "You have not given your result yet. Answer with it as JSON alone, by its schema."
-        : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
+        ? "You have not given your result yet. Answer with the result as JSON only, following its schema."
+        : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with the result; text is not enough.`;
   return addMessages(state, [notice(text)]);
 }
 

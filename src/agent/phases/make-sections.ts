@@ -94,13 +94,13 @@ async function askSection(
       agent.bounds,
     );
     if (given === undefined) return undefined;
-    if (typeof given !== "string") throw new TypeError(`it gave ${shown(given)}`);
+    if (typeof given !== "string") throw new TypeError(`it returned ${shown(given)}`);
     return given.trim() === "" ? undefined : given;
   } catch (cause) {
     const what = messageOf(cause);
     throw new EspalierError({
       code: "section_failed",
-      message: `Expected the section ${name} of ${agent.role.name} to give a text, or undefined, but: ${what}. Correct its text function.`,
+      message: `Expected the section ${name} of ${agent.role.name} to return a string or undefined, but: ${what}. Correct its text function.`,
       data: { role: agent.role.name, section: name },
       cause,
     });

@@ -33,7 +33,7 @@ function wrapUpText({ role, nativeOutputSchema }: AgentRuntime): string | undefi
 
 const WRAP_UP = {
   answer:
-    "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.",
+    "This is your last step: you cannot use tools any more. Answer now with what you have, and state what is left undone.",
   finish: `This is your last step: call ${FINISH_TOOL_NAME} now with what you have. You cannot use other tools any more.`,
   result:
     "This is your last step: you cannot use tools any more. Give your result now, with what you have.",

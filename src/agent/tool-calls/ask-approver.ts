@@ -73,9 +73,9 @@ export async function askApprover(
     const what = redactSecrets(messageOf(cause));
     warnOnce(
       approver,
-      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${checks.otherwise}.`,
+      `The approver returned no usable answer for ${question.toolName} (${what}); ${checks.otherwise}.`,
     );
-    return { failure: `The approver gave no answer that can be used (${what}).` };
+    return { failure: `The approver returned no usable answer (${what}).` };
   } finally {
     controller.abort();
     waiting.leave();
@@ -98,7 +98,7 @@ function answerIn(given: unknown): Answer {
 export function problemWith(answer: Answer, question: Question): string | undefined {
   if (answer.questionId !== question.questionId) return "it answers another question";
   if (answer.argumentsHash !== question.argumentsHash)
-    return "it was given for other arguments than those of the call";
+    return "its arguments differ from those of the call";
   if (kindAnsweredBy(answer.type) !== question.kind)
     return `a question of kind ${question.kind} cannot be answered with ${answer.type}`;
   return undefined;

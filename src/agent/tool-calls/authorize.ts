@@ -51,7 +51,7 @@ export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition
     const { identicalCalls: count } = call;
     if (most === "unlimited" || count < most) return undefined;
     return decideRepetition(call, "identical-calls", most, {
-      first: count === 0 ? `No call of ${toolName} may be made unasked.` : undefined,
+      first: count === 0 ? `Each call of ${toolName} needs approval.` : undefined,
       again: `${toolName} was called with the same arguments ${count + 1} times in a row.`,
       advice: "Use its last result, or other arguments.",
     });
@@ -66,7 +66,7 @@ export function findRepetition(call: CallInProgress, bound: OwnCall): Repetition
   const count = agent.run.tree.delegationsBefore({ role, task }, call.stepId);
   if (count < most) return undefined;
   return decideRepetition(call, "identical-delegations", most, {
-    first: count === 0 ? `No ${role} may be started unasked.` : undefined,
+    first: count === 0 ? `Each start of ${role} needs approval.` : undefined,
     again: `${role} was started with the same task ${count} times in this run.`,
     advice: "Use its results, or another task.",
   });
@@ -214,9 +214,9 @@ function useless({ name, guard }: NamedGuard, got: string): GuardAnswer {
   const given = redactSecrets(got);
   warnOnce(
     guard,
-    `Expected the guard ${name} to give { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got ${given}. The call is denied.`,
+    `Expected the guard ${name} to return { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got ${given}. The call is denied.`,
   );
-  return denyGuarded(`The guard ${name} gave no answer that can be used: ${given}.`);
+  return denyGuarded(`The guard ${name} returned no usable decision: ${given}.`);
 }
 
 function denyGuarded(reason: string): GuardAnswer {
@@ -237,16 +237,16 @@ async function checkToolApproval(call: CallInProgress, bound: GuardableCall): Pr
     if (answer === false) return ALLOW;
     if (answer === true) return { type: "ask", reason: plainReason(tool.name) };
     if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
-    throw new TypeError("it gave neither true, false nor a reason");
+    throw new TypeError("it returned neither true, false nor a reason");
   } catch (cause) {
-    const text = `Not executed: whether ${tool.name} may run could not be decided (${redactSecrets(messageOf(cause))}).`;
+    const text = `Not executed: the approval check of ${tool.name} failed (${redactSecrets(messageOf(cause))}). Do without it, or answer with what you have.`;
     return { type: "rejected", tool, code: "approval_check_failed", text };
   }
 }
 
 /** Why a call is asked about whose tool says no more than that it needs it. */
 export function plainReason(toolName: string): string {
-  return `${toolName} needs an approval.`;
+  return `${toolName} needs approval.`;
 }
 
 async function inTime(

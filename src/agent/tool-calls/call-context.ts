@@ -59,7 +59,7 @@ export function contextWith<Services extends object>(
 function queueSubtask(call: CallInProgress, request: unknown): void {
   const asked = spawnRequest("subtask", request);
   if (asked.background === true) {
-    const advice = "A subtask is worked off before the next model call.";
+    const advice = "Leave it out: a subtask always runs before the next model call.";
     throw mismatch("subtask.background", "left out", true, advice);
   }
   if (!call.isClosed) call.subtasks = [...(call.subtasks ?? []), asked];
@@ -86,7 +86,7 @@ export function spawnRequest(field: string, request: unknown): SpawnRequest {
     isRecord(request) ? { ...request, ...defined({ task }) } : request,
   );
   if (parsed.success) return parsed.data;
-  const advice = "Both are texts, not empty; the role is a name.";
+  const advice = "Pass both as non-empty strings; role is the name of a role.";
   throw mismatch(field, "an object with role and task", request, advice);
 }
 
@@ -101,13 +101,18 @@ function askRequest(request: AskRequest): AskRequest {
       "ask.arguments",
       "an object of plain JSON",
       request.arguments,
-      "Say what you ask for.",
+      "Pass the arguments that the person is to approve.",
     );
   if (check !== undefined && typeof check !== "function")
-    throw mismatch("ask.problemWith", "a function", check, "Leave it out for any value.");
+    throw mismatch("ask.problemWith", "a function", check, "Leave it out to accept any value.");
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
   if (signal !== undefined && !(signal instanceof AbortSignal))
-    throw mismatch("ask.signal", "an AbortSignal", signal, "Leave it out: it ends with the call.");
+    throw mismatch(
+      "ask.signal",
+      "an AbortSignal",
+      signal,
+      "Leave it out to end the question with the call.",
+    );
   return {
     reason,
     arguments: deepFreeze(structuredClone(asked.data)),
@@ -182,9 +187,9 @@ function withoutAnswer(
   failure: string | undefined,
 ): [Decider, AskOutcome] {
   if (run.settings.approvals.approver === undefined)
-    return ["nobody", { type: "declined", reason: "There is nobody who could answer." }];
+    return ["nobody", { type: "declined", reason: "No approver is configured for this run." }];
   if (isOverdue(question, run.clock.nowMs()))
     return ["deadline", { type: "unanswered", reason: "Nobody answered in time." }];
-  const reason = failure ?? "The approver gave no answer.";
+  const reason = failure ?? "The approver returned no answer.";
   return ["approver", { type: "unanswered", reason }];
 }

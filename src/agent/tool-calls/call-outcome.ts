@@ -120,14 +120,14 @@ export function failedSaying(
 
 export const CANCELLED = failCall(
   "cancelled",
-  "Cancelled: the agent was told to end before this call had a result.",
+  "Cancelled: the agent was stopped before this call had a result.",
 );
 
 /** A call that was under way when its process died, and that must not be made twice. */
 export const INTERRUPTED = Object.freeze(
   failCall(
     "interrupted",
-    "Not repeated: the process ended while this call was under way, and nobody knows whether it took effect. Find out before you call it again.",
+    "Not repeated: the process ended during this call, so it is unknown whether the call took effect. Check that before you call it again.",
   ),
 );
 
@@ -212,7 +212,7 @@ function failureSaying(
 /** What a tool did that threw an error of this severity. */
 const HAPPENED: Readonly<Record<ToolErrorSeverity, string>> = {
   retryable: "asks for a corrected call",
-  fatal: "failed for good",
+  fatal: "failed permanently",
   recoverable: "failed",
   abortive: "failed",
 };

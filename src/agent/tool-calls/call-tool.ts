@@ -78,7 +78,7 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
   });
 }
 
-const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." };
+const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was accepted." };
 
 /** Returns or requests the permission for a call. At once if nothing has to be asked. */
 export function requestPermission(

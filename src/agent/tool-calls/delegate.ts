@@ -38,8 +38,8 @@ import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
 
-const NOT_STARTED = "Not started: the call that asked for the subagent had ended.";
-const NOT_DONE = "Not done: the call had ended.";
+const NOT_STARTED = "Not started: the call that requested the subagent has ended.";
+const NOT_DONE = "Not done: the call has ended.";
 
 /** Returns the outcome of a request that came after its call had ended. */
 function refuseLate(message: string): SpawnOutcome {
@@ -126,7 +126,7 @@ async function findOutcome(
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (awaited !== undefined && !pausedIds.includes(awaited)))
     throw new TypeError(
-      `Expected the delegation ${toolName} to return what context.spawn or context.subagents gave, got ${shown(given)}. Return it as it is.`,
+      `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${shown(given)}. Return that result unchanged.`,
     );
   return outcome;
 }

@@ -94,11 +94,11 @@ export function differenceFrom(bound: OwnCall, stored: StoredCall): string | und
   return fingerprintOf(bound.value) === fingerprint ? undefined : OTHER_VALUE;
 }
 
-const OTHER_SCHEMA = "It is not the call any more that was approved: its schema changed.";
+const OTHER_SCHEMA = "This is no longer the approved call: its schema has changed.";
 const OTHER_VALUE =
-  "It is not the call any more that was approved: its schema made another value of the arguments.";
+  "This is no longer the approved call: its schema produced other argument values.";
 const NOT_COMPARABLE =
-  "The value that was approved could not be stored, so that it cannot be known whether this is the same.";
+  "The approved arguments could not be stored, so this call cannot be compared with them.";
 
 /** Returns the call that was approved: the value that was shown. Returns a reason if there is none. */
 export function approvedCall(

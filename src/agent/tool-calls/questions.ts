@@ -121,11 +121,11 @@ function decideQuestion(
       ? { reason: answer.reason, by: decider }
       : failure !== undefined
         ? { reason: failure, by: "approver" as const }
-        : unanswered(call, question, "There is nobody who could approve it.");
+        : unanswered(call, question, "No approver is configured for this run.");
   recordAnswer(call, question, { answer: "denied", by, reason });
   // A denial has the reason for which the call was asked about: guards have theirs (C12).
   const isPlain = question.reason === plainReason(question.toolName);
-  const cause = `It was asked about for this reason: ${question.reason}`;
+  const cause = `Approval was required for this reason: ${question.reason}`;
   return refuseCall(bound.tool, "denied", isPlain ? reason : joinSentences([reason, cause]));
 }
 
@@ -168,7 +168,7 @@ async function changedCall(
   } catch (cause) {
     if (call.agent.cancelSignal.aborted) return { type: "cancelled" };
     return {
-      ...refuseCall(edited.tool, "blocked", "A hook before it failed."),
+      ...refuseCall(edited.tool, "blocked", "A hook before the call failed."),
       failure: errorRecord(cause),
     };
   }
@@ -249,7 +249,11 @@ async function endWithAnswer(
     recordAnswer(call, question, { answer: "failure", by: "caller", reason: words });
     return await recordEnd(call, failedSaying("tool_error", { before, words }), recordBegin(call));
   }
-  const { reason, by } = unanswered(call, question, "There is nobody who could execute it.");
+  const { reason, by } = unanswered(
+    call,
+    question,
+    "No approver is configured that could execute it.",
+  );
   recordAnswer(call, question, { answer: "failure", by, reason });
   return await recordEnd(call, failCall("tool_error", `${before}${reason}`, { reason }));
 }

@@ -56,7 +56,7 @@ async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
   try {
     return await import("pg-boss");
   } catch (cause) {
-    throw loadingError("pg-boss", "no run can be led by this engine", cause);
+    throw loadingError("pg-boss", "this engine cannot run anything", cause);
   }
 }
 
@@ -69,20 +69,20 @@ export function bossFailed(what: string, cause: unknown): EspalierError {
   const code = isRecord(cause) && typeof cause["code"] === "string" ? cause["code"] : undefined;
   // Errors of several attempts at once have a code only.
   const words = messageOf(cause) || code || "no reason";
-  const message = `Expected pg-boss to ${what}, got: ${words}. ${chooseAdvice(code)}`;
+  const message = `Cannot ${what}: pg-boss failed with: ${words}. ${chooseAdvice(code)}`;
   return new EspalierError({ code: "engine_failed", message, cause });
 }
 
 function chooseAdvice(code: string | undefined): string {
   // SQLSTATEs: the database takes no writes; it does not let us in, or there is no such one.
   if (code === "25006")
-    return "The server or the user is set to read only: connect to the primary, with default_transaction_read_only off.";
+    return "The server or the user is read-only. Connect to the primary, with default_transaction_read_only off.";
   if (code === "42501" || code?.startsWith("28") === true || code === "3D000")
-    return "Check the name, the password and the rights of its user: it makes its schema and its tables unless they are there.";
+    return "Check the name, the password and the rights of the user, who must be able to create the schema and its tables.";
   // What it wants to write to is not there, or is another.
   if (code?.startsWith("42") === true)
-    return "Its schema is not what this release of pg-boss works with: use the release that wrote it, or another schema.";
-  return "Check that the server runs and can be reached, and that a boss of your own is started.";
+    return "This release of pg-boss does not support the schema. Use the release that wrote it, or another schema.";
+  return "Check that the server is running and reachable, and that a boss of your own is started.";
 }
 
 /** True if it says that a queue was never made. */

@@ -96,11 +96,12 @@ interface BossSource {
 /** One that is started when it is needed, and stopped with the engine. */
 function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOptions): BossSource {
   if (typeof connectionString !== "string" || connectionString === "") {
-    const advice = "Say where the database is, or hand in a boss.";
-    throw mismatch("connectionString", "text that is not empty", connectionString, advice);
+    const advice = "Pass the URL of the database, or a boss.";
+    throw mismatch("connectionString", "a non-empty string", connectionString, advice);
   }
   if (!/^[a-z_][a-z0-9_]{0,49}$/.test(schema)) {
-    const words = "up to 50 small letters, digits and underscores, and no digit first";
+    const words =
+      "at most 50 lower-case letters, digits and underscores, not starting with a digit";
     throw mismatch("schema", words, schema, "Choose another name.");
   }
   const boss = new MadeOnce<OwnBoss>();
@@ -115,7 +116,12 @@ function givenBoss(boss: BossInstance, options: PgBossEngineOptions): BossSource
   const owned = ["connectionString", "schema"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
   if (extra !== undefined)
-    throw mismatch(extra, "left out beside boss", options[extra], "Set up the boss instead.");
+    throw mismatch(
+      extra,
+      "left out when boss is set",
+      options[extra],
+      "Configure the boss instead.",
+    );
   checkMethods("boss", boss, BOSS_METHODS);
   // Without a listener its first error would end the process.
   boss.on("error", ignoreFault);
@@ -145,24 +151,21 @@ class PgBossEngine implements Engine {
   }
 
   async lead(ticket: RunTicket, atMs?: number): Promise<void> {
-    if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to have the run led at once.");
-    await this.#asking(
-      `have a run of the role ${JSON.stringify(ticket.role)} led`,
-      async (boss) => {
-        const queues = this.#queuesIn(boss);
-        try {
-          if (atMs !== undefined && !(await queues.has(ticket))) throw unknownRole(ticket);
-          await queues.put({ ...ticket, failures: 0 }, atMs);
-        } catch (cause) {
-          throw isQueueMissing(cause) ? unknownRole(ticket) : cause;
-        }
-      },
-    );
+    if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to start the run at once.");
+    await this.#asking(`queue a run of the role ${JSON.stringify(ticket.role)}`, async (boss) => {
+      const queues = this.#queuesIn(boss);
+      try {
+        if (atMs !== undefined && !(await queues.has(ticket))) throw unknownRole(ticket);
+        await queues.put({ ...ticket, failures: 0 }, atMs);
+      } catch (cause) {
+        throw isQueueMissing(cause) ? unknownRole(ticket) : cause;
+      }
+    });
   }
 
   async serve(executor: RunExecutor): Promise<EngineWorker> {
     checkMethods("executor", executor, ["settle"]);
-    return await this.#asking("let a worker serve", async (boss) => {
+    return await this.#asking("start a worker", async (boss) => {
       const queues = this.#queuesIn(boss);
       await queues.make(executor.roles, executor.version);
       this.#refuseIfClosed();
@@ -197,7 +200,7 @@ class PgBossEngine implements Engine {
 
   #refuseIfClosed(): void {
     if (this.#closed === undefined) return;
-    const message = "Expected the engine to be open, got one that was closed. Close it last.";
+    const message = "Cannot use the engine: it was closed. Close it after everything that uses it.";
     throw new EspalierError({ code: "engine_failed", message });
   }
 }

@@ -111,7 +111,7 @@ export class PgBossWorker implements EngineWorker {
     if (lead === undefined)
       return warnOnce(
         this,
-        `Job ${id} in the queue ${queue} of pg-boss cannot be read. Remove it.`,
+        `Cannot read job ${id} in the queue ${queue} of pg-boss. Remove the job.`,
       );
     const job = { queue, id, retryCount, lead, releaseController: new AbortController() };
     if (this.#isClosing) job.releaseController.abort();
@@ -180,10 +180,10 @@ export class PgBossWorker implements EngineWorker {
       this.#outage = {};
       return value;
     } catch (cause) {
-      const advice = "It is tried again; what is not reported is led once more.";
+      const advice = "The worker retries. Runs whose end was not reported run again.";
       warnOnce(
         this.#outage,
-        `A worker over pg-boss could not go on (${messageOf(cause)}). ${advice}`,
+        `A pg-boss worker could not continue (${messageOf(cause)}). ${advice}`,
       );
       return undefined;
     }

@@ -77,17 +77,17 @@ function listenerOf(options: RestateEngineOptions): RestateListener {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, identityKeys = [] } = options;
   if (!isLoopback(host) && identityKeys.length === 0) {
     const advice =
-      "Give the public keys of Restate's request identity in identityKeys, or listen on 127.0.0.1: without keys, whoever reaches the port has runs led.";
-    throw mismatch("options.host", "a host of this machine alone", host, advice);
+      "Set identityKeys to the public keys of Restate's request identity, or listen on 127.0.0.1. Without keys, anyone who reaches the port can start runs.";
+    throw mismatch("options.host", "a loopback host", host, advice);
   }
   const { adminUrl, headers, workerUrl } = options;
   if (workerUrl !== undefined && adminUrl === undefined) {
-    const advice = "Say adminUrl, too, or register the address yourself.";
-    throw mismatch("options.workerUrl", "left out where adminUrl is", workerUrl, advice);
+    const advice = "Set adminUrl as well, or register the address yourself.";
+    throw mismatch("options.workerUrl", "left out without adminUrl", workerUrl, advice);
   }
   if (adminUrl !== undefined && workerUrl === undefined && EVERYWHERE.includes(host)) {
-    const advice = "Say under which address Restate reaches the workers.";
-    throw mismatch("options.workerUrl", "given where host is every address", workerUrl, advice);
+    const advice = "Set the address under which Restate reaches the workers.";
+    throw mismatch("options.workerUrl", "set when host is a wildcard address", workerUrl, advice);
   }
   return { host, port, identityKeys, ...defined({ adminUrl, headers, workerUrl }) };
 }
@@ -96,14 +96,15 @@ function checkUrl(field: string, value: unknown): void {
   const text = typeof value === "string" ? withoutSecrets(value) : value;
   const url = typeof value === "string" ? URL.parse(value) : null;
   if ((url?.protocol === "http:" || url?.protocol === "https:") && text === value) return;
-  const words = "an address that begins with http:// or https://, without user, query and fragment";
-  throw mismatch(field, words, text, "Put what is secret into headers.");
+  const words = "a URL that begins with http:// or https://, without user, query and fragment";
+  throw mismatch(field, words, text, "Put secrets into headers.");
 }
 
 function checkHeaders(field: string, value: unknown): void {
   const areTexts =
     isPlainObject(value) && Object.values(value).every((text) => typeof text === "string");
-  if (!areTexts) throw mismatch(field, "an object of texts", value, "Leave out what has no value.");
+  if (!areTexts)
+    throw mismatch(field, "an object of strings", value, "Remove headers without a value.");
 }
 
 function checkHost(field: string, value: unknown): void {
@@ -124,6 +125,6 @@ function checkIdentityKeys(field: string, value: unknown): void {
     value.length > 0 &&
     value.every((key) => typeof key === "string" && /^publickeyv1_[1-9A-Za-z]+$/.test(key));
   if (areKeys) return;
-  const advice = "Copy what Restate says when it starts with a private key for requests.";
-  throw mismatch(field, "a list of keys that begin with publickeyv1_", value, advice);
+  const advice = "Copy the key that Restate prints when it starts with a private key for requests.";
+  throw mismatch(field, "an array of keys that begin with publickeyv1_", value, advice);
 }

@@ -50,7 +50,7 @@ export async function handOver(
     const { status, responseText: reply } = replyIn(cause);
     if (status === 404 && reply.includes(`'${service}'`)) throw unknownRole(ticket);
     const got = status === undefined ? unreachable(cause) : reply;
-    throw restateFailed({ url, expected: "to take the run", status, got, cause, headers });
+    throw restateFailed({ url, expected: "to accept the run", status, got, cause, headers });
   }
 }
 
@@ -58,7 +58,7 @@ async function loadClientSdk(): Promise<ClientSdk> {
   try {
     return await import("@restatedev/restate-sdk-clients");
   } catch (cause) {
-    throw loadingError(PACKAGE, "no run can be handed to Restate", cause);
+    throw loadingError(PACKAGE, "no run can be sent to Restate", cause);
   }
 }
 
@@ -90,7 +90,7 @@ export async function registerWorker(registration: Registration): Promise<void> 
   if (status >= 300) throw failed(registration, text, { status });
   const missing = services.filter((name) => !listServices(text).includes(name));
   if (missing.length === 0) return;
-  const got = `a worker without ${missing.join(", ")} there`;
+  const got = `a worker without ${missing.join(", ")} at that address`;
   throw failed(registration, got, { advice: "Check adminUrl and workerUrl." });
 }
 
@@ -133,7 +133,7 @@ function listServices(text: string): readonly unknown[] {
 /** What could not be done over an address. */
 interface RestateFailure {
   readonly url: string;
-  /** What was expected of it: `to take the run`. */
+  /** What was expected of it: `to accept the run`. */
   readonly expected: string;
   /** Undefined: nothing answered. */
   readonly status?: number | undefined;
@@ -165,10 +165,10 @@ function restateFailed(failure: RestateFailure): EspalierError {
 }
 
 function adviceOn(status: number | undefined): string {
-  if (status === undefined) return "Check that it runs and can be reached, and try again.";
-  if (status === 401 || status === 403) return "Give what it asks for in headers.";
+  if (status === undefined) return "Check that it is running and reachable, and try again.";
+  if (status === 401 || status === 403) return "Set the credentials that it requires in headers.";
   if (status === 404) return "Check the address.";
-  return "Check what it says, and try again.";
+  return "Check its message, and try again.";
 }
 
 /** Why a request had no reply: `fetch` says it in the cause, and of several attempts at once there is a code alone. */

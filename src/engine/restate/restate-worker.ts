@@ -65,7 +65,7 @@ async function loadWorkerSdk(): Promise<WorkerSdk> {
   try {
     return await import("@restatedev/restate-sdk");
   } catch (cause) {
-    throw loadingError(PACKAGE, "no run can be led for Restate", cause);
+    throw loadingError(PACKAGE, "no run of Restate can be executed", cause);
   }
 }
 
@@ -140,10 +140,10 @@ class RestateWorker {
   #hear(source: string, level: string, message: unknown): void {
     if (source !== "SYSTEM" || level !== "error") return;
     const text = messageOf(message).slice(0, QUOTED);
-    const advice = "Check identityKeys, and what is registered at its address.";
+    const advice = "Check identityKeys, and the deployment that is registered at its address.";
     warnOnce(
       this,
-      `A worker behind Restate has refused a request. ${text}. ${advice} Further ones are not told.`,
+      `A Restate worker refused a request. ${text}. ${advice} Further refusals are not reported.`,
     );
   }
 
@@ -169,20 +169,22 @@ class RestateWorker {
 }
 
 function leftBefore(runId: RunId): EspalierError {
-  const message = `Expected to lead run ${JSON.stringify(runId)}, got a worker that closes, or a request that was dropped. It is led elsewhere.`;
+  const message = `Cannot execute run ${JSON.stringify(runId)}: the worker is closing, or the request was dropped. Another worker executes it.`;
   return new EspalierError({ code: "run_released", message, data: { runId } });
 }
 
 function cannotListen(host: string, port: number, cause: unknown): EspalierError {
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
   const advice =
-    code === "EADDRINUSE" ? "Choose another port, or end what listens there." : "See its cause.";
-  const message = `Expected to listen at ${host}, port ${port}, got: ${messageOf(cause)}. ${advice}`;
+    code === "EADDRINUSE"
+      ? "Choose another port, or end the process that uses it."
+      : "See the cause of this error.";
+  const message = `Cannot listen at ${host}, port ${port}: ${messageOf(cause)}. ${advice}`;
   return new EspalierError({ code: "engine_failed", message, data: { host, port }, cause });
 }
 
 function unusableKeys(cause: unknown): EspalierError {
-  const message = `Expected options.identityKeys to be public keys of Restate's request identity, got: ${messageOf(cause)}. Copy what it says when it starts.`;
+  const message = `Expected options.identityKeys to be public keys of Restate's request identity, got: ${messageOf(cause)}. Copy the key that Restate prints when it starts.`;
   const data = { field: "options.identityKeys" };
   return new EspalierError({ code: "invalid_option", message, data, cause });
 }

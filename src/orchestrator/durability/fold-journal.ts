@@ -271,12 +271,12 @@ class JournalFold {
   #redo(done: RecordOf<"ledger">["done"]): void {
     if (done.operation === "lease") {
       const { leaseId } = done.lease;
-      if (this.#holders.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
+      if (this.#holders.has(leaseId)) throw new TypeError(`${leaseId} was already granted`);
       this.#holders.set(leaseId, done.agentId);
       this.#agent(done.agentId).addHold(done);
     }
     const agentId = "agentId" in done ? done.agentId : this.#holders.get(done.leaseId);
-    if (agentId === undefined) throw new TypeError("it is of a lease that was not given");
+    if (agentId === undefined) throw new TypeError("its lease was never granted");
     redoOperation(this.#ledger.getAccount(agentId), done);
     if (done.operation === "toolCall") this.#agent(done.agentId).charge();
   }
@@ -417,7 +417,7 @@ export function madeOfLine<Value>(runId: RunId, number: number, read: () => Valu
 export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_journal",
-    message: `Expected a journal that espalier wrote, got one of which record ${number} cannot be read: ${describeInvalidRecord(cause)}. Restore it from a copy; nothing was changed.`,
+    message: `Cannot read the journal: record ${number} is invalid: ${describeInvalidRecord(cause)}. Restore the store from a copy; nothing was changed.`,
     data: { runId, record: number },
     cause,
   });

@@ -340,7 +340,7 @@ export class Journal {
   #fail(cause: unknown): void {
     if (this.#isBroken) return;
     this.abandon();
-    const message = `Expected the store to keep the run, got an error: ${messageOf(cause)}. The run stopped where it was; recover it once the store works.`;
+    const message = `Cannot persist the run: the store failed with: ${messageOf(cause)}. The run stopped at its last record. Recover it once the store works.`;
     this.#break(EspalierError.is(cause) ? cause : storeFailed("other", message, cause));
   }
 }

@@ -180,7 +180,7 @@ export function alreadyResumed({
 }: Pick<PausedRunRecord, "runId" | "pauses">): EspalierError {
   return new EspalierError({
     code: "already_resumed",
-    message: `Expected a pause that was not resumed yet, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,
+    message: `Cannot resume pause ${pauses} of ${runId}: it was already resumed, and approved calls run once. Use the handle of that run, or the paused run that it left.`,
     data: { runId, pauses },
   });
 }

@@ -62,7 +62,9 @@ function indexRun(run: PausedRunRecord): IndexedRun {
 function findPlaceProblem({ agents }: IndexedRun, agent: PausedAgent): string | undefined {
   const { agentId, agentPath, role, depth, parentAgentId, state } = agent;
   if (parentAgentId === null)
-    return agentPath === role && depth === 0 ? undefined : "it is not at its place in the tree";
+    return agentPath === role && depth === 0
+      ? undefined
+      : "its path does not match its place in the tree";
   const parent = agents.get(parentAgentId);
   if (parent === undefined) return "it has no parent";
   const ordinal = Number(agentPath.slice(agentPath.lastIndexOf("#") + 1));
@@ -71,10 +73,10 @@ function findPlaceProblem({ agents }: IndexedRun, agent: PausedAgent): string | 
     depth === parent.depth + 1 &&
     ordinal >= 1 &&
     ordinal <= (parent.ordinals[role] ?? 0);
-  if (!isInPlace) return "it is not at its place in the tree";
+  if (!isInPlace) return "its path does not match its place in the tree";
   const isForgotten =
     state.status === "paused" && listAwaitedChildren(parent).includes(agentId) === agent.isDetached;
-  return isForgotten ? "it is paused, and its parent does not wait for it" : undefined;
+  return isForgotten ? "it is paused, but its parent does not wait for it" : undefined;
 }
 
 // Histories
@@ -83,9 +85,9 @@ function findHistoryProblem({ state, executionId }: PausedAgent): string | undef
   const { status, reason, telemetry, log } = state;
   const isPaused = status === "paused";
   if (isPaused !== PAUSE_REASONS.has(reason.code)) return `it is ${status} for another reason`;
-  if (isPaused && telemetry.endedAtMs !== undefined) return "it is paused, and has ended";
+  if (isPaused && telemetry.endedAtMs !== undefined) return "it is both paused and ended";
   const background = backgroundOf(state);
-  if (new Set(background).size < background.length) return "a subagent is in its background twice";
+  if (new Set(background).size < background.length) return "it lists a background subagent twice";
   for (const [index, { number, stepId, tools }] of log.steps.entries()) {
     if (number !== index + 1) return `step ${index + 1} is missing`;
     if (isPaused && stepId !== stepIdOf(executionId, number))
@@ -97,7 +99,7 @@ function findHistoryProblem({ state, executionId }: PausedAgent): string | undef
     (counts, { tools }) => countFailures(counts, tools.executions),
     NO_FAILURES,
   );
-  if (!sameJson(failures, log.failures)) return "its count of failures is not that of its steps";
+  if (!sameJson(failures, log.failures)) return "its failure count does not match its steps";
   return findQueueProblem(state, executionId);
 }
 
@@ -117,7 +119,7 @@ function findQueueProblem(
   const isQueued = log.subtasks.every(({ request }) =>
     queued.some((one) => sameJson(one, request)),
   );
-  return isQueued ? undefined : "a subtask is not as its tool queued it";
+  return isQueued ? undefined : "a subtask differs from the one that its tool queued";
 }
 
 // The step in whose middle an agent is paused
@@ -134,17 +136,17 @@ function findStepProblem(agent: PausedAgent): string | undefined {
   const { toolCalls = [] } = step.reply?.message ?? {};
   if (toolCalls.length > 0) {
     const said = conversation.messages.findLast(({ role }) => role === "assistant");
-    if (!sameJson(said, step.reply?.message)) return "its last reply is not that of its history";
+    if (!sameJson(said, step.reply?.message)) return "its last reply differs from its history";
   }
   const ended = step.executions.map(({ call }) => call.callId);
   const begun = new Set([...ended, ...step.deferrals.map(({ callId }) => callId)]);
   if (begun.size < step.executions.length + step.deferrals.length)
-    return "a call has ended twice, or has ended and waits";
+    return "a call has ended twice, or is both ended and waiting";
   if (step.usage.toolCalls > begun.size) return "it lacks the result of a call";
   const isStrange = step.executions.some(
     ({ call }) => !toolCalls.some((one) => sameJson(one, call)),
   );
-  if (isStrange) return "it has the result of a call that its model did not make";
+  if (isStrange) return "it has the result of a call that its model never made";
   return findDeferralProblem(agent, step, toolCalls);
 }
 
@@ -168,7 +170,7 @@ export function findDeferralProblem(
       question.agentPath === agentPath &&
       callHash === callHashOf(call);
     if (!isAboutCall)
-      return `question ${question.questionId} is not about the call that its model made`;
+      return `question ${question.questionId} is not about a call that its model made`;
   }
   return undefined;
 }
@@ -180,13 +182,13 @@ function findAccountProblem(
   account: Account,
 ): string | undefined {
   const { agentId, parentId, path, openedAtMs, stoodMs, fixedDeadlineAtMs } = account;
-  if (agents.get(agentId)?.agentPath !== path) return "it is of another agent";
+  if (agents.get(agentId)?.agentPath !== path) return "it belongs to another agent";
   if (openedAtMs > pausedAtMs || stoodMs > pausedAtMs - openedAtMs)
     return "its times are not before the pause";
   const parent = accounts.get(parentId);
   // Only a run has a fixed deadline: all its accounts have the same one.
   return parent !== undefined && parent.fixedDeadlineAtMs !== fixedDeadlineAtMs
-    ? "its deadline is not that of its parent"
+    ? "its deadline differs from that of its parent"
     : undefined;
 }
 
@@ -223,7 +225,7 @@ function findLostLimit({ run: { agents }, accounts }: IndexedRun): string | unde
     const { budget = {} } = stepsOf(state).at(-1)?.context ?? {};
     const lost = Object.keys(budget).find((axis) => !isLimited(accounts, agentId, axis));
     if (lost !== undefined)
-      return `${agentPath}: its history shows a limit on ${lost}, and its account has none`;
+      return `${agentPath}: its history shows a limit on ${lost}, but its account has none`;
   }
   return undefined;
 }

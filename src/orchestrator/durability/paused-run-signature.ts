@@ -63,7 +63,12 @@ export function checkSigningKey(field: string, given: unknown): void {
   if (!Array.isArray(given)) throw notAKey(field, given);
   const keys: readonly unknown[] = given;
   if (keys.length === 0)
-    throw mismatch(field, "at least one key", "an empty list", "Leave it out to sign nothing.");
+    throw mismatch(
+      field,
+      "at least one key",
+      "an empty array",
+      "Leave it out to turn signing off.",
+    );
   for (const [index, key] of keys.entries()) {
     if (!isOneKey(key)) throw notAKey(`${field}[${index}]`, key);
     checkKeyLength(`${field}[${index}]`, key);
@@ -78,10 +83,10 @@ function checkKeyLength(field: string, key: SigningKey): void {
 }
 
 function notAKey(field: string, given: unknown): EspalierError {
-  return mismatch(field, "text, bytes or a list of both", typeof given, KEY_ADVICE);
+  return mismatch(field, "a string, bytes or an array of both", typeof given, KEY_ADVICE);
 }
 
-const KEY_ADVICE = 'Make a random one, for example randomBytes(32) of "node:crypto".';
+const KEY_ADVICE = 'Generate a random key, for example with randomBytes(32) of "node:crypto".';
 
 function isOneKey(given: unknown): given is SigningKey {
   return typeof given === "string" || given instanceof Uint8Array;
@@ -89,11 +94,11 @@ function isOneKey(given: unknown): given is SigningKey {
 
 const PROBLEMS = {
   missing:
-    "it has no signature. Hand in a paused run of an orchestrator that has this signingKey, or continue the run from its store",
+    "it has no signature. Pass a paused run of an orchestrator with this signingKey, or continue the run from its store",
   wrong:
-    "its signature does not match: it was altered, or signed with another key. Hand it in as it was stored, or add the key with which it was signed to signingKey",
+    "its signature does not match. It was altered, or signed with another key. Pass it as it was stored, or add the key that signed it to signingKey",
   unverifiable:
-    "it is signed, and this orchestrator has no signingKey. Hand the orchestrator the key with which it was signed",
+    "it is signed, but this orchestrator has no signingKey. Set signingKey to the key that signed it",
 } as const;
 
 /** Returns the error for a paused run whose signature does not allow it to continue. */

@@ -156,7 +156,7 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
   if (typeof version === "number" && version !== PAUSED_RUN_VERSION) {
     throw new EspalierError({
       code: "unsupported_version",
-      message: `Expected a paused run of version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
+      message: `Expected a paused run of format version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the version of espalier that paused it.`,
       data: { expected: PAUSED_RUN_VERSION, got: version },
     });
   }
@@ -188,7 +188,7 @@ function endedAtMs({ state }: PausedAgent): number {
 function strangeness(value: unknown, cause: unknown): string {
   if (value instanceof Promise) return "it is a promise; await it";
   if (!isRecord(value)) return `it is ${shown(value)}`;
-  if ("pausedRun" in value) return "it is the result; hand in its pausedRun";
+  if ("pausedRun" in value) return "it is the result; pass result.pausedRun";
   if (!(cause instanceof z.ZodError)) return messageOf(cause);
   return z.prettifyError(new z.ZodError(cause.issues.slice(0, MOST_ISSUES)));
 }
@@ -200,14 +200,14 @@ export function parsePausedText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw invalidPausedRun("it is no JSON; perhaps it was cut off", cause);
+    throw invalidPausedRun("it is not JSON; it may be truncated", cause);
   }
 }
 
 /** What does not fit together in it; undefined: nothing. */
 function findRunProblem(run: PausedRunRecord): string | undefined {
   const [root] = run.agents;
-  if (root?.parentAgentId !== null) return "its first agent is not a root";
+  if (root?.parentAgentId !== null) return "its first agent is not the root";
   return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run) ?? strangeDefinition(run);
 }
 
@@ -219,17 +219,17 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
     const { agentId, agentPath, parentAgentId, executionId, state } = agent;
     if (seen.has(agentId)) return `${agentPath} is in it twice`;
     if (seen.size > 0 && (parentAgentId === null || !seen.has(parentAgentId)))
-      return `${agentPath} comes before its parent, or has none`;
+      return `${agentPath} precedes its parent, or has none`;
     if (state.executionId !== executionId || executions.has(executionId))
-      return `the execution of ${agentPath} is not its own`;
+      return `the execution of ${agentPath} belongs to another agent`;
     if (state.conversation.tags.length !== state.conversation.messages.length)
-      return `it does not say where the messages of ${agentPath} came from`;
+      return `the origins of the messages of ${agentPath} are missing`;
     if (stepOf(agent)?.isIncorporated === true)
-      return `${agentPath} is paused in a step that was over`;
+      return `${agentPath} is paused in a step that has ended`;
     const { toolCalls = [] } = stepOf(agent)?.reply?.message ?? {};
     const calls = new Set(toolCalls.map(({ callId }) => callId));
     if (deferralsOf(agent).some(({ callId }) => !calls.has(callId)))
-      return `${agentPath} waits for a call that its model did not make`;
+      return `${agentPath} waits for a call that its model never made`;
     if (listAwaitedChildren(agent).some((childId) => !known.has(childId)))
       return `a paused subagent of ${agentPath} is missing`;
     seen.add(agentId);
@@ -240,19 +240,20 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
 
 /** Every agent has one account, below its parent's, and there are no others. */
 function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
-  if (accounts.length !== agents.length) return "its accounts are not those of its agents";
+  if (accounts.length !== agents.length) return "its accounts do not match its agents";
   const opened = new Set<string | null>([null]);
   for (const { agentId, parentId, path } of accounts) {
-    if (!opened.has(parentId)) return `the account of ${path} comes before its parent's`;
+    if (!opened.has(parentId)) return `the account of ${path} precedes its parent's`;
     opened.add(agentId);
   }
   const parents = new Map(accounts.map(({ agentId, parentId }) => [agentId, parentId]));
   const misplaced = agents.find(
     ({ agentId, parentAgentId }) => parents.get(agentId) !== parentAgentId,
   );
-  if (misplaced !== undefined) return `the account of ${misplaced.agentPath} is not its own`;
+  if (misplaced !== undefined)
+    return `the account of ${misplaced.agentPath} belongs to another agent`;
   const held = accounts.find(({ reserved }) => Object.values(reserved).some((one) => one !== 0));
-  return held === undefined ? undefined : `${held.path} still holds something of its budget`;
+  return held === undefined ? undefined : `${held.path} still has budget reserved`;
 }
 
 /** The answers are exactly those that the agents wait for (X17). */
@@ -262,9 +263,9 @@ function strangeQuestion({ agents, questions }: PausedRunRecord): string | undef
   );
   const asked = waiting.map(({ question }) => question);
   if (canonicalJson(asked) !== canonicalJson(questions))
-    return "its questions are not those of its agents";
+    return "its questions do not match its agents";
   const forged = waiting.find(isForged);
-  return forged === undefined ? undefined : `${forged.question.questionId} was changed`;
+  return forged === undefined ? undefined : `question ${forged.question.questionId} was altered`;
 }
 
 /** True if the arguments of a question are not those of its hash, or of the call that would run. */
@@ -281,7 +282,7 @@ export function isForged({
 /** A text under the hash of another would be taken for it. */
 function strangeDefinition({ definitions }: PausedRunRecord): string | undefined {
   const forged = Object.entries(definitions).find(([hash, text]) => textHash(text) !== hash);
-  return forged === undefined ? undefined : `the definition ${forged[0]} was changed`;
+  return forged === undefined ? undefined : `the definition ${forged[0]} was altered`;
 }
 
 function canonicalText(text: string): string | undefined {
@@ -320,7 +321,7 @@ export function cannotContinue(message: string, data: JsonObject): EspalierError
 export function invalidPausedRun(problem: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_paused_run",
-    message: `Expected a paused run as a result gave it (result.pausedRun), got something else: ${problem}. Store and hand it in whole and unchanged.`,
+    message: `Invalid paused run: ${problem}. Pass result.pausedRun complete and unchanged.`,
     ...(cause === undefined ? {} : { cause }),
   });
 }

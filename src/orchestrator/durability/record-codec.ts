@@ -118,7 +118,7 @@ export class RecordCodec {
     const [before, ...entries] = listOf(JSON.parse(line));
     if (before === 0) this.#restart();
     if (before !== this.#count)
-      throw new RangeError(`it follows upon ${String(before)} records, not upon ${this.#count}`);
+      throw new RangeError(`it follows ${String(before)} records, not ${this.#count}`);
     this.#areRead = true;
     for (const entry of entries) see(this.#readEntry(entry));
     return entries.length;
@@ -275,7 +275,7 @@ export class RecordCodec {
     this.#count += 1;
     if (kind === ALONE) return this.#changed(undefined, change);
     if (typeof kind !== "number" || kind > this.#templates.length)
-      throw new RangeError(`there is no kind ${String(kind)}`);
+      throw new RangeError(`its kind ${String(kind)} is unknown`);
     const record = this.#changed(this.#templates[kind], change);
     if (kind === this.#templates.length) this.#kinds.set(kindOf(record), kind);
     this.#templates[kind] = record;
@@ -333,7 +333,7 @@ function checkVersion(version: unknown): void {
   if (typeof version !== "number" || version === JOURNAL_VERSION) return;
   throw new EspalierError({
     code: "unsupported_version",
-    message: `Expected a journal of version ${JOURNAL_VERSION}, got version ${version}. Read it with the version of espalier that wrote it.`,
+    message: `Expected a journal of format version ${JOURNAL_VERSION}, got version ${version}. Read it with the version of espalier that wrote it.`,
     data: { expected: JOURNAL_VERSION, got: version },
   });
 }
@@ -395,5 +395,5 @@ const FEW_KEYS = 16;
 
 function listOf(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  throw new TypeError("it is no list");
+  throw new TypeError("it is not an array");
 }

@@ -52,18 +52,18 @@ export function matchAnswers(
       throw makeWrongAnswer(
         "duplicate",
         index,
-        `a second answer to ${nameQuestion(question)}. Give one`,
+        `a second answer to ${nameQuestion(question)}. Pass one`,
         question,
       );
     const problem = problemWith(answer, question);
     if (problem !== undefined) {
       const code = answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
-      const got = `one that does not fit ${nameQuestion(question)}: ${problem}. Answer the question as it is`;
+      const got = `one that does not fit ${nameQuestion(question)}: ${problem}. Answer the question as it was asked`;
       throw makeWrongAnswer(code, index, got, question);
     }
     if (isOverdue(question, nowMs)) {
       const outcome = question.kind === "approval" ? "denied" : "failed";
-      const got = `one after the deadline of ${nameQuestion(question)}. Leave it out: the question counts as ${outcome}`;
+      const got = `one after the deadline of ${nameQuestion(question)}. Leave the answer out: the question counts as ${outcome}`;
       throw makeWrongAnswer("late", index, got, question);
     }
     answers.set(questionId, answer);
@@ -108,14 +108,14 @@ export function assertAllAnswered(
   );
   if (missing === undefined) return;
   const { questionId, agentPath } = missing;
-  const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Answer it, too.`;
+  const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Add an answer to it.`;
   throw makeInvalidAnswer(message, { problem: "missing", questionId, agentPath });
 }
 
 /** Throws `invalid_answer` for what is no list. */
 export function checkAnswerList(given: unknown): asserts given is readonly unknown[] {
   if (Array.isArray(given)) return;
-  const message = `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`;
+  const message = `Expected answers to be an array, got ${shown(given)}. Pass an array: [answer].`;
   throw makeInvalidAnswer(message, { problem: "malformed" });
 }
 
@@ -135,7 +135,7 @@ function checkCall(agent: RestoredAgent, question: Question): void {
     findDeferralProblem(agent, step, toolCalls) === undefined
   )
     return;
-  const message = `Expected the call ${callId} of ${toolName} that question ${questionId} of ${agentPath} is about to be the one that was shown, got another in the question. Resume the paused run as it was kept.`;
+  const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: the question shows another call than ${callId} of ${toolName}. Resume the paused run as it was stored.`;
   throw cannotContinue(message, { toolName, questionId, agentPath });
 }
 
@@ -145,7 +145,7 @@ function checkAskedTool(tools: ToolSet, question: Question, answer: Answer | und
   const tool = tools.find(toolName);
   const isOwn = tool?.kind === "function" || tool?.kind === "delegation";
   if (tool === undefined || (kind === "approval" ? !isOwn : tool.kind !== "external")) {
-    const message = `Expected the tool ${toolName}, which question ${questionId} of ${agentPath} is about, got none of its kind. Resume with the roles that the run was started with.`;
+    const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: its tool ${toolName} is missing, or is of another kind. Resume with the roles that the run was started with.`;
     throw cannotContinue(message, { toolName, questionId, agentPath });
   }
   if (answer?.type !== "approved" || answer.arguments === undefined) return;
@@ -161,7 +161,7 @@ function parseAnswer(index: number, given: unknown): Answer {
   const [issue] = parsed?.error.issues ?? [];
   const why =
     isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
-  const got = `something else${why}. Make it with approve, deny, provideResult or provideError`;
+  const got = `something else${why}. Create it with approve, deny, provideResult or provideError`;
   throw makeWrongAnswer("malformed", index, got);
 }
 
@@ -181,14 +181,14 @@ function explainUnknownAnswer(
   run: RestoredRun,
 ): EspalierError {
   if (!run.answered.includes(questionId)) {
-    const got = `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`;
+    const got = `one to ${questionId}, which is not a question of this run. Take the questions from pausedRun.questions`;
     return makeWrongAnswer("unknown", index, got, { questionId });
   }
   // The id of a question is `<executionId>.<step>.<index>`.
   const askedBy = questionId.split(".").slice(0, -2).join(".");
   const asker = run.agents.find(({ executionId }) => executionId === askedBy);
   const of = asker === undefined ? "" : ` of ${asker.agentPath}`;
-  const got = `one to ${questionId}${of}, which has been answered. Leave it out`;
+  const got = `one to ${questionId}${of}, which is already answered. Leave the answer out`;
   return makeWrongAnswer("already_answered", index, got, {
     questionId,
     agentPath: asker?.agentPath,
@@ -356,7 +356,7 @@ function makeAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierE
   const { agentPath } = agent;
   const { callId, toolName } = call;
   const { questionId } = deferral.question;
-  const message = `Expected the call ${callId} of ${toolName}, which question ${questionId} of ${agentPath} is about, to have the arguments that its model wrote, got others. Resume the paused run as it was stored, with the beforeTool hooks that it was paused with.`;
+  const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: the arguments of the call ${callId} of ${toolName} differ from those that the model wrote. Resume the paused run as it was stored, with the beforeTool hooks that it was paused with.`;
   return cannotContinue(message, { toolName, questionId, agentPath });
 }
 

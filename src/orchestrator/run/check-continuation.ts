@@ -34,7 +34,7 @@ export function rootRole(
   const role = given ?? roles.find((one) => one.name === name);
   if (role !== undefined && role.name === name) return role;
   const got = role === undefined ? "none" : `"${role.name}"`;
-  const message = `Expected the role "${name}", which the run was started with, got ${got}. List it in the orchestrator's roles, or hand it in as options.role.`;
+  const message = `Cannot continue the run: it was started with the role "${name}", got ${got}. List the role in the orchestrator's roles, or pass it as options.role.`;
   throw cannotContinue(message, { role: name ?? "" });
 }
 
@@ -51,7 +51,7 @@ export function findAgentRoles(
         ? { role: registry.find(name), refusal: undefined }
         : makeDynamicRole(parent, { role: name, draft }, registry);
     if (role === undefined) {
-      const got = refusal === undefined ? "none" : `one that cannot be used: ${refusal.message}`;
+      const got = refusal === undefined ? "none" : `an unusable one: ${refusal.message}`;
       const message = `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`;
       throw cannotContinue(message, { role: name, agentPath });
     }
@@ -84,9 +84,9 @@ export function placeGrants(
     const isLimited = status === "stopped" && LIMITS.has(reason.code);
     if (!isLimited || asked.length === 0) {
       const advice = isLimited
-        ? "Grant it more of what it lacked: options.grants."
-        : "Fork it instead: orchestrator.fork.";
-      const message = `Expected a run that can continue, got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`;
+        ? "Raise the limit that stopped it: options.grants."
+        : "Fork the run instead: orchestrator.fork.";
+      const message = `Cannot continue run ${run.runId}: ${root.agentPath} is ${status} (${reason.code}). ${advice}`;
       throw cannotContinue(message, { runId: run.runId, status, reason: reason.code });
     }
   }
@@ -158,7 +158,7 @@ export function checkOutputs(
     const lines = problemLines("the result", problems).join("; ");
     throw new EspalierError({
       code: "output_mismatch",
-      message: `Run ${runId} cannot continue, because the stored result of ${agentPath} does not fit the output of role "${role.name}": ${lines}. Restore the output schema that the role had, or start a new run. Nothing was changed.`,
+      message: `Cannot continue run ${runId}: the stored result of ${agentPath} does not fit the output of role "${role.name}": ${lines}. Restore the output schema that the role had, or start a new run. Nothing was changed.`,
       data: {
         runId,
         role: role.name,
@@ -270,7 +270,7 @@ function warnOfUnknown(limited: ToolGuard | Hook, { owner, where, names }: Realm
   if (unknown.length === 0) return;
   const known = names.size === 0 ? "they have none" : [...names].join(", ");
   const isHook = "kind" in limited;
-  const consequence = isHook ? "the hook is never called" : "the guard guards nothing";
+  const consequence = isHook ? "the hook is never called" : "the guard never applies";
   warnOnce(
     limited,
     `A ${isHook ? "hook" : "guard"} of ${owner} is for ${unknown.join(", ")}, and no agent ${where} has a tool of that name (${known}). Name tools as the model calls them, or ${consequence}.`,

@@ -337,7 +337,7 @@ export class OrderExecution {
 export function makeLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
-    message: `Run ${runId} was left to another process, or to a later execution of its order.`,
+    message: `This process has released run ${runId}: another process, or a later execution of the same request, runs it.`,
     data: { runId },
   });
 }
@@ -363,7 +363,7 @@ function findOrderedRole({ roles }: Settings, { role: name }: CheckedOrder): Age
   const known = roles.map((one) => one.name).join(", ") || "none";
   throw new EspalierError({
     code: "unknown_role",
-    message: `Expected a role of the orchestrator (${known}), got an order for ${JSON.stringify(name)}. List it in options.roles, or correct the order.`,
+    message: `Expected a role of the orchestrator (${known}), got ${JSON.stringify(name)}. List the role in options.roles, or correct the request.`,
     data: { role: name },
   });
 }

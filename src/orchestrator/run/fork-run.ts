@@ -77,8 +77,8 @@ export function makeFork(
   const cut = { root, kept: retainedAgents(original.agents, late), stepNumber, nowMs };
   const agents = withOwnIds(cut, namesGiven(original.agents, late), ids);
   if (message === undefined && hasAnswered(agents[0])) {
-    const expected = `given, since ${root.agentPath} has answered by step ${stepNumber}`;
-    throw mismatch("fork options.message", expected, message, "Say what it is to do next.");
+    const expected = `set, since ${root.agentPath} has answered by step ${stepNumber}`;
+    throw mismatch("fork options.message", expected, message, "Pass the next task.");
   }
   const runId = RunIdSchema().parse(ids.next("run"));
   return {
@@ -202,7 +202,7 @@ function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapsh
   const messages = historyUpTo(state, stepNumber);
   if (messages === undefined) {
     const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
-    const expected = `a step of ${agentPath} whose history is still there`;
+    const expected = `a step of ${agentPath} whose history is complete`;
     throw mismatch("fork options.atStep", expected, stepNumber, advice);
   }
   return {

@@ -182,7 +182,7 @@ export class LiveRun {
     run.session?.release();
     if (run.journal === undefined) return;
     run.journal.writer.abandon();
-    root.cancel("The run cannot be kept any more.");
+    root.cancel("The run can no longer be persisted.");
     for (const node of run.tree.nodes) {
       node.close();
       node.openMailbox().close("cancelled"); // Nothing is read any more: the senders learn so.

@@ -19,7 +19,7 @@ import { isCall } from "./run-mail.ts";
 export function makeOtherRunError(runId: string): EspalierError {
   return new EspalierError({
     code: "run_id_conflict",
-    message: `Expected run ${JSON.stringify(runId)} to have been started with this role and task, got one with others. Choose another id for another task.`,
+    message: `Cannot use run id ${JSON.stringify(runId)}: it belongs to a run with another role or task. Choose another id for another task.`,
     data: { runId },
   });
 }
@@ -62,7 +62,7 @@ export class LiveRuns {
     throw new EspalierError({
       code: "invalid_state",
       message:
-        "Expected an orchestrator that is open, got one that was closed: no run begins or goes on there. Make another one.",
+        "Cannot start or continue a run: the orchestrator was closed. Create a new orchestrator.",
     });
   }
 

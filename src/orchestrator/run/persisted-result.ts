@@ -129,7 +129,7 @@ async function pausedRun(
 function notAtRest(runId: RunId): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message: `Expected a run that has ended or is paused, got ${runId}, which is running, or whose process died. Await the run, or recover it.`,
+    message: `Cannot read the result of run ${runId}: it is running, or its process died. Await the run, or recover it.`,
     data: { runId, status: "open" },
   });
 }

@@ -140,7 +140,7 @@ function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): r
   const explainOther = (index: number, { questionId }: Answer): EspalierError => {
     const first = posted.get(questionId)?.type ?? over.get(questionId);
     if (first !== undefined) return answeredBefore(index, questionId, first);
-    const got = `one to ${questionId}, which the run does not ask${isLed ? TOO_EARLY : ""}`;
+    const got = `one to ${questionId}, which is not a question of this run${isLed ? TOO_EARLY : ""}`;
     return makeWrongAnswer("unknown", index, got, { questionId });
   };
   return [...matchAnswers(given, { questions, nowMs, explainOther }).values()];
@@ -190,10 +190,10 @@ async function findShownTool(
 }
 
 const TOO_EARLY =
-  ". If it has just been asked, this is too early: it is not kept yet. Answer once more in a moment";
+  ". A question that was just asked may not be persisted yet: this answer is too early. Answer again in a moment";
 
 function answeredBefore(index: number, questionId: QuestionId, first: AnswerType): EspalierError {
-  const got = `one to ${questionId}, which has been answered. The first answer counts: ${first}`;
+  const got = `one to ${questionId}, which is already answered. The first answer counts: ${first}`;
   return makeWrongAnswer("already_answered", index, got, { questionId });
 }
 

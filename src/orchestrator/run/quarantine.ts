@@ -137,8 +137,8 @@ export function makeCrashLoopError(
   );
   // Those of the deepest agents first: they are under way in the calls of their parents.
   const named = [...new Set(calls.toReversed())].slice(0, NAMED_CALLS);
-  const where = named.length === 0 ? "" : ` It was calling ${named.join(", ")}.`;
-  const remedy = folded === undefined ? "ask the run to resume" : "start the run anew";
-  const message = `Expected run ${runId} to complete a step or a tool call, but ${crashes} processes in a row died while they led it.${where} Find what ends the process, such as process.exit, a lack of memory or a native crash. Correct it and ${remedy}.`;
+  const where = named.length === 0 ? "" : ` Calls in flight: ${named.join(", ")}.`;
+  const remedy = folded === undefined ? "resume the run" : "start a new run";
+  const message = `Cannot continue run ${runId}: ${crashes} processes in a row died while running it, without completing a step or a tool call.${where} Find the cause of the crash, such as process.exit, lack of memory or a native crash. Fix it and ${remedy}.`;
   return new EspalierError({ code: "crash_loop", message, data: { runId, crashes, calls: named } });
 }

@@ -189,7 +189,7 @@ export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage):
   if (!seemsAlive(run, clock.nowMs(), staleAfterMs)) return;
   throw new EspalierError({
     code: "run_alive",
-    message: `Expected a run that no process leads, got ${run.runId}, which one does. Wait until it rests, or is lost.`,
+    message: `Cannot take over run ${run.runId}: another process owns it. Wait until the run pauses or ends, or until its owner is lost.`,
     data: { runId: run.runId },
   });
 }
@@ -216,7 +216,7 @@ async function contextOfLost(
   try {
     return await contextOf(Object.freeze({ runId, role, task: contentText(task), metadata }));
   } catch (cause) {
-    const message = `Expected options.context to give the context of run ${runId}, but it threw: ${messageOf(cause)}. The run stays as it was.`;
+    const message = `Expected options.context to return the context of run ${runId}, but it threw: ${messageOf(cause)}. The run is unchanged.`;
     throw new EspalierError({ code: "context_failed", message, data: { runId }, cause });
   }
 }
@@ -232,7 +232,7 @@ async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promi
     return await ask();
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    const message = `Expected the store to give ${what}, got an error: ${messageOf(cause)}. Look at the store; nothing was changed.`;
+    const message = `Cannot read ${what}: the store failed with: ${messageOf(cause)}. Check the store; nothing was changed.`;
     throw storeFailed("other", message, cause);
   }
 }
@@ -240,7 +240,7 @@ async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promi
 function nothingStored(runId: RunId): EspalierError {
   return new EspalierError({
     code: "unknown_run",
-    message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
+    message: `Cannot continue run ${runId}: its process ended before its first record. Start a new run.`,
     data: { runId },
   });
 }

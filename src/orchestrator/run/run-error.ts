@@ -17,8 +17,8 @@ export class RunError extends EspalierError {
     const code = `run_${status}` as const;
     const advice =
       status === "paused"
-        ? "Go on with it: orchestrator.resume(error.result.pausedRun, answers)."
-        : "What it came to until then is in error.result.";
+        ? "Continue it: orchestrator.resume(error.result.pausedRun, answers)."
+        : "See error.result for its partial result.";
     const why = joinSentences([reason.message, ...firstCause(result), advice]);
     super({
       code,
@@ -49,14 +49,14 @@ function firstCause({
 export function makeRunLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
-    message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
+    message: `This process has released run ${runId}. Recover the run, here or elsewhere, to get its result.`,
     data: { runId },
   });
 }
 
 /** Returns the refusal of a snapshot of a run that this process gave up, or lost with its store. */
 export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
-  const message = `Cannot take a snapshot: this process does not own run ${runId} any more. Recover the run, and take the snapshot of the recovered one.`;
+  const message = `Cannot take a snapshot: this process no longer owns run ${runId}. Recover the run, and take the snapshot of the recovered run.`;
   return new EspalierError({ code: "run_released", message, data: { runId }, cause });
 }
 
@@ -64,7 +64,7 @@ export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
 export function makeUnstoredError(advice: string): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
+    message: `This run has no store. ${advice}`,
   });
 }
 

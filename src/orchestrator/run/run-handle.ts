@@ -126,11 +126,10 @@ export class RunHandle implements Run {
     if (this.#stepper !== undefined) {
       throw new EspalierError({
         code: "already_iterating",
-        message:
-          "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
+        message: "Cannot iterate a second time. Share the first iterator, or use events().",
       });
     }
-    const stepper = new Stepper(() => this.cancel("The caller broke off the iteration."));
+    const stepper = new Stepper(() => this.cancel("The caller ended the iteration early."));
     this.#stepper = stepper;
     this.#stepWith(stepper);
     if (this.#end !== undefined || this.#tail !== undefined) stepper.end(this.#end?.failure);
@@ -233,7 +232,7 @@ export class RunHandle implements Run {
     checkAmount("graceMs", graceMs, defaultAdvice(settings.graceMs));
     if (journal === undefined)
       throw makeUnstoredError(
-        "Given up, it would be gone: give the orchestrator a store, or pause the run.",
+        "A released run would be lost. Give the orchestrator a store, or pause the run.",
       );
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.suspend()) return false;
@@ -292,7 +291,7 @@ export class RunHandle implements Run {
     throw new EspalierError({
       code: "invalid_state",
       message:
-        "Expected a run at rest, got one that goes on. Await run.settled, or pause the run first.",
+        "Cannot take a snapshot while the run is active. Await run.settled, or pause the run first.",
     });
   }
 

@@ -152,7 +152,7 @@ function parseStoredOrder(value: unknown): CheckedOrder {
   const { data } = OrderFormSchema().safeParse(value);
   if (data !== undefined) return data;
   const message =
-    "Expected the order of a run to be an object, got something else. Restore the store from a copy.";
+    "Expected the stored request of a run to be an object, got something else. Restore the store from a copy.";
   throw storeFailed("corrupt", message);
 }
 
@@ -333,7 +333,7 @@ export class MailReader {
     const paths = nodes.map(({ identity }) => identity.agentPath).join(", ");
     throw new EspalierError({
       code: "unknown_agent",
-      message: `Expected an agent of the run (${paths}), got ${JSON.stringify(agentPath)}. See the events of the run.`,
+      message: `Expected an agent of the run (${paths}), got ${JSON.stringify(agentPath)}. Take the path from an event of the run.`,
     });
   }
 }
@@ -417,7 +417,7 @@ function checkOrderVersion(given: unknown): void {
   if (version === undefined || version === ORDER_VERSION) return;
   throw new EspalierError({
     code: "unsupported_version",
-    message: `Expected an order of version ${ORDER_VERSION}, got ${JSON.stringify(version)}. Hand it to workers with the version of espalier that wrote it.`,
+    message: `Expected a run request of format version ${ORDER_VERSION}, got ${JSON.stringify(version)}. Use workers with the version of espalier that wrote it.`,
     data: { expected: ORDER_VERSION, got: typeof version === "number" ? version : null },
   });
 }
@@ -426,5 +426,5 @@ function checkOrderVersion(given: unknown): void {
 export function checkVersionName(field: string, version: unknown): void {
   if (typeof version === "string" && /^[\w.-]{1,40}$/u.test(version)) return;
   const expected = "1 to 40 letters, digits, dots, hyphens and underscores";
-  throw mismatch(field, expected, version, "Name a release of your roles, as v3.");
+  throw mismatch(field, expected, version, "Name a release of your roles, for example v3.");
 }

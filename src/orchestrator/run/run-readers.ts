@@ -62,7 +62,7 @@ export class RunReaders {
         "from",
         "the number of an event, from 1",
         from,
-        "Leave it out for those to come.",
+        "Leave it out for future events only.",
       );
     const past =
       from <= to ? readPastEvents(this.#run, { from, to, ...defined({ agentId }) }) : undefined;
@@ -195,11 +195,11 @@ function readPastEvents(
 function makeNotKeptError(from: number, keptFrom: number | undefined): EspalierError {
   const got =
     keptFrom === undefined
-      ? "it is past and kept nowhere. Give the orchestrator a store, or subscribe in the tick in which the run is started."
-      : `what is kept begins with event ${keptFrom}: the run was led without this store before.`;
+      ? "it is past, and the run has no store. Give the orchestrator a store, or subscribe in the same tick in which the run starts."
+      : `the stored events begin with event ${keptFrom}. The run had no store before.`;
   return new EspalierError({
     code: "events_not_kept",
-    message: `Expected event ${from} of the run to be kept, but ${got}`,
+    message: `Cannot read event ${from} of the run: ${got}`,
     data: { from, ...(keptFrom === undefined ? {} : { keptFrom }) },
   });
 }
@@ -348,7 +348,7 @@ export class Backlog<T extends { readonly agentId: AgentId }>
 function makeOverflowError(maxBacklog: number): EspalierError {
   return new EspalierError({
     code: "backlog_overflow",
-    message: `Expected at most ${maxBacklog} unread, got more: this reader is too slow. Read faster, or raise maxBacklog.`,
+    message: `Cannot buffer more than ${maxBacklog} unread items: this reader is too slow. Read faster, or raise maxBacklog.`,
     data: { maxBacklog },
   });
 }

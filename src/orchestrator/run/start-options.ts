@@ -105,7 +105,7 @@ const STEPS: readonly unknown[] = [".", ".."];
 export function checkRunId(field: string, runId: unknown): asserts runId is RunId {
   const isText = typeof runId === "string" && runId !== "" && runId.length <= LONGEST_RUN_ID;
   if (isText && runId.isWellFormed() && !runId.includes("\0") && !STEPS.includes(runId)) return;
-  const expected = `1 to ${LONGEST_RUN_ID} characters of well-formed Unicode without U+0000, and neither . nor ..`;
+  const expected = `1 to ${LONGEST_RUN_ID} characters of well-formed Unicode without U+0000, and not . or ..`;
   throw mismatch(field, expected, runId, "Choose another id.");
 }
 
@@ -124,7 +124,7 @@ export function checkTraceparent(field: string, value: unknown): void {
   if (typeof value === "string" && parseTraceparent(value) !== undefined) return;
   const expected =
     "a traceparent of version 00: 00-{32 hexadecimal digits}-{16}-{2}, in lower case, ids not all zeros";
-  throw mismatch(field, expected, value, "Leave it out for a trace of its own.");
+  throw mismatch(field, expected, value, "Leave it out to start a new trace.");
 }
 
 /** What may go with a run however it begins. */
@@ -141,7 +141,7 @@ export function checkRunOptions(field: string, options: AnyRunOptions): void {
   const { signal }: { readonly signal?: unknown } = options;
   if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
   const isController = signal instanceof AbortController;
-  const advice = isController ? "Give its signal: controller.signal." : "Leave it out for none.";
+  const advice = isController ? "Pass its signal: controller.signal." : "Leave it out for none.";
   throw mismatch(`${field}.signal`, "an AbortSignal", signal, advice);
 }
 
@@ -153,7 +153,7 @@ export function freezeMetadata(metadata: unknown): JsonObject {
 }
 
 const PLAIN_DATA =
-  "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+  "Pass plain data: strings, numbers, booleans, null, and arrays and objects of these.";
 
 function metadataCopy(metadata: unknown): unknown {
   try {
@@ -163,7 +163,7 @@ function metadataCopy(metadata: unknown): unknown {
       cause instanceof NotJsonError ? cause : { place: "", got: `an error: ${messageOf(cause)}` };
     const field = `metadata${place}`;
     const expected = "a JSON value";
-    const advice = got === "a date" ? "Hand in its text: date.toISOString()." : PLAIN_DATA;
+    const advice = got === "a date" ? "Pass its text: date.toISOString()." : PLAIN_DATA;
     throw new EspalierError({
       code: "invalid_option",
       message: `Expected ${field} to be ${expected}, got ${got}. ${advice}`,
@@ -291,7 +291,12 @@ export function checkForkOptions(options: ForkOptions): void {
   if (atStep !== undefined) checkCount(`${field}.atStep`, atStep);
   if (Array.isArray(message)) checkedContent(`${field}.message`, message);
   else if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
-    throw mismatch(`${field}.message`, "text that is not empty", message, "Or leave it out.");
+    throw mismatch(
+      `${field}.message`,
+      "a non-empty string",
+      message,
+      "Correct it, or leave it out.",
+    );
   checkBudget(`${field}.budget`, budget);
   checkRunOptions(field, options);
 }

@@ -62,7 +62,7 @@ export interface NewStart {
 }
 
 const TASK_ADVICE =
-  "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
+  "Pass the task as text. To continue a history, use a session: start(role, task, { session }).";
 
 /** Returns the parts of a new run; see `Orchestrator.start` for what it throws before anything is created. */
 export function prepareStart(
@@ -71,7 +71,7 @@ export function prepareStart(
 ): PreparedRun {
   const isHistory = Array.isArray(given) && given.some((one) => isRecord(one) && "role" in one);
   if (isHistory || isRecord(given))
-    throw misdefinition("task", "text, or a list of parts", given, TASK_ADVICE);
+    throw misdefinition("task", "a string or an array of content parts", given, TASK_ADVICE);
   const task = checkedContent("task", given);
   const { budget = {}, deadlineAtMs, onStreamPart, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : freezeMetadata(options.metadata);

@@ -94,7 +94,7 @@ export function toSse(
 
 function after(lastEventId: string): number {
   if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId) + 1;
-  throw mismatch("lastEventId", "the number of an event", lastEventId, "Answer with status 400.");
+  throw mismatch("lastEventId", "the number of an event", lastEventId, "Respond with status 400.");
 }
 
 interface Came {

@@ -120,7 +120,12 @@ export async function workFor(
   const { settings } = live;
   const { store } = requireStorage(settings);
   if (settings.roles.length === 0)
-    throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
+    throw mismatch(
+      "options.roles",
+      "the roles of the runs that the worker owns",
+      [],
+      "Pass at least one role.",
+    );
   for (const role of settings.roles) openRoles(settings, role, NO_LIMITS);
   // Changes nothing. A store that cannot be used, or not be written to, is no reason to begin.
   await store.remove(idOf<"RunId">(randomIds.next("run")), 0);
@@ -235,7 +240,7 @@ class LiveWorker implements Worker, RunExecutor {
     if (given.type === "returned") return given.value;
     if (given.type === "abandoned") throw makeLeftError(order.runId);
     const { error: cause } = given;
-    const message = `Expected options.context to give the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Correct it, and ask the run to resume.`;
+    const message = `Expected options.context to return the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Fix it, and resume the run.`;
     throw new EspalierError({ code: "context_failed", message, cause });
   }
 

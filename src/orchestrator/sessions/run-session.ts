@@ -101,7 +101,7 @@ export class RunSession {
 export function sessionMoved({ sessionId, version }: SessionRef, found: number): EspalierError {
   return new EspalierError({
     code: "session_conflict",
-    message: `Expected session ${JSON.stringify(sessionId)} in version ${version}, got version ${found}. Another run has written it: call merge(result) on it to add what this run has added.`,
+    message: `Cannot save session ${JSON.stringify(sessionId)}: expected version ${version}, got version ${found}. Another run has written it. Call merge(result) on the session to add the messages of this run.`,
     data: { sessionId, expected: version, found },
   });
 }

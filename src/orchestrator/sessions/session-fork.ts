@@ -110,7 +110,7 @@ function cutAfter(
   const isReply = (one: StoredMessage): boolean =>
     isOf(one) && one.role === "assistant" && stepNumberOf(one) === replied;
   if (replied === undefined || kept.some(isReply)) return kept;
-  throw invalidForkStep(atStep, `a step of ${executionId} whose history is still there`);
+  throw invalidForkStep(atStep, `a step of ${executionId} whose history is complete`);
 }
 
 /** A summary that a later execution made of what had been before belongs to the last one of the fork. */
@@ -130,7 +130,12 @@ function adopted(
 }
 
 function invalidForkStep(got: unknown, expected: string): EspalierError {
-  return mismatch("fork options.atStep", expected, got, "Or leave it out: at its end.");
+  return mismatch(
+    "fork options.atStep",
+    expected,
+    got,
+    "Correct it, or leave it out to fork at the end.",
+  );
 }
 
 /** The last execution of a fork, as far as it was taken over. */

@@ -65,7 +65,8 @@ export function checkSessionForkOptions(options: SessionForkOptions): void {
   const { executionId, atStep } = options;
   if (executionId !== undefined && typeof executionId !== "string")
     throw mismatch(`${field}.executionId`, "text", executionId, "See session.executions.");
-  if (atStep !== undefined) checkCount(`${field}.atStep`, atStep, "Or leave it out: at its end.");
+  if (atStep !== undefined)
+    checkCount(`${field}.atStep`, atStep, "Correct it, or leave it out to fork at the end.");
 }
 
 /** Characters. What every store can keep as an id. */
@@ -76,5 +77,5 @@ export function checkedSessionId(field: string, id: unknown): SessionId {
   const isText = typeof id === "string" && id.trim() !== "" && id.length <= LONGEST_ID;
   if (isText && id.isWellFormed() && !id.includes("\0")) return SessionIdSchema().parse(id);
   const expected = `text of 1 to ${LONGEST_ID} characters that can be stored`;
-  throw mismatch(field, expected, id, "Take the id of the customer, the thread or the ticket.");
+  throw mismatch(field, expected, id, "Use the id of the customer, the thread or the ticket.");
 }

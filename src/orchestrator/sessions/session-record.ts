@@ -133,7 +133,7 @@ export function readSessionRecord(sessionId: SessionId, body: unknown): SessionR
   if (typeof version === "number" && version !== SESSION_VERSION)
     throw new EspalierError({
       code: "unsupported_version",
-      message: `Expected session ${JSON.stringify(sessionId)} to have the format version ${SESSION_VERSION}, got ${version}. Read it with the version of espalier that wrote it.`,
+      message: `Expected session ${JSON.stringify(sessionId)} to have format version ${SESSION_VERSION}, got ${version}. Read it with the version of espalier that wrote it.`,
       data: { sessionId, expected: SESSION_VERSION, got: version },
     });
   const result = SessionRecordSchema().safeParse(value);
@@ -153,7 +153,7 @@ function parseSession(sessionId: SessionId, body: unknown): unknown {
   try {
     return JSON.parse(body);
   } catch (cause) {
-    throw unreadableSession(sessionId, "it is no JSON; perhaps it was cut off", cause);
+    throw unreadableSession(sessionId, "it is not JSON; it may be truncated", cause);
   }
 }
 
@@ -163,22 +163,22 @@ function findSessionProblem(sessionId: SessionId, record: SessionRecord): string
   if (record.sessionId !== sessionId)
     return `it is the session ${JSON.stringify(record.sessionId)}`;
   const known = new Set(executions.map(({ executionId }) => executionId));
-  if (known.size !== executions.length) return "an execution is in it twice";
-  if (executionCount < executions.length) return "it has more executions than it ever had";
+  if (known.size !== executions.length) return "it contains an execution twice";
+  if (executionCount < executions.length) return "it has more executions than were ever recorded";
   const isMended = repairMessages(messages).repairs.some(({ type }) => type !== "added_notice");
-  if (messages.length > 0 && isMended) return "calls and results in it do not fit together";
+  if (messages.length > 0 && isMended) return "its calls and results do not match";
   const seen = new Set<string>();
   for (const message of messages) {
     const { messageId } = message;
-    if (seen.has(messageId)) return `${messageId} is in it twice`;
-    if (!known.has(message.executionId)) return `${messageId} is of no execution that it knows`;
+    if (seen.has(messageId)) return `it contains ${messageId} twice`;
+    if (!known.has(message.executionId)) return `${messageId} belongs to an unknown execution`;
     if (message.role === "system" || message.note === "boundary")
-      return `${messageId} is not of its history`;
+      return `${messageId} does not belong to its history`;
     if (messageIdOf(message.executionId, messageNumberOf(message)) !== messageId)
-      return `${messageId} is the id of another message`;
+      return `${messageId} is already the id of another message`;
     const { stepId } = message;
     if (stepId !== undefined && stepIdOf(message.executionId, stepNumberOf(message)) !== stepId)
-      return `${messageId} is of a step that is not of its execution`;
+      return `${messageId} belongs to a step of another execution`;
     seen.add(messageId);
   }
   return undefined;
@@ -207,7 +207,7 @@ function parseCount(text: string): number {
 function unreadableSession(sessionId: SessionId, problem: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_session",
-    message: `Expected session ${JSON.stringify(sessionId)} as it was written, got something else: ${problem}. Restore it from a copy, or remove it from the store.`,
+    message: `Cannot read session ${JSON.stringify(sessionId)}: ${problem}. Restore it from a copy, or remove it from the store.`,
     data: { sessionId, problem },
     ...(cause === undefined ? {} : { cause }),
   });

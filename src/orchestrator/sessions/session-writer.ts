@@ -128,7 +128,7 @@ export class SessionWriter implements Session {
     const { id: sessionId } = this;
     throw new EspalierError({
       code: "session_conflict",
-      message: `Expected session ${JSON.stringify(sessionId)} to be up to date, got one that was not saved in version ${this.version}. Call reload(), or merge(result) to add what a run has added.`,
+      message: `Cannot use session ${JSON.stringify(sessionId)}: version ${this.version} was not saved. Call reload(), or merge(result) to add the messages of a run.`,
       data: { sessionId, version: this.version },
     });
   }
@@ -138,7 +138,7 @@ export class SessionWriter implements Session {
     const { id: sessionId } = this;
     throw new EspalierError({
       code: "invalid_state",
-      message: `Expected session ${JSON.stringify(sessionId)} to be free, got one that is used by ${this.#work}. One thing at a time: await it first.`,
+      message: `Cannot use session ${JSON.stringify(sessionId)}: it is in use by ${this.#work}. Await that first.`,
       data: { sessionId, usedBy: this.#work },
     });
   }
@@ -225,7 +225,7 @@ export class SessionWriter implements Session {
   }
 
   async clear(): Promise<void> {
-    await this.#change("a clearing", cleared);
+    await this.#change("a clear", cleared);
   }
 
   /** Writes the session as `change` makes it. Rejects like `assertReady` and `writeStored`, and with what `change` throws. */
@@ -273,7 +273,7 @@ export class SessionWriter implements Session {
 /** What is behind a handle. Throws `invalid_option` for what is none. */
 export function writerOf(field: string, session: unknown): SessionWriter {
   if (session instanceof SessionWriter) return session;
-  const advice = session instanceof Promise ? "Await it." : "Take it from orchestrator.session().";
+  const advice = session instanceof Promise ? "Await it." : "Get it from orchestrator.session().";
   throw mismatch(field, "a session", session, advice);
 }
 
@@ -283,9 +283,9 @@ export function writerOf(field: string, session: unknown): SessionWriter {
 async function readStored({ store, sessionId, clock }: WriterParts): Promise<SessionVersion> {
   const stored: unknown = await callStore(sessionId, () => store.readSession(sessionId));
   if (stored === undefined) return { record: emptyRecord(sessionId, clock.nowMs()), version: 0 };
-  if (!isRecord(stored)) throw strange(sessionId, `gave ${shown(stored)}`);
+  if (!isRecord(stored)) throw strange(sessionId, `returned ${shown(stored)}`);
   const { version, body } = stored;
-  if (!isVersion(version)) throw strange(sessionId, `gave version ${shown(version)}`);
+  if (!isVersion(version)) throw strange(sessionId, `returned version ${shown(version)}`);
   return { record: readSessionRecord(sessionId, body), version };
 }
 
@@ -300,7 +300,7 @@ async function writeStored(
   const version: unknown = await callStore(sessionId, () =>
     store.writeSession(sessionId, expectedVersion, body),
   );
-  if (!isVersion(version)) throw strange(sessionId, `gave version ${shown(version)}`);
+  if (!isVersion(version)) throw strange(sessionId, `returned version ${shown(version)}`);
   return { record, version };
 }
 
@@ -323,7 +323,7 @@ async function callStore<Answer>(
 function strange(sessionId: SessionId, what: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "store_failed",
-    message: `Expected the store to keep session ${JSON.stringify(sessionId)}, but it ${what}. Look at the store.`,
+    message: `Cannot read or write session ${JSON.stringify(sessionId)}: the store ${what}. Check the store.`,
     data: { sessionId, reason: "other", isTransient: false },
     ...(cause === undefined ? {} : { cause }),
   });

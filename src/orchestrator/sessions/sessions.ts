@@ -25,7 +25,12 @@ export async function sessionHandle(
   const settings = sessionSettings(options);
   const { store = storage?.store } = options;
   if (store === undefined)
-    throw mismatch("options.store", "set, to keep sessions in", store, "Or session options.store.");
+    throw mismatch(
+      "options.store",
+      "set, since sessions are stored there",
+      store,
+      "Set it, or session options.store.",
+    );
   checkMethods("options.store", store, ["readSession", "writeSession"]);
   return await openSession({ sessionId, store, settings, clock, ids });
 }
@@ -57,7 +62,12 @@ export function resumedSession(
     if (ref === undefined) return undefined;
     if (storage !== undefined) return new RunSession(ref, { store: storage.store, clock, ids });
     const expected = `session ${JSON.stringify(ref.sessionId)}, on which the run was started`;
-    throw mismatch(field, expected, session, "Or set the store of the orchestrator.");
+    throw mismatch(
+      field,
+      expected,
+      session,
+      "Pass that session, or set the store of the orchestrator.",
+    );
   }
   const writer = writerOf(field, session);
   if (ref?.sessionId !== session.id) {

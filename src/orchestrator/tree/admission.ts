@@ -36,7 +36,7 @@ type RoleOrRefusal = OrRefusal<{ readonly role: AgentRole }>;
 /** The parent was asked to end, or to stop, on the way here: nothing further of it begins. */
 export const PARENT_ENDING: SpawnRefusal = Object.freeze({
   code: "setup_failed",
-  message: "Not started: the agent was told to end before the subagent could start.",
+  message: "Not started: the agent was stopped before the subagent could start.",
 });
 
 /**
@@ -82,7 +82,7 @@ export function nothingLeft({
   spent,
   kept = 0,
 }: BudgetRefusal): SpawnRefusal {
-  const rest = kept === 0 ? "" : ` The rest is kept for the answer of ${accountPath}.`;
+  const rest = kept === 0 ? "" : ` The rest is reserved for the answer of ${accountPath}.`;
   const { name, unit } = shownAxis(axis);
   const [limit, current] = [maximum / unit, spent / unit];
   return {
@@ -105,7 +105,7 @@ export function makeDynamicRole(
   const { dynamicRoles: bounds } = parent;
   if (bounds === undefined) {
     const choice = describeChoice(registry.subagentsOf(parent));
-    const message = `Not started: you may not write roles. ${choice}`;
+    const message = `Not started: you may not define roles. ${choice}`;
     return { refusal: { code: "forbidden_role", message } };
   }
   if (registry.find(name) !== undefined)
@@ -121,7 +121,7 @@ export function makeDynamicRole(
   try {
     const role = defineAgent({
       name,
-      description: `Written by ${parent.name} for one task.`,
+      description: `Defined by ${parent.name} for one task.`,
       instructions,
       model,
       tools: asked === undefined ? tools : tools.filter((tool) => asked.includes(tool.name)),
@@ -131,7 +131,9 @@ export function makeDynamicRole(
     });
     return { role };
   } catch (cause) {
-    return invalidRole(`the role cannot be used (${messageOf(cause)}). Write it anew`);
+    return invalidRole(
+      `the role is invalid (${messageOf(cause)}). Correct the role and call again`,
+    );
   }
 }
 

@@ -136,7 +136,7 @@ export function childContext(facts: ChildFacts, request: ContextRequest): OrRefu
     return shared({ ...inherited, toolLimits: { rules, removed: removedTools } });
   } catch (cause) {
     if (!EspalierError.is(cause) || cause.code !== "invalid_context") throw cause;
-    const message = `Not started: what ${facts.role} is to see of your conversation could not be picked. ${messageOf(cause)} Until then do this part yourself.`;
+    const message = `Not started: selecting the messages of your conversation for ${facts.role} failed. ${messageOf(cause)} Do this part yourself.`;
     return { refusal: { code: "invalid_context", message } };
   }
 }
@@ -167,7 +167,7 @@ function askedResults(
     if (sibling === undefined) return { refusal: unknownSibling(agentPath, name, siblings) };
     const result = framedResult(sibling);
     if (result === undefined) {
-      const message = `Not started: ${name} (${agentPath}/${name}) has not ended, so there is no result of it to hand on. Wait for it, or call again without it.`;
+      const message = `Not started: ${name} (${agentPath}/${name}) has not ended, so it has no result to pass on. Wait for it, or call again without it.`;
       return { refusal: { code: "subagent_running", message } };
     }
     results.push(result);
@@ -186,7 +186,7 @@ function unknownSibling(
     names === ""
       ? "None has ended yet: call again without it."
       : `Those that have ended are: ${names}. Call again with one of those, or without it.`;
-  const message = `Not started: ${agentPath} has no subagent ${JSON.stringify(name)} whose result could be handed on. ${choice}`;
+  const message = `Not started: ${agentPath} has no subagent ${JSON.stringify(name)} whose result could be passed on. ${choice}`;
   return { code: "unknown_subagent", message };
 }
 

@@ -77,7 +77,7 @@ function refuseChangedRequest(
   if (includeResultsFrom.length === 0) return undefined;
   return notContinued(
     "invalid_context",
-    `results of others are handed on only to a subagent that is started. Call again without includeResultsFrom and write into the task what ${who} has to know.`,
+    `results of other subagents are passed only to a new subagent. Call again without includeResultsFrom and write into the task what ${who} has to know.`,
   );
 }
 

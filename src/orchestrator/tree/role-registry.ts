@@ -147,7 +147,7 @@ export class RoleRegistry {
     if (known !== undefined) {
       throw new EspalierError({
         code: "duplicate_role",
-        message: `Expected one role named "${role.name}", got two different ones. Rename one, or use the same value for both.`,
+        message: `Expected role names to be unique, got two different roles named "${role.name}". Rename one, or use the same value for both.`,
         data: { role: role.name },
       });
     }
@@ -168,13 +168,13 @@ export class RoleRegistry {
       const name = readRoleName(subagent);
       const known = this.#roles.get(name);
       if (known === undefined) throw this.#unknown(field, name);
-      if (names.has(name)) throw misdefinition(field, "listed once", name, "Leave one out.");
+      if (names.has(name)) throw misdefinition(field, "listed once", name, "Remove the duplicate.");
       names.add(name);
       if (known.description === undefined) {
-        const advice = `Say in one line what ${name} is for: ${role.name} chooses by it.`;
+        const advice = `Describe ${name} in one line: ${role.name} chooses its subagents by their descriptions.`;
         throw misdefinition(
           `${name}.description`,
-          "text, since it is spawned",
+          "set, since it is a subagent",
           known.description,
           advice,
         );
@@ -186,7 +186,7 @@ export class RoleRegistry {
     const names = [...this.#roles.keys()].join(", ");
     return new EspalierError({
       code: "unknown_subagent",
-      message: `Expected ${field} to be the name of a role of this run (${names}), got "${name}". Correct the name, or list the role itself.`,
+      message: `Expected ${field} to be the name of a role of this run (${names}), got "${name}". Correct the name, or list the role itself instead of its name.`,
       data: { field, got: name },
     });
   }
@@ -254,13 +254,13 @@ interface Player {
 /** The roles that a role may bring into a run: itself, and those that its agents' models write. */
 function listPlayers(role: AgentRole): readonly Player[] {
   const models = Object.values(role.dynamicRoles?.models ?? {});
-  return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];
+  return [role, ...models.map((model) => ({ name: `defined by ${role.name}`, model }))];
 }
 
 function unpriced(field: string, { name, model }: Player): EspalierError {
   return new EspalierError({
     code: "price_unknown",
-    message: `Expected a price for model ${model.id} of role ${name}, which ${field} limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or the orchestrator prices, as of espalier/prices, or leave the cost limit out.`,
+    message: `Expected a price for model ${model.id} of role ${name}, which ${field} limits, got none. The built-in table of ${PRICES_AS_OF} has prices only for models of OpenAI itself, and lacks this one. Give the model a price, for example openai(id, { price }), give the orchestrator prices, for example from espalier/prices, or leave the cost limit out.`,
     data: { field, role: name, model: model.id },
   });
 }

@@ -183,7 +183,7 @@ export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
 /** Returns where runs are persisted. Throws `invalid_option` without a store. */
 export function requireStorage({ storage }: Settings): RunStorage {
   if (storage !== undefined) return storage;
-  throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
+  throw mismatch("options.store", "a store", undefined, "Pass one to the orchestrator.");
 }
 
 /** Runs, delegations or model calls that begin in one turn of the event loop: about ten milliseconds of work. */
@@ -273,7 +273,7 @@ function checkSignsOfLife(options: OrchestratorOptions): void {
     throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULTS.heartbeatMs));
   if (staleAfterMs >= 2 * heartbeatMs) return;
   const expected = `at least twice heartbeatMs (${2 * heartbeatMs})`;
-  throw mismatch("staleAfterMs", expected, staleAfterMs, "One sign of life may be late.");
+  throw mismatch("staleAfterMs", expected, staleAfterMs, "Raise it: one heartbeat may be late.");
 }
 
 function isListOf(check: FieldCheck): FieldCheck {
@@ -293,5 +293,5 @@ function isAmount(byDefault: number): FieldCheck {
 
 function checkSlots(field: string, count: unknown): void {
   checkCount(field, count);
-  if (count === 0) throw mismatch(field, "at least 1", count, "With none nothing could run.");
+  if (count === 0) throw mismatch(field, "at least 1", count, "With 0, no call could run.");
 }

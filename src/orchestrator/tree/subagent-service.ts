@@ -96,8 +96,8 @@ export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefu
 function ended({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
   const how =
     settled?.status === "paused"
-      ? "is paused: somebody has to answer for it first. Go on without it."
-      : `has ended (${settled?.status ?? ""}). To give it more to do, call SpawnSubagent with "continue": "${childName}".`;
+      ? "is paused until a question is answered. Continue without it."
+      : `has ended (${settled?.status ?? ""}). To give it another task, call SpawnSubagent with "continue": "${childName}".`;
   const message = `Not done: ${childName} (${identity.agentPath}) ${how}`;
   return { code: "subagent_ended", message };
 }
@@ -132,7 +132,7 @@ async function waitForChildren(
     if ("type" in child) return child;
     children.push(child);
   }
-  if (children.length === 0) return makeAnswer("None of your subagents is at work.");
+  if (children.length === 0) return makeAnswer("None of your subagents is running.");
   const settled = Promise.all(children.map((child) => child.whenSettled()));
   const linked = linkedController(parent.noStartSignal);
   const over = Promise.withResolvers<void>();

@@ -38,11 +38,11 @@ export function subagentTools(
 function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): DelegationTool {
   const lines = roles.map(({ name, description = "" }) => `- ${name}: ${description}`);
   const description = [
-    "Delegates a part of your task to a subagent and gives you its result.",
+    "Delegates a part of your task to a subagent and returns its result.",
     "Call it several times in one reply to let subagents work in parallel.",
     ...(role.dynamicRoles === undefined
       ? []
-      : ["With newRole you write the subagent's role yourself."]),
+      : ["With newRole you define the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
   const schema = zodInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), true);
@@ -102,18 +102,18 @@ function describeSpawnInput(
           }),
     task: z.string().min(1).meta({
       description:
-        "What it is to do, complete in itself: it sees nothing of your conversation unless told.",
+        "The task of the subagent. Make it self-contained: the subagent sees nothing of your conversation unless configured.",
     }),
     continue: z.string().optional().meta({
       description:
-        "Name of a subagent that has ended: it goes on with its history instead. Left out or empty: another one is started.",
+        "Name of an ended subagent to continue with its history. Leave it out or empty to start a new one.",
     }),
     includeResultsFrom: z.array(z.string().min(1)).optional().meta({
-      description: "Names of subagents that have ended: it is shown their results word for word.",
+      description: "Names of ended subagents whose results the subagent receives word for word.",
     }),
   });
   const background = z.boolean().optional().meta({
-    description: "Do not wait: its result reaches you as a message while you go on.",
+    description: "Do not wait: its result arrives as a message while you continue.",
   });
   const offered = delegation.background ? basics.extend({ background }) : basics;
   const whole =
@@ -124,7 +124,7 @@ function describeSpawnInput(
     ({ role, continue: childName }) => role !== undefined || namesSubagent(childName),
     {
       path: ["role"],
-      message: "Say which subagent to start, or with continue which one goes on.",
+      message: "Set role to start a subagent, or continue to continue one.",
     },
   );
 }
@@ -139,7 +139,7 @@ function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
   const modelNames = Object.keys(models).join(", ");
   return z
     .object({
-      instructions: z.string().min(1).meta({ description: "What the subagent is told it is." }),
+      instructions: z.string().min(1).meta({ description: "Instructions of the subagent." }),
       tools: z
         .array(z.string())
         .exactOptional()
@@ -150,10 +150,14 @@ function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
         .string()
         .exactOptional()
         .meta({ description: `One of: ${modelNames}.` }),
-      steps: z.int().nonnegative().exactOptional().meta({ description: "Most steps it may take." }),
+      steps: z
+        .int()
+        .nonnegative()
+        .exactOptional()
+        .meta({ description: "Maximum number of steps." }),
     })
     .optional()
-    .meta({ description: "A role of your own for this subagent." });
+    .meta({ description: "A new role for this subagent." });
 }
 
 /** The subagent that these arguments of `SpawnSubagent`, which fit its schema, ask to start; undefined: nothing new, or nothing that can be read. */
@@ -199,19 +203,19 @@ function backgroundTools(): readonly DelegationTool[] {
   background ??= [
     delegation(
       LIST,
-      "Lists the subagents that you have started, with what each is doing.",
+      "Lists the subagents that you have started, with the state of each.",
       z.object({}),
       (_input, { subagents }) => ({ type: "answered", text: listText(subagents.list()) }),
     ),
     delegation(
       WAIT,
-      "Waits until subagents in the background have ended, and gives you their results.",
+      "Waits until background subagents have ended, and returns their results.",
       z.object({
         subagents: z.array(z.string().min(1)).min(1).optional().meta({
-          description: "Their names. Default: all that work in the background.",
+          description: "Names of the subagents. Default: all that run in the background.",
         }),
         timeoutSeconds: z.number().nonnegative().optional().meta({
-          description: "How long to wait at most. Default: until they have ended.",
+          description: "Maximum time to wait. Default: until they have ended.",
         }),
       }),
       ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
@@ -222,13 +226,13 @@ function backgroundTools(): readonly DelegationTool[] {
     ),
     delegation(
       MESSAGE,
-      "Writes to a subagent that is running: it reads the message before its next step.",
+      "Sends a message to a running subagent, which reads it before its next step.",
       z.object({ subagent: name, message: z.string().min(1) }),
       ({ subagent, message }, { subagents }) => subagents.message(subagent, message),
     ),
     delegation(
       CANCEL,
-      "Cancels a subagent and all below it, and gives you what it had by then.",
+      "Cancels a subagent and all its subagents, and returns its partial result.",
       z.object({ subagent: name, reason: z.string().min(1).optional() }),
       ({ subagent, reason }, { subagents }) => subagents.cancel(subagent, reason),
     ),

@@ -130,7 +130,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
           parent?.openMailbox().report(identity.agentId, describeReport(outcome));
       },
       (cause: unknown) => {
-        const message = `${identity.agentPath} could not be led to its end: ${messageOf(cause)}`;
+        const message = `${identity.agentPath} could not be run to its end: ${messageOf(cause)}`;
         parent?.requestStop({ source: "loop", reason: { code: "error", message, data: {} } });
       },
     );
@@ -200,7 +200,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     const child = this.run.tree.find(childId);
     if (child === undefined) {
       const message =
-        "Not resumed: the subagent is gone. Start another one, or do its part yourself.";
+        "Not resumed: the subagent no longer exists. Start another one, or do its part yourself.";
       return { type: "refused", refusal: { code: "setup_failed", message } };
     }
     // Another call of its parent may have ended it.
@@ -264,7 +264,7 @@ export async function settleDetached({ tree, supervisor }: RunRuntime): Promise<
   for (const agent of tree.nodes) {
     const { parent, isDetached, settled } = agent;
     if (!isDetached || settled?.status !== "paused" || parent === undefined) continue;
-    agent.cancel("The run is over, and nobody can go on with it.");
+    agent.cancel("The run has ended, so this paused agent cannot continue.");
     await supervisor.resume(parent, agent.identity.agentId, {});
   }
 }
@@ -283,7 +283,7 @@ function makeReceipt({ identity, childName, role }: AgentRuntime): SpawnOutcome 
 
 function describeReport(outcome: EndedSpawn): string {
   const { childName } = outcome.result;
-  return `${childName}, which worked in the background, has ended. Its result: ${delegationText(outcome)}`;
+  return `${childName}, which ran in the background, has ended. Its result: ${delegationText(outcome)}`;
 }
 
 function stoppedParent({ identity }: AgentRuntime): string {

@@ -9,16 +9,16 @@ interface PostgresFault {
 }
 
 const AGAIN = "Try again.";
-const RIGHTS = "Check its name, its password and its rights.";
-const READ_ONLY = "Connect to the server that takes writes.";
+const RIGHTS = "Check the name, the password and the rights of the user.";
+const READ_ONLY = "Connect to the primary server, which accepts writes.";
 
 /** The first that fits counts. */
 const FAULTS: readonly PostgresFault[] = [
   { code: "08", reason: "connection", advice: AGAIN },
   { code: "57P", reason: "connection", advice: AGAIN },
   { code: "53300", reason: "busy", advice: "Allow more connections, or use fewer." },
-  { code: "53100", reason: "full", advice: "Make room on the disk of the server." },
-  { code: "53", reason: "busy", advice: "Give the server more memory, or less to do." },
+  { code: "53100", reason: "full", advice: "Free disk space on the server." },
+  { code: "53", reason: "busy", advice: "Give the server more memory, or reduce its load." },
   { code: "40", reason: "busy", advice: AGAIN },
   { code: "55P03", reason: "busy", advice: AGAIN },
   { code: "57014", reason: "busy", advice: "Allow statements more time." },
@@ -26,16 +26,19 @@ const FAULTS: readonly PostgresFault[] = [
   { code: "28", reason: "denied", advice: RIGHTS },
   { code: "3D000", reason: "denied", advice: "Create the database first." },
   { code: "42501", reason: "denied", advice: RIGHTS },
-  { code: "54", reason: "too_large", advice: "Put less into one record." },
+  { code: "54", reason: "too_large", advice: "Make the record smaller." },
   { code: "58", reason: "input_output", advice: "Check the disk of the server." },
   { code: "XX00", reason: "corrupt", advice: "Restore it from a copy." },
 ];
 
 const CONNECTION: Omit<PostgresFault, "code"> = {
   reason: "connection",
-  advice: "Check that the server runs and can be reached, and try again.",
+  advice: "Check that the server is running and reachable, and try again.",
 };
-const OTHER: Omit<PostgresFault, "code"> = { reason: "other", advice: "See its cause." };
+const OTHER: Omit<PostgresFault, "code"> = {
+  reason: "other",
+  advice: "See the cause of this error.",
+};
 
 /** What the driver or the server said, as an error of ours. */
 export function postgresFailed(cause: unknown): EspalierError {
@@ -43,7 +46,7 @@ export function postgresFailed(cause: unknown): EspalierError {
   const { reason, advice } = findPostgresFault(cause);
   return storeFailed(
     reason,
-    `Expected PostgreSQL to keep the store, got: ${describeError(cause)}. ${advice}`,
+    `The store in PostgreSQL failed with: ${describeError(cause)}. ${advice}`,
     cause,
   );
 }

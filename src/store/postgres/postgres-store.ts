@@ -63,7 +63,8 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   const { schema = "espalier", access = "write", pool } = options;
   checkOneOf("access", access, ["read", "write"]);
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    const words = "up to 63 small letters, digits and underscores, and no digit first";
+    const words =
+      "at most 63 lower-case letters, digits and underscores, not starting with a digit";
     throw mismatch("schema", words, schema, "Choose another name.");
   }
   const driver = new PostgresDriver({
@@ -81,7 +82,12 @@ function givenPool(pool: PostgresPool, options: PostgresStoreOptions): Connectio
   const owned = ["connectionString", "maxConnections", "timeoutMs"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
   if (extra !== undefined)
-    throw mismatch(extra, "left out beside pool", options[extra], "Set up the pool instead.");
+    throw mismatch(
+      extra,
+      "left out when pool is set",
+      options[extra],
+      "Configure the pool instead.",
+    );
   checkMethods("pool", pool, ["connect", "on", "off"]);
   return { open: async () => pool, end: undefined };
 }
@@ -91,8 +97,8 @@ function ownPool(options: PostgresStoreOptions): Connections {
   const { connectionString } = options;
   const { maxConnections = DEFAULT_MAX_CONNECTIONS, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (typeof connectionString !== "string" || connectionString === "") {
-    const advice = "Say where the database is, or hand in a pool.";
-    throw mismatch("connectionString", "text that is not empty", connectionString, advice);
+    const advice = "Pass the URL of the database, or a pool.";
+    throw mismatch("connectionString", "a non-empty string", connectionString, advice);
   }
   checkAtLeastOne("maxConnections", maxConnections, defaultAdvice(DEFAULT_MAX_CONNECTIONS));
   checkAtLeastOne("timeoutMs", timeoutMs, defaultAdvice(DEFAULT_TIMEOUT_MS));

@@ -61,6 +61,6 @@ function pragma(database: SqliteDatabase, name: "user_version" | "application_id
 }
 
 function foreign(path: string): EspalierError {
-  const message = `Expected ${JSON.stringify(path)} to be a store or a new file, got the database of another program. Choose another path.`;
+  const message = `Expected ${JSON.stringify(path)} to be a store or a new file, got a database of another program. Choose another path.`;
   return storeFailed("not_a_store", message);
 }

@@ -123,7 +123,7 @@ async function loadDriver<T>(driver: SqliteDriver, load: () => Promise<T>): Prom
     if (!(cause instanceof Error && "code" in cause && MISSING.includes(cause.code))) throw cause;
     throw new EspalierError({
       code: "invalid_option",
-      message: `Expected driver to be one that is installed, got ${JSON.stringify(driver)}, which is not. ${REMEDIES[driver]}`,
+      message: `Cannot open the store: the driver ${JSON.stringify(driver)} is not installed. ${REMEDIES[driver]}`,
       data: { field: "driver", got: driver, reason: "not_installed" },
       cause,
     });

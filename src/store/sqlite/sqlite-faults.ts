@@ -11,10 +11,10 @@ interface SqliteFault {
   readonly advice: string;
 }
 
-const LOCKED = "Another program has it locked for too long. Try again.";
+const LOCKED = "Another program holds its lock for too long. Try again.";
 const NOT_ALLOWED = "Allow this process to use the file.";
 const READ_ONLY = "Allow this process to write to the file and to its folder.";
-const NOT_THERE = "Check its path, and that its folder is there and may be written to.";
+const NOT_THERE = "Check its path, and that its folder exists and is writable.";
 const NO_STORE = "Restore it from a copy, or choose another path.";
 
 const FAULTS: readonly SqliteFault[] = [
@@ -24,9 +24,9 @@ const FAULTS: readonly SqliteFault[] = [
   { number: 8, name: "SQLITE_READONLY", reason: "read_only", advice: READ_ONLY },
   { number: 10, name: "SQLITE_IOERR", reason: "input_output", advice: "Check the disk." },
   { number: 11, name: "SQLITE_CORRUPT", reason: "corrupt", advice: "Restore it from a copy." },
-  { number: 13, name: "SQLITE_FULL", reason: "full", advice: "Make room on the disk." },
+  { number: 13, name: "SQLITE_FULL", reason: "full", advice: "Free disk space." },
   { number: 14, name: "SQLITE_CANTOPEN", reason: "cannot_open", advice: NOT_THERE },
-  { number: 18, name: "SQLITE_TOOBIG", reason: "too_large", advice: "Put less into one record." },
+  { number: 18, name: "SQLITE_TOOBIG", reason: "too_large", advice: "Make the record smaller." },
   { number: 23, name: "SQLITE_AUTH", reason: "denied", advice: NOT_ALLOWED },
   { number: 26, name: "SQLITE_NOTADB", reason: "corrupt", advice: NO_STORE },
 ];
@@ -40,9 +40,9 @@ export function sqliteFailed(path: string, cause: unknown): EspalierError {
   }
   const { reason, advice } = findSqliteFault(cause) ?? {
     reason: "other",
-    advice: "See its cause.",
+    advice: "See the cause of this error.",
   };
-  const message = `Expected the store ${JSON.stringify(path)} to work, got: ${messageOf(cause)}. ${advice}`;
+  const message = `The store ${JSON.stringify(path)} failed with: ${messageOf(cause)}. ${advice}`;
   return storeFailed(reason, message, cause);
 }
 

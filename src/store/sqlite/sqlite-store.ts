@@ -51,7 +51,7 @@ const OPTIONS = ["driver", "durability", "access", "busyTimeoutMs", "clock", "is
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
   if (typeof path !== "string" || path === "" || path.includes("\0"))
-    throw mismatch("path", "text that is not empty", path, 'Name a file, or ":memory:".');
+    throw mismatch("path", "a non-empty string", path, 'Name a file, or ":memory:".');
   checkKeys("options", options, OPTIONS);
   const { driver = "node", durability = "full", access = "write" } = options;
   const { busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
@@ -59,7 +59,12 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
   checkOneOf("durability", durability, ["full", "process"]);
   checkOneOf("access", access, ["read", "write"]);
   if (access === "read" && path === ":memory:")
-    throw mismatch("access", '"write" for a store in memory', access, "Nothing is in it yet.");
+    throw mismatch(
+      "access",
+      '"write" for a store in memory',
+      access,
+      "A new store in memory is empty.",
+    );
   checkCount("busyTimeoutMs", busyTimeoutMs, defaultAdvice(DEFAULT_BUSY_TIMEOUT_MS));
   const { clock = systemClock } = options;
   const file = { path, open: openerOf(driver), busyTimeoutMs, clock };

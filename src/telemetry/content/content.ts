@@ -171,10 +171,10 @@ function redactContent(
     // Redaction may return anything: only what is JSON, and content of the same type, goes out.
     if (isPromiseLike(given)) {
       if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
-      throw new UnfitContent("it gave a promise; it must not wait");
+      throw new UnfitContent("it returned a promise; it must be synchronous");
     }
     const text: string | undefined = JSON.stringify(given);
-    if (text === undefined) throw new UnfitContent(`it gave a value of type ${typeof given}`);
+    if (text === undefined) throw new UnfitContent(`it returned a value of type ${typeof given}`);
     const value = parseJson(text);
     const reason = unsoundness(value, MAX_CONTENT_LEVELS);
     if (reason !== undefined) throw new UnfitContent(reason);
@@ -183,11 +183,11 @@ function redactContent(
       // Which field it is, if any: keys below may be those of the content.
       const [issue] = error?.issues ?? [];
       const [field] = issue?.path ?? [];
-      const where = field === undefined ? "what it gave" : `\`${String(field)}\` of what it gave`;
+      const where = field === undefined ? "its result" : `\`${String(field)}\` of its result`;
       throw new UnfitContent(`${where} is no such content (${issue?.code ?? "invalid"})`);
     }
     if (data.type !== content.type)
-      throw new UnfitContent(`it gave ${data.type} for ${content.type}`);
+      throw new UnfitContent(`it returned ${data.type} for ${content.type}`);
     return data;
   } catch (cause) {
     warnOnce(

@@ -153,9 +153,9 @@ function tooManyCalls(toolName: string, limit: RateLimit, freeInMs: number): Too
   const retryAfterMs = Math.ceil(freeInMs);
   const often = maxCalls === 1 ? "once" : `${maxCalls} times`;
   return new ToolError(
-    `Not executed: ${toolName} may be called ${often} within ${timeText(perMs)}, and that is used up.`,
+    `Not executed: the rate limit of ${toolName}, ${often} within ${timeText(perMs)}, is used up.`,
     {
-      hint: `Try again in ${timeText(retryAfterMs)}, or go on without it.`,
+      hint: `Try again in ${timeText(retryAfterMs)}, or continue without it.`,
       data: { maxCalls, perMs, retryAfterMs },
     },
   );

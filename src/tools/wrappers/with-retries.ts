@@ -117,7 +117,7 @@ function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean
   try {
     const answer: unknown = shouldRetry(error);
     if (typeof answer === "boolean") return answer;
-    what = `it gave ${shown(answer)}`;
+    what = `it returned ${shown(answer)}`;
     void Promise.resolve(answer).catch(() => undefined); // Not to be rejected without an owner.
   } catch (cause) {
     what = `it threw: ${messageOf(cause)}`;

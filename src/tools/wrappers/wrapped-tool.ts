@@ -8,7 +8,7 @@ import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
 
 /** Throws `invalid_definition` unless `tool` is one that can be wrapped. */
 export function checkWrappable(wrapper: string, tool: unknown): void {
-  const advice = "A wrapper goes around a tool with an execute of its own.";
+  const advice = "Wrap a tool that has its own execute function.";
   checkTool(`${wrapper}.tool`, tool, ["function"], advice);
 }
 
@@ -92,5 +92,5 @@ function endedWith(request: AskRequest, ending: AbortSignal): AskRequest {
 
 /** The failure of a call whose signal was aborted before it had a result. What is made of it depends on what aborted it. */
 export function endedEarly(toolName: string): ToolError {
-  return new ToolError(`${toolName} was told to end before it had a result.`);
+  return new ToolError(`${toolName} was stopped before it had a result.`);
 }

@@ -109,7 +109,7 @@ proves(
     expect(result.reason).toEqual({
       code: "completed",
       message:
-        "The agent gave its answer. Stop hooks made it go on 3 times, which is the most they may, and were not asked again.",
+        "The agent gave its answer. Stop hooks used all 3 continuations and were not called again.",
       data: { vetoes: 3, maximum: 3 },
     });
   },

@@ -182,11 +182,11 @@ test("what cannot be wrapped, and what is no reason, is said at once", () => {
     ],
     [
       "invalid_definition",
-      'Expected withApproval.reason to be text that is not empty, got "". Say it in words.',
+      'Expected withApproval.reason to be a non-empty string, got "". Pass some text.',
     ],
     [
       "invalid_definition",
-      "Expected withApproval.reason to be text that is not empty, got 3. Say it in words.",
+      "Expected withApproval.reason to be a non-empty string, got 3. Pass some text.",
     ],
     [
       "invalid_option",

@@ -73,8 +73,8 @@ test("or it is refused, and the model reads when to try again", async () => {
     expect.unreachable("it is refused");
   const { message, hint, severity, code, data } = refused.error;
   expect({ message, hint, severity, code, data }).toEqual({
-    message: "Not executed: search may be called 2 times within 1 s, and that is used up.",
-    hint: "Try again in 750 ms, or go on without it.",
+    message: "Not executed: the rate limit of search, 2 times within 1 s, is used up.",
+    hint: "Try again in 750 ms, or continue without it.",
     severity: "recoverable",
     code: "tool_error",
     data: { maxCalls: 2, perMs: 1_000, retryAfterMs: 750 },
@@ -155,7 +155,7 @@ test("a call that is asked to end leaves the line at once, and takes no place wi
   leaver.abort();
   expect(await second.now()).toEqual({
     type: "threw",
-    error: new ToolError("search was told to end before it had a result."),
+    error: new ToolError("search was stopped before it had a result."),
   });
   fixture.clock.advance(10);
   expect([(await third.now())?.type, starts, fixture.clock.pendingTimers]).toEqual([
@@ -285,8 +285,8 @@ test("a refusal says the name that the model knows", async () => {
   if (refused.type !== "threw" || !(refused.error instanceof ToolError))
     expect.unreachable("it is refused");
   expect([refused.error.message, refused.error.hint]).toEqual([
-    "Not executed: find may be called once within 1 h, and that is used up.",
-    "Try again in 1 s, or go on without it.",
+    "Not executed: the rate limit of find, once within 1 h, is used up.",
+    "Try again in 1 s, or continue without it.",
   ]);
 });
 

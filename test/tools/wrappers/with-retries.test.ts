@@ -205,12 +205,12 @@ test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of 
   expect(takeWarnings()).toEqual(
     [
       "it threw: no idea",
-      "it gave undefined",
-      'it gave "yes"',
-      "it gave 1",
-      "it gave a promise",
-      "it gave a promise",
-      "it gave an object",
+      "it returned undefined",
+      'it returned "yes"',
+      "it returned 1",
+      "it returned a promise",
+      "it returned a promise",
+      "it returned an object",
     ].map(
       (what) =>
         `EspalierWarning: Expected shouldRetry of withRetries to give true or false, but ${what}. The call is not tried again.`,

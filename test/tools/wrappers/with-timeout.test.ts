@@ -55,7 +55,7 @@ test("the error names the tool and the limit as a person reads it, and what to d
   const { message, hint, severity, code, data } = error;
   expect({ message, hint, severity, code, data }).toEqual({
     message:
-      "Expected deploy to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
+      "deploy did not end within 30 s. It may have taken effect nevertheless: check that first. Then request less at once, or do without it.",
     hint: undefined,
     severity: "recoverable",
     code: "tool_error",
@@ -163,7 +163,7 @@ test("an agent that is asked to end tells the tool why, and waits as long as the
   expect([await call.now(), reasons]).toEqual([undefined, [REASON]]);
   fixture.clock.advance(1);
   expect([await call.now(), fixture.clock.pendingTimers]).toEqual([
-    { type: "threw", error: new ToolError("read was told to end before it had a result.") },
+    { type: "threw", error: new ToolError("read was stopped before it had a result.") },
     0,
   ]);
 });
@@ -303,6 +303,6 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
     "Expected withTimeout to be a plain object, got undefined. Its fields are timeoutMs.",
     "Expected withTimeout to be a plain object, got 30000. Its fields are timeoutMs.",
     'Expected withTimeout.timeoutMS to be one of timeoutMs, got "timeoutMS". Use timeoutMs.',
-    'Expected withTimeout.tool.kind to be "function", got "external". A wrapper goes around a tool with an execute of its own.',
+    'Expected withTimeout.tool.kind to be "function", got "external". Wrap a tool that has its own execute function.',
   ]);
 });
