@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, Orchestrator, type AgentRole } from "espalier";
-import { toCallId, type Model } from "espalier/extend";
+import { defineAgent, defineTool, Orchestrator, type AgentRole, type Model } from "espalier";
+import { toCallId } from "espalier/extend";
 
 import { benchTracing } from "./espalier-agent.ts";
 import { longestBlock, memoryInUse } from "./event-loop.ts";

@@ -6,8 +6,8 @@ import { rmSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
-import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { ModelError, type Model, type ModelReply } from "espalier/extend";
+import { defineAgent, defineTool, Orchestrator, ModelError, type Model } from "espalier";
+import type { ModelReply } from "espalier/extend";
 import { sqliteStore } from "espalier/store/sqlite";
 import { ScriptedModel, type ScriptedCall } from "espalier/testing";
 import { z } from "zod";

@@ -3,7 +3,8 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-import { toCallId, type Model, type ModelReply } from "espalier/extend";
+import type { Model } from "espalier";
+import { toCallId, type ModelReply } from "espalier/extend";
 
 const usage = { inputTokens: 100, cachedInputTokens: 0, outputTokens: 20, reasoningTokens: 0 };
 const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };

@@ -9,8 +9,8 @@ import { join } from "node:path";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { toCallId, type Model } from "espalier/extend";
+import { defineAgent, defineTool, Orchestrator, type Model } from "espalier";
+import { toCallId } from "espalier/extend";
 import { sqliteStore } from "espalier/store/sqlite";
 
 const folder = process.argv[2] ?? mkdtempSync(join(tmpdir(), "recover-"));

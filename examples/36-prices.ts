@@ -3,8 +3,15 @@
 
 import assert from "node:assert/strict";
 
-import { defineAgent, EspalierError, Orchestrator, type Budget, type ModelPrice } from "espalier";
-import { replyMessage, type Model, type Prices } from "espalier/extend";
+import {
+  defineAgent,
+  EspalierError,
+  Orchestrator,
+  type Budget,
+  type ModelPrice,
+  type Model,
+} from "espalier";
+import { replyMessage, type Prices } from "espalier/extend";
 import { pricesOf } from "espalier/prices";
 
 const orchestrator = new Orchestrator({ prices: await pricesOf() });

@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, Orchestrator } from "espalier";
-import type { Model } from "espalier/extend";
+import { defineAgent, defineTool, Orchestrator, type Model } from "espalier";
 import {
   asks,
   executeTool,

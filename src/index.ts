@@ -38,16 +38,11 @@ export {
   type ToolGuard,
 } from "./tools/tool-guard.ts";
 export { toolFilter, type FilterFacts, type ToolFilter } from "./tools/tool-filter.ts";
-export {
-  DEFAULT_ERROR_BUDGET,
-  type ErrorBudget,
-  type ErrorPolicy,
-} from "./policies/error-budget.ts";
-export { BUDGET_THRESHOLDS, type Budget } from "./policies/budget.ts";
-export type { BudgetShare } from "./policies/budget-share.ts";
+export type { ErrorBudget, ErrorPolicy } from "./policies/error-budget.ts";
+export type { Budget } from "./policies/budget.ts";
 export type { DelegationPolicy } from "./policies/delegation-policy.ts";
 export type { SubagentContextPolicy } from "./policies/subagent-context-policy.ts";
-export { DEFAULT_SUBAGENT_LIMITS, type SubagentLimits } from "./policies/subagent-limits.ts";
+export type { SubagentLimits } from "./policies/subagent-limits.ts";
 export {
   allOf,
   anyOf,
@@ -63,38 +58,37 @@ export type { ModelSettings, ToolChoice } from "./protocol/model-settings.ts";
 export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
 export { modelLimits, type ModelLimits } from "./model/model-limits.ts";
 export { withFallback } from "./model/with-fallback.ts";
+export type { Model } from "./model/model.ts";
+export { ModelError } from "./model/model-error.ts";
 export type { ModelPrice } from "./model/model-price.ts";
-export { lookUpModelPrice, PRICES_AS_OF } from "./model/prices.ts";
+export { lookUpModelPrice } from "./model/prices.ts";
 
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
 export type { OrchestratorOptions } from "./orchestrator/tree/settings.ts";
-export type { SigningKey } from "./orchestrator/durability/paused-run-signature.ts";
-export type { OptionsWith, StartOptions } from "./orchestrator/run/start-options.ts";
+export type { StartOptions } from "./orchestrator/run/start-options.ts";
 export type {
   ForkOptions,
-  LostRun,
   RecoverAllOptions,
   RecoverOptions,
   ResumeOptions,
 } from "./orchestrator/run/start-options.ts";
 export type { RecoveredRuns } from "./orchestrator/run/recover-all.ts";
 export type { Run } from "./orchestrator/run/run.ts";
-export { toSse, type SseOptions } from "./orchestrator/run/to-sse.ts";
-export type { Phase, PhaseReport, PhaseState } from "./agent/phase-report.ts";
-export type { RunResult } from "./orchestrator/run/run-result.ts";
+export { toSse } from "./orchestrator/run/to-sse.ts";
+export type { PhaseReport } from "./agent/phase-report.ts";
+export type {
+  CompletedRunResult,
+  PausedRunResult,
+  RunResult,
+} from "./orchestrator/run/run-result.ts";
 export type { AgentReport, AgentSummary } from "./orchestrator/tree/agent-report.ts";
 export type { StreamPart } from "./protocol/stream-piece.ts";
 export type { RetryPolicy } from "./model/retry-policy.ts";
 export { memoryStore } from "./store/memory-store.ts";
-export { rebuildRecordedRequest, rebuildRequest } from "./orchestrator/run/rebuild-request.ts";
 
 // Pause and resume
-export {
-  PAUSED_RUN_VERSION,
-  readPausedRun,
-  type PausedRun,
-} from "./orchestrator/durability/paused-run.ts";
+export { readPausedRun, type PausedRun } from "./orchestrator/durability/paused-run.ts";
 export type { Approver } from "./agent/approver.ts";
 export {
   approve,
@@ -108,19 +102,11 @@ export {
 // Sessions
 export type { Session } from "./orchestrator/sessions/session.ts";
 export type { SessionOptions } from "./orchestrator/sessions/session-options.ts";
-export {
-  DEFAULT_MESSAGE_RETENTION,
-  messageRetention,
-  retainMessages,
-  type MessageRetentionPolicy,
-} from "./policies/retention-policy.ts";
-export { removeMessages } from "./policies/message-groups.ts";
 
 // Observe
 export { checkEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";
-export { EVENT_SCHEMA_VERSION } from "./protocol/event-bodies.ts";
 export type { EventSink } from "./protocol/event.ts";
-export { getCorrelationIds, type CorrelationIds } from "./protocol/correlation.ts";
+export { getCorrelationIds } from "./protocol/correlation.ts";
 export { sumUsage } from "./protocol/event.ts";
 export type { Usage } from "./protocol/usage.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
@@ -132,18 +118,12 @@ export type { AgentId, RunId } from "./protocol/ids.ts";
 export type { JsonObject, JsonValue } from "./kernel/json.ts";
 
 // Errors, and why a run ended
-export { EspalierError, type ErrorCode, type RunErrorCode } from "./kernel/error.ts";
+export { EspalierError, type ErrorCode } from "./kernel/error.ts";
 export { RunError } from "./orchestrator/run/run-error.ts";
-export {
-  PAUSE_CODES,
-  STOP_CODES,
-  type ErrorRecord,
-  type PauseCode,
-  type SettledStatus,
-  type Status,
-  type StopCode,
-  type StopReason,
-  type StopSignal,
-  type TerminalStatus,
+export type {
+  ErrorRecord,
+  SettledStatus,
+  StopCode,
+  StopReason,
+  StopSignal,
 } from "./protocol/stop.ts";
-export type { CancelReason } from "./kernel/cancel.ts";

@@ -6,6 +6,7 @@ export type { AgentRest, ExecutionRest } from "./view/agent-rest.ts";
 export type { AttemptFold, CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
 export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
 export { RunRecord } from "./orchestrator/durability/run-record.ts";
+export { rebuildRequest } from "./orchestrator/run/rebuild-request.ts";
 export type { StepReply } from "./agent/agent-state.ts";
 export type { RecordedExecution } from "./orchestrator/durability/agent-steps.ts";
 export {

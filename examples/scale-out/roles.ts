@@ -4,8 +4,8 @@
 import { appendFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 
-import { defineAgent, defineTool } from "espalier";
-import { toCallId, type Model } from "espalier/extend";
+import { defineAgent, defineTool, type Model } from "espalier";
+import { toCallId } from "espalier/extend";
 import { z } from "zod";
 
 const { LOG = "log.txt" } = process.env;

@@ -3,8 +3,8 @@
 
 import { setTimeout } from "node:timers/promises";
 
-import { defineAgent, defineTool } from "espalier";
-import { replyMessage, toCallId, type Model } from "espalier/extend";
+import { defineAgent, defineTool, type Model } from "espalier";
+import { replyMessage, toCallId } from "espalier/extend";
 import { z } from "zod";
 
 const WORDS = "A tree that is trained along a wall is called an espalier. "

@@ -40,9 +40,6 @@ export type ContextOf<Part extends AgentRole<unknown, never> | ToolsetTool<never
     ? Context
     : never;
 
-/** How a typed result is asked for. `auto`: natively where the model can, and nothing in the way of the result wants a call of `Finish`. */
-export type OutputMode = "auto" | "native" | "tool";
-
 /**
  * An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none.
  * `Context`: what its agents, and those that they may start, ask of the context of a run.
@@ -88,7 +85,8 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly output: z.ZodType<Output> | JsonSchemaInput<Output> | undefined;
   /** True if there is such a schema. */
   readonly hasOutput: boolean;
-  readonly outputMode: OutputMode;
+  /** How the typed result is asked for. */
+  readonly outputMode: "auto" | "native" | "tool";
   /** The tool by which the result is given where it is not asked for natively; undefined: there is none to give. */
   readonly finish: FinishTool | undefined;
 }

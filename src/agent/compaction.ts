@@ -12,7 +12,7 @@ export interface Compaction {
    * be 256 at least, and `maxOutputTokens` 64. `error`: the agent fails with
    * `model_context_overflow`, before anything is asked of the model.
    */
-  readonly strategy?: CompactionStrategy;
+  readonly strategy?: "truncate" | "summarize" | "error";
   /**
    * Input tokens of a request from which on it is done. Default: when the model refuses a request as too long. Has to be given for
    * `error`.
@@ -27,14 +27,11 @@ export interface Compaction {
   readonly keepAttachments?: number;
 }
 
-/** What is done with a history that is too long. */
-export type CompactionStrategy = "truncate" | "summarize" | "error";
-
 const STRATEGIES: readonly unknown[] = [
   "truncate",
   "summarize",
   "error",
-] satisfies CompactionStrategy[];
+] satisfies Compaction["strategy"][];
 
 /** What a definition says of it, checked and frozen. Throws `invalid_option`, naming the field. */
 export function compactionOf(

@@ -58,7 +58,6 @@ import {
   SPAWN_TOOL_NAME,
   type AgentRole,
   type ContextOf,
-  type OutputMode,
 } from "./agent-role.ts";
 
 /**
@@ -148,7 +147,7 @@ export interface AgentDefinition<
    * can (`Model.native`). `tool`: the model calls the tool `Finish`. `auto`, the default: `native` where the model can, unless hooks watch
    * `Finish` or `modelSettings.toolChoice` names it. A text that fits is taken either way, but for hooks that watch `Finish`.
    */
-  readonly outputMode?: OutputMode;
+  readonly outputMode?: "auto" | "native" | "tool";
 }
 
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;

@@ -2,7 +2,7 @@
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
-import type { Model, ModelRequest, ModelServer } from "../model/model.ts";
+import type { Model, ModelRequest } from "../model/model.ts";
 import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
@@ -59,7 +59,10 @@ export function requestedBody(
 }
 
 /** Where the model is served; what it says besides is left out. */
-export function describeServer({ address, port }: ModelServer): ModelServer {
+export function describeServer({
+  address,
+  port,
+}: NonNullable<Model["server"]>): NonNullable<Model["server"]> {
   return { address, ...defined({ port }) };
 }
 

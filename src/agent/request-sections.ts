@@ -14,20 +14,24 @@ import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-/**
- * How long a section lives. `step`: made anew before each model call, sent with it, and never kept. `execution`: made once, before the
- * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
- * each execution, and written into the history behind the task; from then on it is a message like any other.
- */
-export type SectionLifeCycle = "step" | "execution" | "persistent";
-
 /** A part of every request of an agent, besides its instructions and its history. `Context`: what it asks of the context of a run. */
 export interface RequestSection<in Context = unknown> {
   /** Letters, digits, `_` and `-`, at most 64, a letter first. No two of a role have the same, and none that of a built-in one. */
   readonly name: string;
-  readonly lifeCycle: SectionLifeCycle;
-  /** What it says: a text, or a function that is asked for it whenever the section is made. */
-  readonly text: string | SectionText<Context>;
+  /**
+   * How long a section lives. `step`: made anew before each model call, sent with it, and never kept. `execution`: made once, before the
+   * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
+   * each execution, and written into the history behind the task; from then on it is a message like any other.
+   */
+  readonly lifeCycle: "step" | "execution" | "persistent";
+  /**
+   * What the section says: a text, or a function that is called whenever the section is made. `undefined`, or a text with nothing in it: the
+   * section is left out. The function may be asynchronous and should obey `context.signal`. If it throws, returns anything else or takes
+   * longer than `hookTimeoutMs`, its agent fails with `section_failed`.
+   */
+  readonly text:
+    | string
+    | ((context: SectionContext<Context>) => string | undefined | Promise<string | undefined>);
   /**
    * The section that it stands right behind: `instructions`, `history` or another one of the role. Several behind one keep the order in
    * which they are listed. Default, if `before` is left out, too: behind the `history`; for `execution` right before it.
@@ -44,14 +48,6 @@ export interface RequestSection<in Context = unknown> {
    */
   readonly role?: "system" | "user";
 }
-
-/**
- * Gives what a section says now; undefined, or a text with nothing in it: it is left out. May be asynchronous; should obey
- * `context.signal`. If it throws, gives anything else or takes longer than `hookTimeoutMs`, its agent fails with `section_failed`.
- */
-export type SectionText<Context = unknown> = (
-  context: SectionContext<Context>,
-) => string | undefined | Promise<string | undefined>;
 
 /**
  * What a section may know of the agent whose request it is part of. Read-only. `Context`: what the section asks of the run's context;
@@ -91,11 +87,12 @@ export interface SectionContext<out Context = unknown> {
 export interface PlacedSection<in Context = unknown> {
   /** Unique within the role. */
   readonly name: string;
-  readonly lifeCycle: SectionLifeCycle;
+  /** How long the section lives, as in `RequestSection`. */
+  readonly lifeCycle: RequestSection["lifeCycle"];
   /** Undefined: messages of every kind. */
   readonly role: "system" | "user" | undefined;
   /** Undefined for what is built in. */
-  readonly text: string | SectionText<Context> | undefined;
+  readonly text: RequestSection<Context>["text"] | undefined;
 }
 
 /** What every request consists of, in this order. The notices come last, where models overlook them least. */
@@ -118,7 +115,7 @@ const LIFE_CYCLES: readonly unknown[] = [
   "step",
   "execution",
   "persistent",
-] satisfies SectionLifeCycle[];
+] satisfies RequestSection["lifeCycle"][];
 /** A role does not get more. */
 const MOST_SECTIONS = 100;
 

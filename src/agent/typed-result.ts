@@ -32,7 +32,7 @@ import type { FinishTool } from "../tools/tool.ts";
 import type { ExecutionLog, OutputParse } from "./agent-state.ts";
 import { problemsOf, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
 import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
-import type { AgentRole, OutputMode } from "./agent-role.ts";
+import type { AgentRole } from "./agent-role.ts";
 
 /** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides (X20). */
 export function finishTool(field: string, output: ToolInput): FinishTool {
@@ -251,7 +251,11 @@ function findDifferences(
 // How the result is asked for: natively, where the provider holds the model to its schema, or by a call of Finish.
 
 /** The mode that a definition says. Throws `invalid_definition` for what is none, or none of a role without a typed result. */
-export function outputModeOf(field: string, given: unknown, hasOutput: boolean): OutputMode {
+export function outputModeOf(
+  field: string,
+  given: unknown,
+  hasOutput: boolean,
+): AgentRole["outputMode"] {
   if (given === undefined) return "auto";
   if (!hasOutput) throw misdefinition(field, "left out", given, "Leave it out, or set output.");
   if (given === "auto" || given === "native" || given === "tool") return given;

@@ -1,8 +1,7 @@
 // The model of a name, as role files, `--model` and ESPALIER_MODEL have it: `ai-sdk:<provider>/<id>` over a package of the AI SDK, anything else at
 // the server of OpenAI or of OPENAI_BASE_URL, under just this id.
 
-import { EspalierError, openai } from "espalier";
-import type { Model } from "espalier/extend";
+import { EspalierError, openai, type Model } from "espalier";
 import { aiSdkModel, sameOriginFetch } from "espalier/ai-sdk";
 
 import type { Shell } from "./shell.ts";

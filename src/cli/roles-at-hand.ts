@@ -4,9 +4,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 
-import type { AgentRole } from "espalier";
+import type { AgentRole, Model } from "espalier";
 import type { EspalierConfig } from "espalier/config";
-import type { Model } from "espalier/extend";
 import { roleFileNames } from "espalier/roles";
 
 import { importFile } from "./import-file.ts";

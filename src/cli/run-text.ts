@@ -1,6 +1,6 @@
 // Runs as text: a run with its tree, the list of runs, and the lines for a run that rests. Pure.
 
-import { PAUSE_CODES, type Question, type RunResult } from "espalier";
+import type { Question, RunResult } from "espalier";
 import type {
   AgentFold,
   QuestionRow,
@@ -183,7 +183,7 @@ function explainStatus({ status, reason, questions = [] }: RunRow): string {
 }
 
 /** Codes of a run that is paused as it was asked to, and not because no process could lead it. */
-const PAUSES: ReadonlySet<string> = new Set(PAUSE_CODES);
+const PAUSES: ReadonlySet<string> = new Set(["answers_needed", "pause_requested"]);
 
 function toolOf({ toolName }: { readonly toolName: string }): string {
   return shortLine(toolName);

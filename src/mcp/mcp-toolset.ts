@@ -24,7 +24,7 @@ import { defineTool } from "../tools/define-tool.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { toolResult } from "../tools/tool-result.ts";
-import type { FunctionTool, ToolReturn } from "../tools/tool.ts";
+import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing, McpProgress } from "./mcp-connection.ts";
 import { findTransportSecrets, McpFault, type McpFaultKind } from "./mcp-fault.ts";
 import type { McpSettings, McpTool, SkippedMcpTool } from "./mcp-options.ts";
@@ -151,7 +151,7 @@ async function execute(
   { settings, connection, tool }: Callee,
   input: JsonObject,
   context: ToolContext,
-): Promise<ToolReturn> {
+): Promise<unknown> {
   const span = trace.getActiveSpan();
   const secrets = findTransportSecrets(settings.transport);
   // Servers may report anything.

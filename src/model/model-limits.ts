@@ -8,12 +8,23 @@ import type { Clock } from "../kernel/clock.ts";
 import { TurnQueue, type RoomRequest } from "../kernel/turn-queue.ts";
 
 /** Limits that models share: one object for all models that the provider counts together. Made by {@link modelLimits}. */
-export interface ModelLimits extends ModelLimitsOptions {
+export interface ModelLimits {
   /** What it is known by. */
   readonly kind: "model_limits";
+  /** Requests in a minute, each attempt counted. From 1. */
+  readonly requestsPerMinute?: number;
+  /**
+   * Tokens in a minute, from 1: the counted input of each request and its cap on output, until the reply says what was used. A request
+   * with more than a minute's tokens goes alone, once none other is under way, and is warned of.
+   */
+  readonly inputTokensPerMinute?: number;
+  /** Requests that are under way at once. From 1. */
+  readonly concurrent?: number;
 }
 
-const CHECKS: OptionChecks<ModelLimitsOptions> = {
+type Limits = Omit<ModelLimits, "kind">;
+
+const CHECKS: OptionChecks<Limits> = {
   requestsPerMinute: mustBeWhole("Leave it out for no such limit."),
   inputTokensPerMinute: mustBeWhole("Leave it out for no such limit."),
   concurrent: mustBeWhole("Leave it out for no such limit."),
@@ -22,14 +33,16 @@ const CHECKS: OptionChecks<ModelLimitsOptions> = {
 const gates = new WeakMap<object, LimitsGate>();
 
 /**
- * What a provider takes, as the option `limits` of `openai()` and `aiSdkModel()`, or of a model of your own. One object holds for all models,
+ * What a provider takes of an account, as its page of limits says, as the option `limits` of `openai()` and `aiSdkModel()`, or of a model of your own. One object holds for all models,
  * runs and orchestrators of this process that are given it: first come, first served; other processes are not known. A call waits before
  * it has a slot in its run, which is `queuedMs`, and stops waiting when its agent is to end. A reply of the provider that says when to try
  * again (`Retry-After`) holds up all of them for that long.
  *
+ * At least one limit must be given.
+ *
  * @throws EspalierError `invalid_option`.
  */
-export function modelLimits(options: ModelLimitsOptions): ModelLimits {
+export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   checkOptions("modelLimits", options, CHECKS);
   const { requestsPerMinute, inputTokensPerMinute, concurrent } = options;
   const given = defined({ requestsPerMinute, inputTokensPerMinute, concurrent });
@@ -63,19 +76,6 @@ export function findLimitsGate(field: string, limits: unknown): LimitsGate {
 // - A call never starts a wait that is longer than it may wait. It is refused at once, or in its turn.
 
 const MS_PER_MINUTE = 60_000;
-
-/** What a provider takes of an account, as its page of limits says. At least one of them. */
-export interface ModelLimitsOptions {
-  /** Requests in a minute, each attempt counted. From 1. */
-  readonly requestsPerMinute?: number;
-  /**
-   * Tokens in a minute, from 1: the counted input of each request and its cap on output, until the reply says what was used. A request
-   * with more than a minute's tokens goes alone, once none other is under way, and is warned of.
-   */
-  readonly inputTokensPerMinute?: number;
-  /** Requests that are under way at once. From 1. */
-  readonly concurrent?: number;
-}
 
 /** The call that asks. */
 interface LimitsAsk {
@@ -147,7 +147,7 @@ class LimitsGate {
   #isAlone = false;
   #pausedUntilMs = -Infinity;
 
-  constructor({ requestsPerMinute, inputTokensPerMinute, concurrent }: ModelLimitsOptions) {
+  constructor({ requestsPerMinute, inputTokensPerMinute, concurrent }: Limits) {
     this.#concurrent = concurrent ?? Infinity;
     if (requestsPerMinute !== undefined) this.#requests = new Bucket(requestsPerMinute);
     if (inputTokensPerMinute !== undefined) this.#tokens = new Bucket(inputTokensPerMinute);

@@ -5,8 +5,8 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
-/** What tokens cost, in US dollars per million. */
-export interface ModelRates {
+/** What a model costs, in US dollars per million tokens, as providers publish it. */
+export interface ModelPrice {
   /** US dollars for a million tokens of input. */
   readonly inputUsdPerMillion: number;
   /** Input that the provider reads from its cache. Default: the price of other input. */
@@ -15,23 +15,25 @@ export interface ModelRates {
   readonly cacheWriteUsdPerMillion?: number;
   /** US dollars for a million tokens of output. */
   readonly outputUsdPerMillion: number;
-}
-
-/** What a model costs, in US dollars per million tokens, as providers publish it. */
-export interface ModelPrice extends ModelRates {
   /** The day on which the price was known to hold: `2026-09-23`. Changes nothing; results show it. */
   readonly asOf?: string;
   /** Where the price comes from, in your words. Changes nothing; results show it. */
   readonly source?: string;
-  /** What longer requests cost, the shortest first. Default: as all others. */
-  readonly tiers?: readonly PriceTier[];
+  /** What longer requests cost, the shortest first: all of such a request, its output too. Default: as all others. */
+  readonly tiers?: readonly ({
+    /** Tokens of input, cached ones included. One more, and the tier holds. */
+    readonly aboveInputTokens: number;
+  } & Pick<
+    ModelPrice,
+    | "inputUsdPerMillion"
+    | "cachedInputUsdPerMillion"
+    | "cacheWriteUsdPerMillion"
+    | "outputUsdPerMillion"
+  >)[];
 }
 
-/** What a request costs that is longer than so many tokens: all of it, its output too. */
-export interface PriceTier extends ModelRates {
-  /** Tokens of input, cached ones included. One more, and the tier holds. */
-  readonly aboveInputTokens: number;
-}
+type PriceTier = NonNullable<ModelPrice["tiers"]>[number];
+type ModelRates = Omit<PriceTier, "aboveInputTokens">;
 
 /** A dollar a token: no model is so dear, and costs of calls stay whole micro-dollars that add up exactly. */
 const MOST_USD_PER_MILLION = 1_000_000;

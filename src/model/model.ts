@@ -17,7 +17,14 @@ export interface Model {
   /** Which model: `gpt-5-mini`. */
   readonly id: string;
   /** Where it is served, for traces: `api.openai.com`, 443. Left out: nothing is said of it. */
-  readonly server?: ModelServer | undefined;
+  readonly server?:
+    | {
+        /** The host name. */
+        readonly address: string;
+        /** The port. */
+        readonly port?: number;
+      }
+    | undefined;
   /**
    * Whose reasoning and provider data this model takes back: that of replies by models with the same key. Default: `provider/id`. Two
    * deployments under one id need keys of their own; a model that hands its requests on to another one has the key of that one.
@@ -57,23 +64,22 @@ export interface Model {
   assertReady?(): void;
 }
 
-/** The host that serves a model. */
-export interface ModelServer {
-  /** The host name. */
-  readonly address: string;
-  /** The port. */
-  readonly port?: number;
-}
-
 /** What goes with a request besides what the model is shown. */
 export interface GenerateOptions {
   /** Aborted when the reply is not needed any more. */
   readonly signal: AbortSignal;
   /** Called with each piece of the reply as it arrives. Left out: the adapter need not stream. */
   readonly onDelta?: (delta: ModelDelta) => void;
-  /** Whose requests begin alike: providers with a cache by key find it again by this. Left out: none of them. */
-  readonly cacheKey?: CacheKey;
+  /** Whose requests begin alike: providers with a cache by key find it again by this. No agent is named in it. Left out: none of them. */
+  readonly cacheKey?: {
+    /** The same for all agents with these instructions and tools, in every run: 12 hexadecimal digits. */
+    readonly role: string;
+    /** Distinguishes the agents of a role in one run, from 1. */
+    readonly agent: number;
+  };
 }
+
+export type CacheKey = NonNullable<GenerateOptions["cacheKey"]>;
 
 /** What a model is asked. Lists are append-only from step to step, so that prompt caches hit. */
 export interface ModelRequest {
@@ -99,14 +105,6 @@ export interface OutputSchema {
   readonly schema: JsonObject;
   /** False: the schema has no strict form. */
   readonly strict: boolean;
-}
-
-/** Which requests have a beginning in common. No agent is named in it. */
-export interface CacheKey {
-  /** The same for all agents with these instructions and tools, in every run: 12 hexadecimal digits. */
-  readonly role: string;
-  /** Distinguishes the agents of a role in one run, from 1. */
-  readonly agent: number;
 }
 
 /** A tool as the model sees it. */

@@ -7,21 +7,20 @@ import { checkPrice, copyPrice, dearestPrice, type ModelPrice, isDay } from "./m
 import { deepFreeze } from "../kernel/json.ts";
 import table from "./price-table.json" with { type: "json" };
 
-/** A model whose price is looked up. */
-export interface PricedModel {
-  /** As in `gen_ai.provider.name`: `anthropic`. Says whose prices hold if there is no base URL. */
-  readonly provider: string;
-  /** Where it is asked. If given, its prices are those of that server, whatever `provider` is. */
-  readonly baseUrl?: string | undefined;
-  /** The id of the model. */
-  readonly model: string;
-}
-
 /** Prices of models that have none of their own. `pricesOf` of `espalier/prices` makes one. */
 export interface Prices {
   /** Undefined: unknown. Asked when a run with the model starts, and once for each model. */
-  priceFor(model: PricedModel): ModelPrice | undefined;
+  priceFor(model: {
+    /** As in `gen_ai.provider.name`: `anthropic`. Says whose prices hold if there is no base URL. */
+    readonly provider: string;
+    /** Where it is asked. If given, its prices are those of that server, whatever `provider` is. */
+    readonly baseUrl?: string | undefined;
+    /** The id of the model. */
+    readonly model: string;
+  }): ModelPrice | undefined;
 }
+
+export type PricedModel = Parameters<Prices["priceFor"]>[0];
 
 /** What a model costs; undefined: unknown. */
 export type PriceOf = (model: Model) => ModelPrice | undefined;
@@ -80,12 +79,7 @@ export function isStandardTier(serviceTier: unknown): boolean {
 // The prices that we know ourselves, by provider and model. A name that the table does not have is unknown: nothing is guessed from
 // names that look alike, and fine-tuned models (`ft:…`) cost something else than what they were made from.
 
-/** A price from the table, and the date of the table. */
-export interface KnownPrice extends ModelPrice {
-  readonly asOf: string;
-  /** The table that it is from; "highest rate" in it says that what is charged may be less. */
-  readonly source: string;
-}
+type KnownPrice = ModelPrice & Required<Pick<ModelPrice, "asOf" | "source">>;
 
 /** The day on which the release of the table's source was published. Its prices are those of that day. */
 export const PRICES_AS_OF: string = table.asOf;
@@ -104,9 +98,13 @@ function toKnownPrice({ price, isHighest }: PriceRow): KnownPrice {
 
 /**
  * What a model costs at its own provider, from the table that comes with this release. Undefined: not known, which is never zero.
- * So far the table has the chat models of `openai`, by exact name or as a dated snapshot (`gpt-5-mini-2025-08-07`).
+ * So far the table has the chat models of `openai`, by exact name or as a dated snapshot (`gpt-5-mini-2025-08-07`). `asOf` is
+ * the date of the table; "highest rate" in `source` means that the charge may be less.
  */
-export function lookUpModelPrice(provider: string, modelId: string): KnownPrice | undefined {
+export function lookUpModelPrice(
+  provider: string,
+  modelId: string,
+): (ModelPrice & Required<Pick<ModelPrice, "asOf" | "source">>) | undefined {
   if (provider !== "openai" || typeof modelId !== "string") return undefined;
   // The model of which it is a dated snapshot, if all snapshots of that cost the same.
   const model = modelId.slice(0, -DATE_LENGTH - 1);

@@ -9,17 +9,16 @@ import {
   type JsonValue,
 } from "../kernel/json.ts";
 
-/** A schema in strict form, or what is in the way: `.unit: a record of any keys`. */
-export type StrictSchema =
-  | { readonly isStrict: true; readonly schema: JsonObject }
-  | { readonly isStrict: false; readonly reason: string };
-
 const MOST_KEYS = 5_000;
 const MOST_LEVELS = 10;
 const MOST_ENUM_VALUES = 1_000;
 
-/** The strict form of the schema of an object. What it cannot say is left out, so that it may admit more: each value is checked where it is read. */
-export function strictSchema(schema: JsonObject): StrictSchema {
+/** The strict form of the schema of an object. What it cannot say is left out, so that it may admit more: each value is checked where it is read. `reason`: what is in the way, such as `.unit: a record of any keys`. */
+export function strictSchema(
+  schema: JsonObject,
+):
+  | { readonly isStrict: true; readonly schema: JsonObject }
+  | { readonly isStrict: false; readonly reason: string } {
   try {
     if (schema["type"] !== "object") throw new NotStrict("", "no plain object");
     return { isStrict: true, schema: new StrictWriter().write(schema) };

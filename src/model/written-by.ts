@@ -174,7 +174,7 @@ export function withoutData(message: AssistantMessage): AssistantMessage {
 // What of a message a model is shown that is no text: the kinds that it takes. All else stands in the text of the message, by a line. Pure.
 
 /** A message that may have content. */
-export type ContentMessage = UserMessage | ToolMessage;
+type ContentMessage = UserMessage | ToolMessage;
 
 /**
  * The message as a model sees it that takes these kinds: the same, if it takes all that is in it; and always the same for the same
@@ -223,7 +223,7 @@ export function followingHeading(toolName: string, callId: string): ContentPart 
 }
 
 /** What a model is shown of a message with content, in order: texts, and attachments of kinds that it takes. For adapters. */
-export function contentParts(message: ContentMessage): readonly ContentPart[] {
+export function contentParts(message: UserMessage | ToolMessage): readonly ContentPart[] {
   const { text, content = [] } = message;
   if (isInOrder(message)) return content.map((part) => (isAttached(part) ? part : asText(part)));
   const words = text === "" ? [] : [{ type: "text", text } as const];

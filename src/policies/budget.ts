@@ -114,7 +114,7 @@ export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimit
 }
 
 /** Parts of a limit at which it is said, the smaller first. */
-export const BUDGET_THRESHOLDS = [0.8, 0.95] as const;
+const BUDGET_THRESHOLDS = [0.8, 0.95] as const;
 
 const HUNDRED = 100;
 

@@ -5,18 +5,6 @@ import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
 import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
 
-/** What becomes of subagents in the background that live when the agent has given its answer. */
-export type ParentEndPolicy = "await" | "cancel" | "detach";
-
-/** What the end of one subagent means for those that were started by the same reply. */
-export type FailurePolicy =
-  /** Nothing: each runs to its own end. */
-  | "isolate"
-  /** The first that does not complete cancels the others, and they are waited for. */
-  | "fail_fast"
-  /** Once so many have completed, or cannot any more, the others are cancelled and waited for. */
-  | { readonly quorum: number };
-
 /** Decides how the agents of a role delegate. Everything has a default. */
 export interface DelegationPolicy {
   /**
@@ -28,9 +16,17 @@ export interface DelegationPolicy {
    * What becomes of subagents in the background that live when the agent has given its answer (X9): it waits for them and reads what
    * they say (default), cancels them, or leaves them to the run. An agent that is stopped, fails or is cancelled cancels them.
    */
-  readonly parentEndPolicy: ParentEndPolicy;
-  /** What the end of one subagent means for those that were started by the same reply (X11). Default `isolate`. */
-  readonly failurePolicy: FailurePolicy;
+  readonly parentEndPolicy: "await" | "cancel" | "detach";
+  /** What the end of one subagent means for those that were started by the same reply. Default `isolate`. */
+  readonly failurePolicy:
+    /** Nothing: each runs to its own end. */
+    | "isolate"
+    /** The first that does not complete cancels the others, and they are waited for. */
+    | "fail_fast"
+    | {
+        /** Once so many have completed, or cannot any more, the others are cancelled and waited for. */
+        readonly quorum: number;
+      };
   /** How the budget is shared among the subagents (X4). Default: a common pool. */
   readonly share: BudgetShare;
   /** What subagents must leave of the agent's own budget, for its last word (X5). Default: nothing. */
@@ -41,6 +37,9 @@ export interface DelegationPolicy {
    */
   readonly maxIdenticalDelegations: number | "unlimited";
 }
+
+export type ParentEndPolicy = DelegationPolicy["parentEndPolicy"];
+export type FailurePolicy = DelegationPolicy["failurePolicy"];
 
 const ENDS: readonly ParentEndPolicy[] = ["await", "cancel", "detach"];
 const DEFAULTS: DelegationPolicy = deepFreeze({

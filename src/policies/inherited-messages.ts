@@ -6,14 +6,9 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import { canonicalJson, deepFreeze } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import { lastGroups, messageGroups } from "./message-groups.ts";
+import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
 
-/**
- * Picks what subagents see of the messages of their parent. Called once for each subagent, before its first step, with what may be
- * picked, oldest first: no instructions, and not the reply that spawns. Must be pure and answer at once. Gives some of these messages, in
- * their order, a reply always with all results of its calls; an empty list means none. If it throws or gives anything else, the subagent
- * is not started (`invalid_context`).
- */
-export type MessageSelection = (messages: readonly Message[]) => readonly Message[];
+export type MessageSelection = NonNullable<SubagentContextPolicy["selectMessages"]>;
 
 /** What is to be seen of a history. */
 export interface MessageChoice {

@@ -5,16 +5,10 @@ import { defined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
 
-/** How much of the history of a session the next execution begins with. The oldest goes first, and never half of a call and its results. */
+/** The option `retention` of a session, with the defaults in the place of what was left out (R155). */
 export interface MessageRetentionPolicy {
-  /** Messages at most, the new task among them, the instructions not. Default 100. */
   readonly maxMessages: number | "unlimited";
-  /** Executions at most whose messages are there, the one that begins among them. Default 5. */
   readonly maxExecutions: number | "unlimited";
-  /**
-   * Puts one message in the place of what is left out: a summary by the role's model, which is charged to the run (R155). It counts as one
-   * of `maxMessages`. Default false: nothing takes its place.
-   */
   readonly summarizeDropped: boolean;
 }
 

@@ -20,17 +20,18 @@ export interface StopFacts<out Context = unknown> {
   readonly context: Context;
 }
 
-/** A reason to stop, several when several conditions fired, or nothing. An empty list is nothing. */
-export type StopConditionAnswer = StopReason | readonly StopReason[] | undefined;
-
 /**
  * Called once before the first step and once after every step, in the order of the role's list. Gives the reason to stop, with a
- * code of your choice, or nothing. Of several reasons all are recorded, and the highest by rank is the one reported.
+ * code of your choice, a list of such reasons, or nothing. Of several reasons all are recorded, and the highest by rank is the one reported.
  * Must be pure and keep no state of its own: the same condition serves many runs at once (R63). If it throws or rejects, the run fails.
  */
 export type StopCondition<Context = unknown> = (
   facts: StopFacts<Context>,
-) => StopConditionAnswer | Promise<StopConditionAnswer>;
+) =>
+  | StopReason
+  | readonly StopReason[]
+  | undefined
+  | Promise<StopReason | readonly StopReason[] | undefined>;
 
 /** Stops after a step in which the tool of this name was called; earlier steps do not count (R54). */
 export function hasToolCall(toolName: string): (facts: StopFacts) => StopReason | undefined {
@@ -168,7 +169,7 @@ async function askLater(
   check: Check,
   answered: readonly Reasons[],
   { part, answer }: { readonly part: StopCondition; readonly answer: PromiseLike<unknown> },
-): Promise<StopConditionAnswer> {
+): Promise<Awaited<ReturnType<StopCondition>>> {
   const reasons = reasonsOf(part, await answer);
   return await askParts(whole, check, [...answered, reasons]);
 }

@@ -8,8 +8,8 @@ import {
   type FieldChecks,
 } from "../kernel/check.ts";
 import { deepFreeze, defined } from "../kernel/json.ts";
+import type { Message } from "../protocol/message.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
-import type { MessageSelection } from "./inherited-messages.ts";
 
 /** Decides what the subagents of a role inherit. By default nothing: they start with their own instructions and the task. */
 export interface SubagentContextPolicy {
@@ -17,8 +17,13 @@ export interface SubagentContextPolicy {
   readonly inheritMessages: boolean;
   /** With `inheritMessages`: how many of the last messages at most, in whole pairs of call and results. Default 0: all. */
   readonly messageWindowSize: number;
-  /** Your own choice of the parent's messages, instead of a window. Default: none of your own. */
-  readonly selectMessages: MessageSelection | undefined;
+  /**
+   * Your own choice of the parent's messages, instead of a window. Called once for each subagent, before its first step, with the messages
+   * that may be picked, oldest first: no instructions, and not the reply that spawns. Must be pure and answer at once. Returns some of
+   * these messages, in their order, a reply always with all results of its calls; an empty list means none. If it throws or returns
+   * anything else, the subagent is not started (`invalid_context`). Default: none of your own.
+   */
+  readonly selectMessages: ((messages: readonly Message[]) => readonly Message[]) | undefined;
   /** Hand on a copy of the parent's metadata. Default false; true if `metadataKeys` is given. */
   readonly inheritMetadata: boolean;
   /** With `inheritMetadata`: only these keys. Default: all. */

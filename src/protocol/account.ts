@@ -4,19 +4,6 @@ import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { ModelUsageSchema, UsageSchema, type ModelUsage, type Usage } from "./usage.ts";
 
-/** All values of `SpendAxis`. */
-export const SPEND_AXES = [
-  "steps",
-  "totalTokens",
-  "inputTokens",
-  "cachedInputTokens",
-  "outputTokens",
-  "costMicroUsd",
-  "toolCalls",
-] as const;
-/** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
-export type SpendAxis = (typeof SPEND_AXES)[number];
-
 /** More budget, given to one account while its tree ran or stood (X7). */
 export interface AccountGrant {
   /** Who granted it, in the words of the caller. */
@@ -64,9 +51,9 @@ export interface Account {
   /** Place of the agent in the tree: `lead/researcher#2`. */
   readonly path: string;
   /** Limited axes only. Grants are in it. */
-  readonly limits: Readonly<Partial<Record<SpendAxis, number>>>;
+  readonly limits: Readonly<Partial<Account["excess"]>>;
   /** What descendants must leave of the limits: it is kept for the agent itself. */
-  readonly reserve: Readonly<Partial<Record<SpendAxis, number>>>;
+  readonly reserve: Readonly<Partial<Account["excess"]>>;
   /** The oldest first. */
   readonly grants: readonly AccountGrant[];
   /** Grants in the run from which this one was forked: the limits include them. Absent: there were none. */
@@ -86,10 +73,35 @@ export interface Account {
   /** Spent by the agent and its descendants. */
   readonly total: Usage;
   /** Held by calls in flight. */
-  readonly reserved: Readonly<Record<SpendAxis, number>>;
+  readonly reserved: Account["excess"];
   /** What providers reported beyond a lease. */
-  readonly excess: Readonly<Record<SpendAxis, number>>;
+  readonly excess: Readonly<
+    Record<
+      | "steps"
+      | "totalTokens"
+      | "inputTokens"
+      | "cachedInputTokens"
+      | "outputTokens"
+      | "costMicroUsd"
+      | "toolCalls",
+      number
+    >
+  >;
 }
+
+/** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
+export type SpendAxis = keyof Account["excess"];
+
+/** All values of `SpendAxis`. */
+export const SPEND_AXES = [
+  "steps",
+  "totalTokens",
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "costMicroUsd",
+  "toolCalls",
+] as const satisfies readonly SpendAxis[];
 
 const AxisSchema = lazySchema(() => z.enum(SPEND_AXES));
 const LimitsSchema = lazySchema(() =>

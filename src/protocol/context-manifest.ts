@@ -5,18 +5,6 @@ import { canonicalJson } from "../kernel/json.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 
-/** A limit that the role of a subagent asked for, and the tighter one that it got (X16). */
-export interface Tightening {
-  /** What was asked for, such as `limits.maxDepth` or `budget.steps`. */
-  readonly field: string;
-  /** What the role asked for. */
-  readonly asked: number;
-  /** What holds. */
-  readonly given: number;
-  /** The agent under which it was started, by its path: its limits, or those above it, are tighter. */
-  readonly source: string;
-}
-
 /** What a subagent received besides its instructions and its task. `hash`: `hashOf` the messages, as its first request holds them. */
 export interface ContextManifest {
   /** Messages of the parent. In the first request they come right after the instructions. */
@@ -46,8 +34,19 @@ export interface ContextManifest {
   /** Tools of its role that it does not have. */
   readonly removedTools: readonly RemovedTool[];
   /** Limits of its role that do not hold, since those above are tighter. */
-  readonly tightened: readonly Tightening[];
+  readonly tightened: readonly {
+    /** What was asked for, such as `limits.maxDepth` or `budget.steps`. */
+    readonly field: string;
+    /** What the role asked for. */
+    readonly asked: number;
+    /** What holds. */
+    readonly given: number;
+    /** The agent under which it was started, by its path: its limits, or those above it, are tighter. */
+    readonly source: string;
+  }[];
 }
+
+export type Tightening = ContextManifest["tightened"][number];
 
 const count = lazySchema(() => z.int().nonnegative());
 const texts = lazySchema(() => z.array(z.string()).readonly());

@@ -23,9 +23,6 @@ interface ScopeContext {
   readonly isInCall: boolean;
 }
 
-/** The ids of a scope: those that its events have. */
-export type CorrelationIds = EventScope & TraceIds;
-
 const scopes = new AsyncLocalStorage<ScopeContext>();
 
 /** Runs `work` so that `getCorrelationIds()` gives the ids of this scope, in all that it begins, too. `isInCall`: `work` is the body of its call. */
@@ -56,7 +53,7 @@ export function outsideScopes<T>(work: () => T): T {
  * sinks, also after an `await`. Anywhere else it gives an empty object. It is a new object each time, as loggers want it, and never undefined: spread it, or hand the
  * function to pino as its `mixin`. Works with OpenTelemetry and without. Never throws.
  */
-export function getCorrelationIds(): Partial<CorrelationIds> {
+export function getCorrelationIds(): Partial<EventScope & TraceIds> {
   const context = scopes.getStore();
   if (context === undefined) return {};
   const { modelCallNumber: _number, ...ids } = context.scope;

@@ -5,7 +5,7 @@ import type { BudgetEventBodies } from "./budget-event-bodies.ts";
 import type { ContextManifest } from "./context-manifest.ts";
 import type { AgentId, CallId, QuestionId, RunId, SessionId } from "./ids.ts";
 import type { ModelSettings, ToolChoice } from "./model-settings.ts";
-import type { AnswerType, Question } from "./question.ts";
+import type { Answer, Question } from "./question.ts";
 import type { StepTiming } from "./step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "./stop.ts";
 import type { SpawnRefusal, SubagentOutcome } from "./subagent.ts";
@@ -16,7 +16,6 @@ import type { ModelUsage, Usage, UsageReport } from "./usage.ts";
 /** Version of the event vocabulary, on every `run.started` and `run.resumed`. */
 export const EVENT_SCHEMA_VERSION = 1;
 
-/** All values of `WorkType`. */
 export const WORK_TYPES = [
   "tool_calls",
   "messages",
@@ -27,19 +26,15 @@ export const WORK_TYPES = [
   "missing_reply",
   "missing_output",
   "overflow",
-] as const;
-/**
- * What makes an agent take another step (R61): calls that were answered, messages and subtasks that came in, a veto, a reply or a result
- * that is still missing.
- */
-export type WorkType = (typeof WORK_TYPES)[number];
+] as const satisfies readonly WorkType[];
+export type WorkType = EventBodies["continuation.evaluated"]["work"][number];
 
 /** What each event says, by its type: the content of an event without its stamp. */
 export interface EventBodies extends BudgetEventBodies {
   /** The run begins: the first event of a run, before its root starts. */
   readonly "run.started": {
     /** Of the vocabulary of events in which what follows is written. */
-    readonly schemaVersion: typeof EVENT_SCHEMA_VERSION;
+    readonly schemaVersion: 1;
     /** Of the root. */
     readonly role: string;
     /** The text of the task. */
@@ -103,7 +98,8 @@ export interface EventBodies extends BudgetEventBodies {
   };
   /** The run continues: after a pause, with more budget after a limit, or in another process after its own had died or given it up. */
   readonly "run.resumed": {
-    readonly schemaVersion: typeof EVENT_SCHEMA_VERSION;
+    /** Of the vocabulary of events, as in `run.started`. */
+    readonly schemaVersion: 1;
     /** Of the root. */
     readonly role: string;
     /** The text of the task. */
@@ -498,7 +494,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** The tool of the call. */
     readonly toolName: string;
     /** What came of it. */
-    readonly answer: AnswerType;
+    readonly answer: Answer["type"];
     /** Who decided: the approver, the caller that resumed the run, the deadline, `nobody` (there was no approver), or the end of the agent. */
     readonly by: "approver" | "caller" | "deadline" | "nobody" | "end";
     /** The words that came with it; for audit. */
@@ -648,8 +644,21 @@ export interface EventBodies extends BudgetEventBodies {
   readonly "continuation.evaluated": {
     /** What follows. */
     readonly decision: "continue" | "stop" | "compact" | "retry";
-    /** What asks for another step. */
-    readonly work: readonly WorkType[];
+    /**
+     * What makes the agent take another step: calls that were answered, messages and subtasks that came in, a veto, a reply or a result that
+     * is still missing.
+     */
+    readonly work: readonly (
+      | "tool_calls"
+      | "messages"
+      | "subtasks"
+      | "subagents"
+      | "paused_reply"
+      | "veto"
+      | "missing_reply"
+      | "missing_output"
+      | "overflow"
+    )[];
     /** The hook that made the agent continue although it had answered. */
     readonly vetoedBy?: string | undefined;
     /** All that were raised; `winner` is the highest of them. */

@@ -1,18 +1,25 @@
 import { lazySchema, z } from "./lazy-schema.ts";
 
-/** All values of `FinishReason`. */
+/** Why the model stopped writing, in one vocabulary for all providers. */
+export type FinishReason =
+  | "stop"
+  | "tool_calls"
+  | "length"
+  | "content_filter"
+  /** The provider paused the turn: it continues once its content is sent back. */
+  | "paused"
+  | "error"
+  | "other"
+  | "unknown";
 export const FINISH_REASONS = [
   "stop",
   "tool_calls",
   "length",
   "content_filter",
-  /** The provider paused the turn: it continues once its content is sent back. */
   "paused",
   "error",
   "other",
   "unknown",
-] as const;
-/** Why the model stopped writing, in one vocabulary for all providers. */
-export type FinishReason = (typeof FINISH_REASONS)[number];
+] as const satisfies readonly FinishReason[];
 
 export const FinishReasonSchema = lazySchema(() => z.enum(FINISH_REASONS));

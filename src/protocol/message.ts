@@ -22,8 +22,19 @@ import {
 import { JsonObjectSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 
-/** All values of `MessageOrigin`. */
-export const MESSAGE_ORIGINS = [
+/** Where a message that a model did not write came from. */
+export type MessageOrigin =
+  | "instructions"
+  | "task"
+  | "inherited"
+  | "injected"
+  | "notice"
+  | "steering"
+  | "subtask"
+  | "report"
+  | "section"
+  | "summary";
+const MESSAGE_ORIGINS = [
   "instructions",
   "task",
   "inherited",
@@ -34,9 +45,7 @@ export const MESSAGE_ORIGINS = [
   "report",
   "section",
   "summary",
-] as const;
-/** Where a message that a model did not write came from. */
-export type MessageOrigin = (typeof MESSAGE_ORIGINS)[number];
+] as const satisfies readonly MessageOrigin[];
 
 /** A model's request to use a tool. */
 export interface ToolCall {
@@ -47,18 +56,18 @@ export interface ToolCall {
   readonly argumentsText: string;
 }
 
-/** What goes back to the provider that wrote it as it came, and that no other provider reads; by provider: `{ anthropic: { signature } }`. */
-export type ProviderData = JsonObject;
-
 /**
  * One part of a reply, in the order in which the model wrote it; texts and calls are named by their place in the message: the next
  * `length` characters of its text, the next of its calls. `opaque`: something of the provider's own, of a kind that it names.
+ * `data` goes back to the provider that wrote it as it came, and no other provider reads it; by provider: `{ anthropic: { signature } }`.
  */
 export type ReplyPart =
-  | { readonly type: "reasoning"; readonly text: string; readonly data?: ProviderData }
-  | { readonly type: "text"; readonly length: number; readonly data?: ProviderData }
-  | { readonly type: "call"; readonly callId: CallId; readonly data?: ProviderData }
-  | { readonly type: "opaque"; readonly kind: string; readonly data: ProviderData };
+  | { readonly type: "reasoning"; readonly text: string; readonly data?: JsonObject }
+  | { readonly type: "text"; readonly length: number; readonly data?: JsonObject }
+  | { readonly type: "call"; readonly callId: CallId; readonly data?: JsonObject }
+  | { readonly type: "opaque"; readonly kind: string; readonly data: JsonObject };
+
+export type ProviderData = Extract<ReplyPart, { readonly type: "opaque" }>["data"];
 
 /** What an agent reads before all else. */
 export interface SystemMessage {
@@ -126,12 +135,6 @@ export function userMessage(said: MessageContent, origin: MessageOrigin): UserMe
     : { role: "user", text, origin, content: said };
 }
 
-/**
- * A message that was not written in an execution: `left_out`, it stands for messages that a compaction or a retention left out, as a notice or
- * a summary; `boundary`, it marks where an execution of a session ended.
- */
-export type MessageNote = "left_out" | "boundary";
-
 /** Where a message of a history came from. Kept beside the message, which goes to the model as it is (R98). */
 export interface MessageTag {
   /** The execution that added it; of a boundary, the one that ended there. */
@@ -142,7 +145,7 @@ export interface MessageTag {
   readonly number: number;
   /** The agent that added it. Absent: the one whose history it is in. */
   readonly agentId?: AgentId;
-  readonly note?: MessageNote;
+  readonly note?: "left_out" | "boundary";
 }
 
 /** A message with where it came from, as results and sessions show it. The ids never go to a model. */
@@ -155,26 +158,27 @@ export type StoredMessage = Message & {
   readonly executionId: ExecutionId;
   /** The step that was open when it came in, or else the last one before. Absent: none had begun. */
   readonly stepId?: StepId;
-  /** Set if it was not written in the execution. */
-  readonly note?: MessageNote;
+  /**
+   * Set if the message was not written in the execution. `left_out`: it stands for messages that a compaction or a retention left out, as a
+   * notice or a summary. `boundary`: it marks where an execution of a session ended.
+   */
+  readonly note?: "left_out" | "boundary";
 };
-
-/** What a model is offered, as far as a trace may show it. */
-export interface OfferedTool {
-  /** The name of the tool. */
-  readonly name: string;
-  /** What the model reads about it. */
-  readonly description: string;
-  /** JSON Schema. */
-  readonly inputSchema: JsonValue;
-}
 
 /** One piece of content: values that the run itself works with, which a tracing must not change. */
 export type SpanContent =
   | {
       readonly type: "request";
       readonly messages: readonly Message[];
-      readonly tools: readonly OfferedTool[];
+      /** What the model is offered, as far as a trace may show it. */
+      readonly tools: readonly {
+        /** The name of the tool. */
+        readonly name: string;
+        /** What the model reads about it. */
+        readonly description: string;
+        /** JSON Schema. */
+        readonly inputSchema: JsonValue;
+      }[];
     }
   | {
       readonly type: "reply";
@@ -255,7 +259,7 @@ export const MessageSchema = lazyUnion("role", () => [
 ]) satisfies () => z.ZodType<Message>;
 
 const NoteSchema = lazySchema(
-  () => z.enum(["left_out", "boundary"]) satisfies z.ZodType<MessageNote>,
+  () => z.enum(["left_out", "boundary"]) satisfies z.ZodType<StoredMessage["note"]>,
 );
 
 export const MessageTagSchema = lazyObject(() => ({

@@ -15,14 +15,14 @@ import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 import type { ToolCall } from "./message.ts";
 
-/** `approval`: may this call run? `external`: it runs elsewhere, or its tool asks for a value in the middle of it; what is the result? */
-export type QuestionKind = "approval" | "external";
-
 /** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere (R27, R29). */
 export interface Question {
   readonly questionId: QuestionId;
-  /** `approval`: may the call run? `external`: what is its result? */
-  readonly kind: QuestionKind;
+  /**
+   * `approval`: may the call run? `external`: what is its result? The call runs elsewhere, or its tool asks for a value in the middle of the
+   * call.
+   */
+  readonly kind: "approval" | "external";
   readonly agentId: AgentId;
   /** The agent that asks, as a place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
@@ -65,11 +65,10 @@ export type Answer =
   | (QuestionRef & { readonly type: "result"; readonly result: JsonValue })
   | (QuestionRef & { readonly type: "failure"; readonly message: string });
 
-/** The kinds of answers. */
 export type AnswerType = Answer["type"];
 
 const QuestionKindSchema = lazySchema(
-  () => z.enum(["approval", "external"]) satisfies z.ZodType<QuestionKind>,
+  () => z.enum(["approval", "external"]) satisfies z.ZodType<Question["kind"]>,
 );
 
 export const QuestionSchema = lazyObject(() => ({
@@ -106,7 +105,7 @@ export const AnswerTypeSchema = lazySchema(() =>
 );
 
 /** The kind of question that such an answer is given to. */
-export function kindAnsweredBy(type: AnswerType): QuestionKind {
+export function kindAnsweredBy(type: AnswerType): Question["kind"] {
   return type === "approved" || type === "denied" ? "approval" : "external";
 }
 

@@ -1,14 +1,15 @@
 // The message that the pieces of a reply make: for adapters, so that none of them counts characters. Pure.
 
-import type { AssistantMessage, ProviderData, ReplyPart, ToolCall } from "./message.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { AssistantMessage, ReplyPart, ToolCall } from "./message.ts";
 
 /** A piece of a reply. `data`: what must go back to the provider with it, and only to the model that wrote it. */
 export type ReplyPiece =
-  | { readonly type: "reasoning"; readonly text: string; readonly data?: ProviderData | undefined }
-  | { readonly type: "text"; readonly text: string; readonly data?: ProviderData | undefined }
-  | ({ readonly type: "call"; readonly data?: ProviderData | undefined } & ToolCall)
+  | { readonly type: "reasoning"; readonly text: string; readonly data?: JsonObject | undefined }
+  | { readonly type: "text"; readonly text: string; readonly data?: JsonObject | undefined }
+  | ({ readonly type: "call"; readonly data?: JsonObject | undefined } & ToolCall)
   /** Something of the provider's own, such as a call that it ran itself; `kind` is the adapter's word for it. */
-  | { readonly type: "opaque"; readonly kind: string; readonly data: ProviderData };
+  | { readonly type: "opaque"; readonly kind: string; readonly data: JsonObject };
 
 /**
  * The message that a reply's pieces make. `text` is that of all text pieces together. A reply of nothing but a text and calls after it

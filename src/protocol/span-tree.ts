@@ -68,8 +68,8 @@ export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
 /** When and where something happened: an event without its body. */
 export type EventMoment = Omit<EventDraft, "body">;
 
-/** The same on the time line of spans. */
-export interface SpanMoment extends EventMoment {
+/** When and where something happened, on the time line of spans. */
+export interface SpanMoment extends Omit<EventDraft, "body"> {
   /** Microseconds since the epoch: those of `atMs`, but later than all that happened before in the run. */
   readonly atUs: number;
 }

@@ -12,20 +12,6 @@ import {
   type ToolChoice,
 } from "./model-settings.ts";
 
-/**
- * A part of what a model was shown. `history`: messages of the history, as it was when the step began. `earlier`: messages that the step
- * before was shown. Both from number `from`, counted from 0, to before number `to`. `message`: one that is in neither.
- */
-export type ShownPart =
-  | { readonly type: "history"; readonly from: number; readonly to: number }
-  | { readonly type: "earlier"; readonly from: number; readonly to: number }
-  | {
-      readonly type: "message";
-      /** All of it but its text. */
-      readonly message: JsonObject;
-      readonly textHash: string;
-    };
-
 /** What a step began with. Texts are in the table of the run, under their hashes (C28). */
 export interface StepContext {
   /** Of the step, from 1. */
@@ -64,9 +50,23 @@ export interface StepContext {
     /** Absent: as the model likes. */
     readonly toolChoice?: ToolChoice;
   };
-  /** What the model was shown. Left out: the history, and nothing else. */
-  readonly shown?: readonly ShownPart[];
+  /**
+   * The parts of what the model was shown. Left out: the history, and nothing else. `history`: messages of the history, as it was when the step began. `earlier`: messages that the step
+   * before was shown. Both from number `from`, counted from 0, to before number `to`. `message`: one that is in neither.
+   */
+  readonly shown?: readonly (
+    | { readonly type: "history"; readonly from: number; readonly to: number }
+    | { readonly type: "earlier"; readonly from: number; readonly to: number }
+    | {
+        readonly type: "message";
+        /** All of it but its text. */
+        readonly message: JsonObject;
+        readonly textHash: string;
+      }
+  )[];
 }
+
+export type ShownPart = NonNullable<StepContext["shown"]>[number];
 
 const count = lazySchema(() => z.int().nonnegative());
 const range = lazySchema(() => ({ from: count(), to: count() }));

@@ -11,15 +11,36 @@ export type SettledStatus = TerminalStatus | "paused";
 /** Life of an execution: pending before it begins, running, perhaps paused and running again, then one of the four terminal ones. */
 export type Status = SettledStatus | "pending" | "running";
 
-/** Reasons for a pause (R26). */
-export const PAUSE_CODES = ["answers_needed", "pause_requested"] as const;
 /** Why an execution is paused: a question about a call is open (`answers_needed`), or the caller asked for it (`pause_requested`). */
-export type PauseCode = (typeof PAUSE_CODES)[number];
+export type PauseCode = "answers_needed" | "pause_requested";
+export const PAUSE_CODES = [
+  "answers_needed",
+  "pause_requested",
+] as const satisfies readonly PauseCode[];
 
 /**
- * Reasons that espalier itself gives, most important first: when several signals are raised, the earliest in this list wins (C3).
- * A stop condition of your own may declare any other code; it ranks between `blocked` and `finish_reason`.
+ * A reason that espalier itself gives, the most important first: `error`, `stop_requested`, `cancelled`, `input_refused`, `step_limit`,
+ * `token_limit`, `time_limit`, `cost_limit`, `tool_call_limit`, `retry_limit`, `error_budget`, `blocked`, `tool_called`, `finish_reason` or
+ * `completed`. When several signals are raised, the earliest in this list wins. A stop condition of your own may declare any other code; it
+ * ranks between "blocked" and "finish_reason".
  */
+export type StopCode =
+  | "error"
+  | "stop_requested"
+  | "cancelled"
+  | "input_refused"
+  | "step_limit"
+  | "token_limit"
+  | "time_limit"
+  | "cost_limit"
+  | "tool_call_limit"
+  | "retry_limit"
+  | "error_budget"
+  | "blocked"
+  | "tool_called"
+  | "finish_reason"
+  | "completed";
+/** All values of `StopCode`, in their order. */
 export const STOP_CODES = [
   "error",
   "stop_requested",
@@ -36,16 +57,11 @@ export const STOP_CODES = [
   "tool_called",
   "finish_reason",
   "completed",
-] as const;
-/**
- * A reason that espalier itself gives: `error`, `stop_requested`, `cancelled`, `input_refused`, `step_limit`, `token_limit`, `time_limit`,
- * `cost_limit`, `tool_call_limit`, `retry_limit`, `error_budget`, `blocked`, `tool_called`, `finish_reason` or `completed`.
- */
-export type StopCode = (typeof STOP_CODES)[number];
+] as const satisfies readonly StopCode[];
 
 /** Why an execution ended, or why it is paused. */
 export interface StopReason<out Code extends string = string> {
-  /** One of {@link STOP_CODES}, a {@link PAUSE_CODES} of a pause, or the code that a stop condition declared. */
+  /** A {@link StopCode}, of a pause a {@link PauseCode}, or the code that a stop condition declared. */
   readonly code: Code;
   /** The same in words. */
   readonly message: string;

@@ -18,37 +18,28 @@ export type ModelDelta =
   /** What came of the reply so far does not count: another model answers in place of the one that failed. */
   | { readonly type: "reset"; readonly reason: "fallback" };
 
-/**
- * Why what was emitted of a reply does not count: an attempt failed and is made again (`retry`), or by another model (`fallback`); the process
- * of the run had died (`recovered`); the reply became another one, which follows (`replaced`); it is empty, or the call failed
- * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader, or this process, was not there, and gets it from its beginning.
- */
-export type ResetReason =
-  | "retry"
-  | "fallback"
-  | "recovered"
-  | "replaced"
-  | "discarded"
-  | "cancelled"
-  | "joined";
-
-/** Whose reply it is, and in which of its steps. */
-export interface StreamPartSource {
-  readonly runId: RunId;
-  readonly agentId: AgentId;
-  /** Place of the agent in the tree: `lead/researcher#2`. */
-  readonly agentPath: string;
-  /** The step whose reply it is. */
-  readonly stepId: StepId;
-  /** Of the execution of the agent, from 1. */
-  readonly stepNumber: number;
-}
-
 /** What is emitted. */
 export type StreamPartBody =
   | Exclude<ModelDelta, { readonly type: "reset" }>
-  /** Drop what came of the reply of this step: so many characters. */
-  | { readonly type: "reset"; readonly reason: ResetReason; readonly characters: number }
+  /**
+   * Drop what came of the reply of this step: so many characters.
+   *
+   * `reason`: why what was emitted of the reply does not count: an attempt failed and is made again (`retry`), or by another model (`fallback`); the process
+   * of the run had died (`recovered`); the reply became another one, which follows (`replaced`); it is empty, or the call failed
+   * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader, or this process, was not there, and gets it from its beginning.
+   */
+  | {
+      readonly type: "reset";
+      readonly reason:
+        | "retry"
+        | "fallback"
+        | "recovered"
+        | "replaced"
+        | "discarded"
+        | "cancelled"
+        | "joined";
+      readonly characters: number;
+    }
   /** The reply counts as it was emitted. */
   | { readonly type: "end"; readonly finishReason: FinishReason }
   /** A call of the step has its result, as the model will read it. */
@@ -66,7 +57,23 @@ export type StreamPartBody =
  * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that joins late gets what was written
  * before it under the number of the last piece.
  */
-export type StreamPart = StreamPartSource & { readonly sequence: number } & StreamPartBody;
+export type StreamPart = {
+  readonly runId: RunId;
+  readonly agentId: AgentId;
+  /** Place of the agent in the tree: `lead/researcher#2`. */
+  readonly agentPath: string;
+  /** The step whose reply it is. */
+  readonly stepId: StepId;
+  /** Of the execution of the agent, from 1. */
+  readonly stepNumber: number;
+  readonly sequence: number;
+} & StreamPartBody;
+
+export type StreamPartSource = Pick<
+  StreamPart,
+  "runId" | "agentId" | "agentPath" | "stepId" | "stepNumber"
+>;
+export type ResetReason = Extract<StreamPartBody, { readonly type: "reset" }>["reason"];
 
 /** That a call has its result. */
 export type ResultBody = Extract<StreamPartBody, { readonly type: "result" }>;

@@ -79,19 +79,18 @@ export interface SpawnRefusal {
   readonly current?: number | undefined;
 }
 
-/** All values of `SubagentOutcome`. */
-export const SUBAGENT_OUTCOMES = [
+/**
+ * What a subagent's result is worth (X15). Only `completed` is a success. `partial`: it was stopped, and wrote something before.
+ * `no_output`: it ended without failing, and there is neither a text nor a typed result.
+ */
+export type SubagentOutcome = "completed" | "partial" | "no_output" | "failed" | "cancelled";
+const SUBAGENT_OUTCOMES = [
   "completed",
   "partial",
   "no_output",
   "failed",
   "cancelled",
-] as const;
-/**
- * What a subagent's result is worth (X15). Only `completed` is a success. `partial`: it was stopped, and wrote something before.
- * `no_output`: it ended without failing, and there is neither a text nor a typed result.
- */
-export type SubagentOutcome = (typeof SUBAGENT_OUTCOMES)[number];
+] as const satisfies readonly SubagentOutcome[];
 
 /** How a subagent ended: the whole of what its parent learns (R135, R136). */
 export interface SubagentResult {

@@ -7,21 +7,26 @@ import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
 
-/** All values of `ToolOutcomeType`. */
-export const TOOL_OUTCOME_TYPES = [
+/**
+ * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
+ * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
+ * is discarded.
+ */
+export type ToolOutcomeType =
+  | "succeeded"
+  | "retry"
+  | "failed"
+  | "refused"
+  | "not_executed"
+  | "cancelled";
+const TOOL_OUTCOME_TYPES = [
   "succeeded",
   "retry",
   "failed",
   "refused",
   "not_executed",
   "cancelled",
-] as const;
-/**
- * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
- * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
- * is discarded.
- */
-export type ToolOutcomeType = (typeof TOOL_OUTCOME_TYPES)[number];
+] as const satisfies readonly ToolOutcomeType[];
 
 /** One tool call with its outcome: exactly one for every call in a history (L3). */
 export interface ToolExecution {

@@ -3,7 +3,7 @@
 import type { EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
 import type { RunId } from "./ids.ts";
 import type { SpanContent } from "./message.ts";
-import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
+import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
 /** The name under which a context keeps what we put into its baggage: for code that takes it to another process. */
 export const OWN_BAGGAGE = "espalier.baggage";
@@ -42,7 +42,9 @@ export interface Tracing {
    * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
    * continues it; `abandoned`: they end here. Nothing of the run stays in memory. Left out: nothing is forgotten.
    */
-  readonly leave?: ((moment: EventMoment, why: "left" | "abandoned") => void) | undefined;
+  readonly leave?:
+    | ((moment: Omit<EventDraft, "body">, why: "left" | "abandoned") => void)
+    | undefined;
 }
 
 /** A span that had not ended when its process died, as it follows from the events of its run. */
@@ -59,17 +61,14 @@ export interface LostSpan extends SpanMoment {
   /** How many spans its trace had. */
   readonly spansInTrace: number;
   /** Further traces in which the run, or the agent, continued, and when. */
-  readonly elsewhere: readonly FurtherTrace[];
+  readonly elsewhere: readonly {
+    /** The id of the trace. */
+    readonly traceId: string;
+    /** When the first of it began, in microseconds since the epoch. */
+    readonly sinceUs: number;
+    /** How many spans it has. */
+    readonly spansInTrace: number;
+  }[];
   /** What it shows was over, but not all that is within it. */
   readonly closing?: (SpanMoment & { readonly body: SpanClosing }) | undefined;
-}
-
-/** A further trace, when the first of it began, in microseconds since the epoch, and how many spans it had. */
-export interface FurtherTrace {
-  /** Its id. */
-  readonly traceId: string;
-  /** When it began, in microseconds since the epoch. */
-  readonly sinceUs: number;
-  /** How many spans it has. */
-  readonly spansInTrace: number;
 }

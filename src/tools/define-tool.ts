@@ -9,13 +9,7 @@ import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-c
 import { checkToolName } from "./check-tool.ts";
 import { checkFlag, SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
 import { binding, delegationTool } from "./make-tool.ts";
-import type {
-  DelegationTool,
-  ExternalTool,
-  FunctionTool,
-  ToolDescriptor,
-  ToolReturn,
-} from "./tool.ts";
+import type { DelegationTool, ExternalTool, FunctionTool, ToolDescriptor } from "./tool.ts";
 
 /** What all kinds of tools are defined by. */
 export interface ToolBasics<Input extends ToolInput> {
@@ -42,10 +36,11 @@ export interface ToolBasics<Input extends ToolInput> {
 export interface ToolDefinition<Input extends ToolInput, Context = unknown>
   extends ToolBasics<Input>, ToolSettings {
   /**
-   * Does the work. May throw: the message of the error goes to the model as a result, and the run continues; see `ToolError` and
+   * Does the work. A text that it returns goes to the model as it is, nothing as an empty text, anything else as JSON; a value that is not
+   * JSON is a failed call. `toolResult()` makes a result with attachments. May throw: the message of the error goes to the model as a result, and the run continues; see `ToolError` and
    * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should end when `context.signal` is aborted.
    */
-  readonly execute: (input: InputOf<Input>, context: ToolContext<Context>) => ToolReturn;
+  readonly execute: (input: InputOf<Input>, context: ToolContext<Context>) => unknown;
   /**
    * Whether a call must be approved before it runs: always, or as the function decides, whose text is the reason that is shown.
    * The approver is asked, or the run pauses. Default: as the role's `toolDefaults` say, or never. If the function throws, the call is

@@ -113,7 +113,12 @@ export interface SubagentService {
    * Waits until subagents rest, and gives their results. Default: all that work in the background, without limit in time. One that is
    * paused is not waited for.
    */
-  wait(request?: WaitRequest): Promise<DelegationOutcome>;
+  wait(request?: {
+    /** The subagents that are waited for. Default: all that are at work. */
+    readonly childNames?: readonly string[];
+    /** How long, in milliseconds. Default: until they rest. */
+    readonly timeoutMs?: number;
+  }): Promise<DelegationOutcome>;
   /** Writes to a subagent that is running: it reads the message before its next model call. */
   message(childName: string, text: string): DelegationOutcome;
   /** Cancels a subagent with all below it, and waits for its end. */
@@ -155,14 +160,6 @@ export type SubagentRequest =
   | { readonly type: "spawn"; readonly request: SpawnRequest }
   | { readonly type: "continue"; readonly request: ContinueRequest };
 
-/** Which subagents to wait for, and for how long. */
-export interface WaitRequest {
-  /** The subagents that are waited for. Default: all that are at work. */
-  readonly childNames?: readonly string[];
-  /** How long, in milliseconds. Default: until they rest. */
-  readonly timeoutMs?: number;
-}
-
 /** The result of a delegation: the outcome of a subagent, or an answer for the model. */
 export type DelegationOutcome = SpawnOutcome | DelegationAnswer;
 
@@ -187,16 +184,13 @@ export interface ToolRuntime {
   readonly endSignal: AbortSignal;
   /** Stands for the run: what a wrapper has to know over the whole tree it keeps by this key, weakly. */
   readonly run: object;
-  /** Says that the call is tried once more, without the model. */
-  readonly noteRetry: (retry: ToolRetryNote) => void;
-}
-
-/** One attempt that failed, and is followed by another. */
-export interface ToolRetryNote {
-  /** The attempt that failed, from 1. */
-  readonly attempt: number;
-  /** What it threw. */
-  readonly error: unknown;
-  /** How long the next one is waited for. */
-  readonly delayMs: number;
+  /** Says that the call is tried once more, without the model, after an attempt that failed. */
+  readonly noteRetry: (retry: {
+    /** The attempt that failed, from 1. */
+    readonly attempt: number;
+    /** What it threw. */
+    readonly error: unknown;
+    /** How long the next one is waited for. */
+    readonly delayMs: number;
+  }) => void;
 }

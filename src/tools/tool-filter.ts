@@ -5,7 +5,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
-import { toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
+import { toolScope, type ToolScope } from "./tool-scope.ts";
 
 /** What a filter may look at. Read-only. `Context`: what the filter asks of the run's context; default: nothing. */
 export interface FilterFacts<out Context = unknown> {
@@ -27,18 +27,13 @@ export interface FilterFacts<out Context = unknown> {
   readonly context: Context;
 }
 
-/**
- * Called before each step for every tool that it is for. Says whether the model is offered the tool in this step. Must be pure, and
- * answers at once; if it throws or gives no boolean, its agent fails. A tool that one filter takes away is away.
- */
-export type FilterCheck<Context = unknown> = (
-  toolName: string,
-  facts: FilterFacts<Context>,
-) => boolean;
-
 /** Made by {@link toolFilter}. `Context`: what it asks of the context of a run. */
 export interface ToolFilter<in Context = unknown> extends ToolScope {
-  readonly isOffered: FilterCheck<Context>;
+  /**
+   * Called before each step for every tool that the filter is for. Returns whether the model is offered the tool in this step. Must be pure,
+   * and answers at once; if it throws or returns no boolean, its agent fails. A tool that one filter takes away is away.
+   */
+  readonly isOffered: (toolName: string, facts: FilterFacts<Context>) => boolean;
 }
 
 const made = new WeakSet<object>();
@@ -50,8 +45,8 @@ const made = new WeakSet<object>();
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function toolFilter<Context = unknown>(
-  isOffered: FilterCheck<Context>,
-  options: ToolScopeOptions = {},
+  isOffered: ToolFilter<Context>["isOffered"],
+  options: Partial<ToolScope> = {},
 ): ToolFilter<Context> {
   const watch = toolScope("toolFilter", isOffered, options);
   const filter: ToolFilter<Context> = Object.freeze({ ...watch, isOffered });

@@ -4,7 +4,7 @@ import { checkMade } from "../kernel/check.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import { toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
+import { toolScope, type ToolScope } from "./tool-scope.ts";
 
 /** What a guard answers about a call: it may run, it must not, or an approval is to be asked for (R65). */
 export type GuardAnswer =
@@ -53,20 +53,18 @@ export interface GuardContext<out Context = unknown> {
   readonly signal: AbortSignal;
 }
 
-/**
- * Called once for every call of the tools it is for, once more if an answer changed the arguments, and once more when a run continues with a
- * call that was approved before. Guards of one call are asked at
- * the same time, and all of them: deny beats ask beats allow. May be asynchronous, within the time that hooks have. If it throws,
- * rejects, takes too long or gives anything else than an answer, the call is denied.
- */
-export type GuardCheck<Context = unknown> = (
-  call: GuardedCall,
-  context: GuardContext<Context>,
-) => GuardAnswer | Promise<GuardAnswer>;
-
 /** Made by {@link toolGuard}. `Context`: what it asks of the context of a run. */
 export interface ToolGuard<in Context = unknown> extends ToolScope {
-  readonly check: GuardCheck<Context>;
+  /**
+   * Called once for every call of the tools that the guard is for, once more if an answer changed the arguments, and once more when a run
+   * continues with a call that was approved before. Guards of one call are asked at the same time, and all of them: deny beats ask beats
+   * allow. May be asynchronous, within the time that hooks have. If it throws, rejects, takes too long or returns anything else than an
+   * answer, the call is denied.
+   */
+  readonly check: (
+    call: GuardedCall,
+    context: GuardContext<Context>,
+  ) => GuardAnswer | Promise<GuardAnswer>;
 }
 
 const made = new WeakSet<object>();
@@ -77,8 +75,8 @@ const made = new WeakSet<object>();
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function toolGuard<Context = unknown>(
-  check: GuardCheck<Context>,
-  options: ToolScopeOptions = {},
+  check: ToolGuard<Context>["check"],
+  options: Partial<ToolScope> = {},
 ): ToolGuard<Context> {
   const guard: ToolGuard<Context> = Object.freeze({
     ...toolScope("toolGuard", check, options),

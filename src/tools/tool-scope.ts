@@ -2,19 +2,11 @@
 
 import { checkFunction, checkKeys, copyToolNames, nameFunction } from "../kernel/check.ts";
 
-/** What goes with a guard or a filter. */
-export interface ToolScopeOptions {
-  /** Appears in events, questions, results and errors. Default: the name of the function, or one by place: `researcher.guard#2`. */
-  readonly name?: string;
-  /** Only these tools, named as the model calls them. Default: all. */
-  readonly tools?: readonly string[];
-}
-
-/** The checked options. Undefined name: by place. */
+/** The name of a guard or a filter, and the tools that it is for. */
 export interface ToolScope {
-  /** Shown in events and traces; undefined: it has none. */
+  /** Appears in events, questions, results and errors. Default: the name of the function, or one by place: `researcher.guard#2`. */
   readonly name: string | undefined;
-  /** The tools for which it is asked; undefined: all. */
+  /** Only these tools, named as the model calls them. Default: all. */
   readonly tools: readonly string[] | undefined;
 }
 
@@ -22,7 +14,7 @@ export interface ToolScope {
 export function toolScope(
   owner: string,
   work: { readonly name: unknown },
-  options: ToolScopeOptions,
+  options: Partial<ToolScope>,
 ): ToolScope {
   checkFunction(`${owner}.check`, work, "It says what may be.");
   const field = `${owner}.options`;

@@ -24,7 +24,7 @@ export interface ToolSettings {
    */
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
-  readonly longResults?: LongResults;
+  readonly longResults?: "truncate" | "summarize";
   /** How often in a row the same call may be made (R74). The next one is asked about, or refused without an approver. Default 2. */
   readonly maxIdenticalCalls?: number | "unlimited";
 }
@@ -34,9 +34,6 @@ export interface ToolDefaults extends ToolSettings {
   /** Whether calls need an approval, where a tool does not say. Default false. */
   readonly needsApproval?: boolean;
 }
-
-/** What is done with a result that is too long. */
-export type LongResults = "truncate" | "summarize";
 
 /** What holds for the calls of one tool. */
 export interface EffectiveSettings extends Required<Omit<ToolDefaults, "timeoutMs">> {

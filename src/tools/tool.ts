@@ -41,7 +41,7 @@ export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
 /** What a call of a function tool may do. */
 export interface FunctionUse<in Context = unknown> {
   /** `runtime` is called by wrappers that work with more than the context. */
-  readonly run: (context: ToolContext<Context>, runtime: () => ToolRuntime) => ToolReturn;
+  readonly run: (context: ToolContext<Context>, runtime: () => ToolRuntime) => unknown;
   /** Whether the call needs an approval: always, never, or as the function says of it. Undefined: as the role has it. */
   readonly needsApproval: undefined | boolean | ((context: ToolContext<Context>) => unknown);
 }
@@ -89,9 +89,3 @@ export type Bound<Use> =
       readonly value: unknown;
     }
   | { readonly type: "invalid"; readonly problems: readonly ArgumentProblem[] };
-
-/**
- * What a tool may return: text goes to the model as it is, nothing as an empty text, anything else as JSON. `toolResult()` makes one
- * with attachments. What is no JSON is a failed call.
- */
-export type ToolReturn = unknown;

@@ -11,8 +11,9 @@ import {
   type AgentDefinition,
   type AgentRole,
   type RunId,
+  ModelError,
 } from "espalier";
-import { ModelError, type Store } from "espalier/extend";
+import type { Store } from "espalier/extend";
 import { sqliteStore } from "espalier/store/sqlite";
 import {
   asks,

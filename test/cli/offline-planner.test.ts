@@ -10,8 +10,13 @@ import { expect, test } from "vitest";
 import { offlinePlanner } from "../../src/cli/survey/offline-planner.ts";
 import { surveyLead, surveySchema } from "../../src/cli/survey/survey-roles.ts";
 import { folderTools } from "../../src/cli/folder-tools.ts";
-import type { RunResult, StartOptions, SubagentLimits } from "../../src/index.ts";
-import { ModelError, type Model } from "../../src/extend.ts";
+import {
+  type RunResult,
+  type StartOptions,
+  type SubagentLimits,
+  ModelError,
+  type Model,
+} from "../../src/index.ts";
 import { checkMessages, goldenTree } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";

@@ -4,8 +4,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { defineTool, Orchestrator, withRetries } from "espalier";
-import { ModelError } from "espalier/extend";
+import { defineTool, Orchestrator, withRetries, ModelError } from "espalier";
 import { asks, says } from "espalier/testing";
 
 import { proves } from "../harness/proves.ts";

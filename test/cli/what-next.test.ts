@@ -4,8 +4,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { defineTool, type RunResult } from "espalier";
-import { ModelError } from "espalier/extend";
+import { defineTool, type RunResult, ModelError } from "espalier";
 import { says, type ScriptedReply } from "espalier/testing";
 import { RunFold } from "espalier/view";
 import { expect } from "vitest";

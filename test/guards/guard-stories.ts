@@ -13,7 +13,7 @@ import {
   type GuardedCall,
   type ToolGuard,
 } from "../../src/tools/tool-guard.ts";
-import type { ToolScopeOptions } from "../../src/tools/tool-scope.ts";
+import type { ToolScope } from "../../src/tools/tool-scope.ts";
 import type { Fixture } from "../harness/run-scripted.ts";
 
 export const ALLOW: GuardAnswer = { type: "allow" };
@@ -24,12 +24,15 @@ export function allows(name = "allow"): ToolGuard {
 }
 
 /** Denies every call, under the name `deny`. */
-export function denies(reason = "Not here.", options: ToolScopeOptions = {}): ToolGuard {
+export function denies(reason = "Not here.", options: Partial<ToolScope> = {}): ToolGuard {
   return toolGuard(() => ({ type: "deny", reason }), { name: "deny", ...options });
 }
 
 /** Wants every call asked about, under the name `ask`. */
-export function asksAbout(reason = "Look at it first.", options: ToolScopeOptions = {}): ToolGuard {
+export function asksAbout(
+  reason = "Look at it first.",
+  options: Partial<ToolScope> = {},
+): ToolGuard {
   return toolGuard(() => ({ type: "ask", reason }), { name: "ask", ...options });
 }
 
@@ -56,7 +59,7 @@ export interface Watch {
 export function watch(
   answer: (call: GuardedCall, context: GuardContext) => GuardAnswer | Promise<GuardAnswer> = () =>
     ALLOW,
-  options: ToolScopeOptions = { name: "watch" },
+  options: Partial<ToolScope> = { name: "watch" },
 ): Watch {
   const asked: (readonly [GuardedCall, GuardContext])[] = [];
   const guard = toolGuard((call, context) => {

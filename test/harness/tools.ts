@@ -1,13 +1,13 @@
 import { z } from "zod";
 
 import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
-import type { FunctionTool, ToolReturn } from "../../src/tools/tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 
 /** A tool that counts its calls and does what the test says. Scripts may repeat a call as they like. */
 export function spyTool(
   name: string,
-  execute: (context: ToolContext) => ToolReturn = () => `${name} done`,
+  execute: (context: ToolContext) => unknown = () => `${name} done`,
   more: Partial<
     Omit<ToolDefinition<z.ZodObject>, "name" | "description" | "input" | "execute">
   > = {},

@@ -9,7 +9,6 @@ import type { Message } from "../../src/protocol/message.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
-import type { ToolReturn } from "../../src/tools/tool.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
 import { delegation } from "../calls/delegations.ts";
 import { proves } from "../harness/proves.ts";
@@ -222,7 +221,7 @@ describe("the result of a tool", () => {
     "[image/png, 0 bytes]",
   ];
 
-  async function shownOf(give: () => ToolReturn, inputModalities = ALL) {
+  async function shownOf(give: () => unknown, inputModalities = ALL) {
     const draw = spyTool("draw", give);
     const script = [calls(use("draw")), says("Done.")];
     const { role, model } = soloist(script, { tools: [draw] }, { inputModalities });

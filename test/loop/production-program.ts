@@ -4,9 +4,11 @@
 import { z } from "zod";
 
 import { approve, defineAgent, defineTool, memoryStore, Orchestrator, toolGuard } from "espalier";
-import { textOnly, toCallId } from "espalier/extend";
+import { toCallId } from "espalier/extend";
 import { observe, processStep, transform, wrapModelCall } from "espalier/hooks";
 import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
+
+import { textOnly } from "../../src/model/written-by.ts";
 
 const writable = new Set<string>();
 const seen = new Set<string>();

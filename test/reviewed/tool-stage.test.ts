@@ -10,7 +10,7 @@ import { approve } from "../../src/protocol/question.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
-import { toolFilter, type FilterCheck } from "../../src/tools/tool-filter.ts";
+import { toolFilter, type ToolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -29,7 +29,7 @@ test("a filter that gives a promise, which rejects, fails its agent and nothing 
 });
 
 /** What a program in plain JavaScript may do. */
-function rejecting(): FilterCheck {
+function rejecting(): ToolFilter["isOffered"] {
   const check: unknown = reject;
   if (isCheck(check)) return check;
   throw new Error("A function is one.");
@@ -39,7 +39,7 @@ function reject(): unknown {
   return Promise.reject(new Error("no"));
 }
 
-function isCheck(value: unknown): value is FilterCheck {
+function isCheck(value: unknown): value is ToolFilter["isOffered"] {
   return typeof value === "function";
 }
 

@@ -5,9 +5,9 @@ import { setTimeout } from "node:timers/promises";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool } from "../../src/index.ts";
+import { defineAgent, defineTool, type Model } from "../../src/index.ts";
 import type { AgentRole } from "../../src/index.ts";
-import { toCallId, type Model, type ModelRequest } from "../../src/extend.ts";
+import { toCallId, type ModelRequest } from "../../src/extend.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { appendLine } from "./line-log.ts";

@@ -17,10 +17,9 @@ import type {
   AskRequest,
   ToolContext,
   ToolProgress,
-  ToolRetryNote,
   ToolRuntime,
 } from "../../src/tools/tool-context.ts";
-import type { FunctionTool, FunctionUse, ToolReturn } from "../../src/tools/tool.ts";
+import type { FunctionTool, FunctionUse } from "../../src/tools/tool.ts";
 
 /** The grace period of these calls. */
 export const GRACE_MS = 50;
@@ -30,7 +29,7 @@ export class CallFixture {
   readonly clock = new ManualClock(1_000);
   /** Aborts the calls that have no signal of their own. */
   readonly controller = new AbortController();
-  readonly notes: ToolRetryNote[] = [];
+  readonly notes: Parameters<ToolRuntime["noteRetry"]>[0][] = [];
   readonly subtasks: SpawnRequest[] = [];
   readonly progress: ToolProgress[] = [];
   readonly asked: AskRequest[] = [];
@@ -69,7 +68,7 @@ export class CallFixture {
       graceMs: GRACE_MS,
       endSignal: this.controller.signal,
       run: this.#run,
-      noteRetry: (note: ToolRetryNote) => void this.notes.push(note),
+      noteRetry: (note: Parameters<ToolRuntime["noteRetry"]>[0]) => void this.notes.push(note),
     });
   }
 
@@ -115,7 +114,7 @@ export function useOf(tool: FunctionTool, input: JsonValue = {}): FunctionUse {
 /** A tool that takes anything and does what the test says. */
 export function toolThat(
   name: string,
-  execute: (context: ToolContext) => ToolReturn,
+  execute: (context: ToolContext) => unknown,
   more: Pick<ToolDefinition<z.ZodObject>, "needsApproval" | "sequential" | "timeoutMs"> = {},
 ): FunctionTool {
   return defineTool({

@@ -27,7 +27,7 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
-import { toolGuard, type GuardCheck } from "../../src/tools/tool-guard.ts";
+import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/scripted-agents.ts";
@@ -208,7 +208,7 @@ function starting({ role }: Part): Definition {
 }
 
 /** Allows every call; that with this task only after all others have come as far as they can. */
-function slowAbout(task: string): GuardCheck {
+function slowAbout(task: string): ToolGuard["check"] {
   return async ({ arguments: given }) => {
     if (isRecord(given) && given["task"] === task) await quiet();
     return { type: "allow" };

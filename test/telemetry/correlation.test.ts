@@ -13,8 +13,8 @@ import {
   toolGuard,
   withRetries,
   type EspalierEvent,
+  type Model,
 } from "../../src/index.ts";
-import type { Model } from "../../src/extend.ts";
 import { observe, processStep, transform, wrapModelCall, wrapToolCall } from "../../src/hooks.ts";
 import { localTracing } from "../support/local-tracing.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";

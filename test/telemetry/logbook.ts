@@ -1,9 +1,10 @@
 // A log for tests of correlation: lines with the ids that a logger finds, and the ids of events to compare them with.
 
-import { getCorrelationIds, type CorrelationIds, type EspalierEvent } from "../../src/index.ts";
+import type { EventScope, TraceIds } from "../../src/extend.ts";
+import { getCorrelationIds, type EspalierEvent } from "../../src/index.ts";
 
 /** All ids of a place. */
-export type Ids = CorrelationIds;
+export type Ids = EventScope & TraceIds;
 
 /** A log, and what writes a line into it. */
 export interface Logbook {

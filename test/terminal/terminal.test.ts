@@ -282,7 +282,7 @@ test("plain lines say once what happened, without any escape sequence", async ()
 });
 
 test("plain lines tell retries and ends by a limit, with the reason", async () => {
-  const { ModelError } = await import("../../src/extend.ts");
+  const { ModelError } = await import("../../src/index.ts");
   const overloaded = new ModelError({ code: "model_overloaded", message: "Too many requests." });
   const model = new ScriptedModel([
     { error: overloaded },

@@ -27,7 +27,6 @@ import {
   type FilterFacts,
   type FunctionTool,
   type GuardContext,
-  type OptionsWith,
   type PausedRun,
   type RecoveredRuns,
   type RequestSection,
@@ -39,8 +38,9 @@ import {
   type ToolContext,
   type ToolFilter,
   type ToolGuard,
+  type Model,
 } from "../../src/index.ts";
-import type { Model } from "../../src/extend.ts";
+import type { OptionsWith } from "../../src/extend.ts";
 import {
   observe,
   processStep,

@@ -7,7 +7,7 @@ import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import {
   toolGuard,
   type GuardAnswer,
-  type GuardCheck,
+  type ToolGuard,
   type GuardContext,
   type GuardedCall,
 } from "../../src/tools/tool-guard.ts";
@@ -19,7 +19,7 @@ test("there are exactly three answers, and a denial and a question have a reason
     | { readonly type: "deny"; readonly reason: string }
     | { readonly type: "ask"; readonly reason: string }
   >();
-  expectTypeOf<Awaited<ReturnType<GuardCheck>>>().toEqualTypeOf<GuardAnswer>();
+  expectTypeOf<Awaited<ReturnType<ToolGuard["check"]>>>().toEqualTypeOf<GuardAnswer>();
 });
 
 test("what is no answer does not compile", () => {
@@ -58,8 +58,8 @@ test("a guard has nothing in its hands by which it could stop or change anything
 });
 
 test("a stop condition is no guard, and a guard is no stop condition", () => {
-  expectTypeOf<StopCondition>().not.toExtend<GuardCheck>();
-  expectTypeOf<GuardCheck>().not.toExtend<StopCondition>();
+  expectTypeOf<StopCondition>().not.toExtend<ToolGuard["check"]>();
+  expectTypeOf<ToolGuard["check"]>().not.toExtend<StopCondition>();
 });
 
 test("the common guards compile as they are written", () => {

@@ -17,8 +17,9 @@ import {
   type Run,
   type RunResult,
   type Session,
+  type CompletedRunResult,
+  type Model,
 } from "../../src/index.ts";
-import type { CompletedRunResult, Model } from "../../src/extend.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 
 declare const model: Model;

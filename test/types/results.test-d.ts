@@ -10,13 +10,11 @@ import {
   RunError,
   type PausedRun,
   type RunResult,
+  type CompletedRunResult,
+  type Model,
+  type PausedRunResult,
 } from "../../src/index.ts";
-import type {
-  CompletedRunResult,
-  IncompleteRunResult,
-  Model,
-  PausedRunResult,
-} from "../../src/extend.ts";
+import type { IncompleteRunResult } from "../../src/extend.ts";
 import type { PauseCode, SettledStatus, TerminalStatus } from "../../src/protocol/stop.ts";
 import { replay, type Recording } from "../../src/testing/index.ts";
 

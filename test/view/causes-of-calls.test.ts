@@ -4,8 +4,14 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { approve, defineDelegation, defineTool, ToolError, toolGuard } from "../../src/index.ts";
-import { ModelError } from "../../src/extend.ts";
+import {
+  approve,
+  defineDelegation,
+  defineTool,
+  ToolError,
+  toolGuard,
+  ModelError,
+} from "../../src/index.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import { ModelError } from "../../src/extend.ts";
+import { ModelError } from "../../src/index.ts";
 import { asks, says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { agent, causesIn, read, spawn, times } from "./causes-in.ts";

@@ -11,7 +11,7 @@ import { consult, readAgentFacts } from "../consult.ts";
 import type { Consulted } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
 import { stepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
-import { type PlacedSection, type SectionContext, type SectionText } from "../request-sections.ts";
+import type { PlacedSection, RequestSection, SectionContext } from "../request-sections.ts";
 import { recordSections } from "../transition.ts";
 
 /** What the sections of a role say in one request, by name; those with nothing to say, and those in the history, are not in it. */
@@ -86,7 +86,7 @@ async function askSection(
   agent: AgentRuntime,
   state: AgentState,
   name: string,
-  text: SectionText,
+  text: Exclude<RequestSection["text"], string>,
 ): Promise<string | undefined> {
   try {
     const given = await valueInTime<unknown>(

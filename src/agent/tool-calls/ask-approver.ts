@@ -18,7 +18,6 @@ import {
   kindAnsweredBy,
   type Answer,
   type Question,
-  type QuestionKind,
 } from "../../protocol/question.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -107,7 +106,7 @@ export function problemWith(answer: Answer, question: Question): string | undefi
 /** A question about a call, under an id that its place gives. */
 export function makeQuestion(
   { agent, toolName, position: { stepId, callId }, index }: CallInProgress,
-  kind: QuestionKind,
+  kind: Question["kind"],
   reason: string,
   shown: Pick<Question, "arguments" | "writtenArguments" | "unparsed">,
 ): Question {

@@ -13,7 +13,7 @@ import type { OwnCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import { guardsFor } from "../../tools/tool-guard.ts";
 import { asToolResult } from "../../tools/tool-result.ts";
-import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-context.ts";
+import type { ToolRuntime } from "../../tools/tool-context.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { hookContext } from "../consult.ts";
@@ -202,7 +202,7 @@ function toolRuntime(call: CallInProgress): ToolRuntime {
     graceMs: run.settings.graceMs,
     endSignal: call.signal.abortSignal,
     run,
-    noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
+    noteRetry: ({ attempt, error, delayMs }: Parameters<ToolRuntime["noteRetry"]>[0]) => {
       if (call.isClosed) return;
       const retried = { attempt, error: toolErrorRecord(error), delayMs };
       agent.recordWithinCall({ type: "tool.retried", toolName, ...retried }, call.position);

@@ -20,7 +20,6 @@ import type {
   DelegationOutcome,
   SubagentService,
   ContinueRequest,
-  WaitRequest,
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import type { Deferral } from "../agent-state.ts";
@@ -251,7 +250,7 @@ function serviceWithin(call: CallInProgress): SubagentService {
   const service = agent.run.supervisor.serviceFor(agent, nextDelegation(call));
   return Object.freeze({
     ...service,
-    wait: async (request?: WaitRequest) =>
+    wait: async (request?: Parameters<SubagentService["wait"]>[0]) =>
       call.isClosed ? refuseLate(NOT_DONE) : await service.wait(request),
     message: (childName: string, text: string) =>
       call.isClosed ? refuseLate(NOT_DONE) : service.message(childName, text),

@@ -4,8 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import type { RunResult } from "espalier";
-import type { Model } from "espalier/extend";
+import type { RunResult, Model } from "espalier";
 import { jaegerLinks, plainText, runReport } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";

@@ -1,10 +1,10 @@
 // The offline planner: a model that follows fixed rules and is not a language model, so that the
 // demo runs without a key and without the network. It keeps nothing between requests.
 
+import type { Model } from "espalier";
 import {
   toCallId,
   type AssistantMessage,
-  type Model,
   type ModelReply,
   type ModelRequest,
 } from "espalier/extend";

@@ -2,7 +2,8 @@
 // its folders, delegates subfolders once, reads the rest, and takes over what was refused. The lead
 // covers nothing itself while it can delegate.
 
-import { DEFAULT_SUBAGENT_LIMITS, type JsonObject } from "espalier";
+import type { JsonObject } from "espalier";
+import { DEFAULT_SUBAGENT_LIMITS } from "espalier/extend";
 
 import { formatTask, SPAWN_TOOL, type Position, type SurveyPart } from "./survey-position.ts";
 import { SURVEYOR } from "./survey-roles.ts";

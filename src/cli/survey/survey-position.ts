@@ -3,8 +3,7 @@
 
 import { posix } from "node:path";
 
-import { DEFAULT_SUBAGENT_LIMITS } from "espalier";
-import type { ModelRequest, ToolCall } from "espalier/extend";
+import { type ModelRequest, type ToolCall, DEFAULT_SUBAGENT_LIMITS } from "espalier/extend";
 import { z } from "zod";
 
 import { surveySchema, type Survey } from "./survey-roles.ts";

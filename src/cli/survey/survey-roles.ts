@@ -1,8 +1,8 @@
 // The two roles of a survey: a lead that splits a folder into parts, and surveyors that read them,
 // each with surveyors of its own.
 
-import { DEFAULT_SUBAGENT_LIMITS, defineAgent, type AgentRole, type FunctionTool } from "espalier";
-import type { Model } from "espalier/extend";
+import { defineAgent, type AgentRole, type FunctionTool, type Model } from "espalier";
+import { DEFAULT_SUBAGENT_LIMITS } from "espalier/extend";
 import { z } from "zod";
 
 export const SURVEYOR = "surveyor";

@@ -20,7 +20,7 @@ export interface OpenAiAnswerOptions extends ModelSettings {
    * The interface to speak. Default: that of the environment variable `ESPALIER_OPENAI_API`, else `responses` at OpenAI itself, where newer models take tools over no other, and `chat`, Chat Completions,
    * anywhere else. Azure and others have both: say `responses`.
    */
-  readonly api?: OpenAiApi;
+  readonly api?: "responses" | "chat";
   /** Who serves the model, as in `gen_ai.provider.name`: `deepseek`. Default: by the host of the base URL, else `openai`. */
   readonly provider?: string;
   /** How fast, and at which price, it is to be served: `flex`, `priority`. Any but `auto` and `default` makes the price unknown unless it is given. */
@@ -159,7 +159,7 @@ export const REASONING_FIELDS: readonly ReasoningField[] = ["reasoning_content",
 // What the connection needs to know of an interface of OpenAI: how a request is written, and how a reply is read.
 
 /** The interfaces that `openai()` speaks. */
-export type OpenAiApi = "responses" | "chat";
+export type OpenAiApi = NonNullable<OpenAiAnswerOptions["api"]>;
 
 /** A request, with whose cache it may use. */
 export interface WireRequest extends ModelRequest {

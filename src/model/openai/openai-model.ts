@@ -33,12 +33,10 @@ import {
   uncarriedError,
   type OpenAiAnswerOptions,
   REASONING_FIELDS,
-  type ReasoningField,
   type OpenAiApi,
 } from "./answer-options.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
-import type { MaxTokensField } from "./to-openai.ts";
 
 /** How the server is reached, and how its models are asked. */
 export interface OpenAiOptions extends OpenAiAnswerOptions {
@@ -65,12 +63,12 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
    * How a server of Chat Completions calls the cap on output tokens. Default: `max_completion_tokens` at OpenAI and Azure, where newer models know
    * nothing else; `max_tokens` at any other base URL, since many servers ignore the newer name in silence, and with it the cap.
    */
-  readonly maxTokensField?: MaxTokensField;
+  readonly maxTokensField?: "max_completion_tokens" | "max_tokens";
   /**
    * In which field of a message the server gives the model's reasoning, and gets it back with the next request, as DeepSeek, Kimi and
-   * others demand. Default: the one that arrived. `false`: it is neither kept nor sent.
+   * others demand. DeepSeek, Kimi, GLM and SGLang use `reasoning_content`; OpenRouter, Groq, vLLM and Ollama use `reasoning`. Default: the one that arrived. `false`: it is neither kept nor sent.
    */
-  readonly reasoningField?: ReasoningField | false;
+  readonly reasoningField?: "reasoning_content" | "reasoning" | false;
   /**
    * What the model takes besides text. Default: images and files at OpenAI and Azure; nothing at any other base URL, where it is not known.
    */

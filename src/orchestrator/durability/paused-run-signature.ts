@@ -8,7 +8,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { canonicalJson, deepFreeze, isRecord } from "../../kernel/json.ts";
 
 /** A secret of at least 32 bytes. Text counts as UTF-8. */
-export type SigningKey = string | Uint8Array;
+type SigningKey = string | Uint8Array;
 
 const LEAST_BYTES = 32;
 /** Keeps a signature of something else under the same key from being one of a paused run. */

@@ -37,7 +37,7 @@ export const PAUSED_RUN_VERSION = 1;
  * espalier's own.
  */
 export interface PausedRun {
-  /** `PAUSED_RUN_VERSION`. A paused run of another version is refused. */
+  /** The version of this format. A paused run of another version is refused. */
   readonly version: number;
   readonly runId: RunId;
   /** How often the run has been paused, this time included. */

@@ -8,14 +8,6 @@ import type { AgentId } from "../../protocol/ids.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom } from "../durability/restored-run.ts";
 
-/** Which request is meant. */
-export interface RebuildOptions {
-  /** From 1; of the last execution of the agent. The step that a pause has left open counts. */
-  readonly stepNumber: number;
-  /** Default: the root. */
-  readonly agentId?: AgentId;
-}
-
 /**
  * The exact request of a step, from a run at rest: its messages with what hooks, sections and notices made of them, the tools that were
  * offered, and the parameters. `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. Frozen. Nothing of
@@ -26,7 +18,12 @@ export interface RebuildOptions {
  */
 export function rebuildRequest(
   stored: PausedRun | string,
-  options: RebuildOptions,
+  options: {
+    /** From 1; of the last execution of the agent. The step that a pause has left open counts. */
+    readonly stepNumber: number;
+    /** Default: the root. */
+    readonly agentId?: AgentId;
+  },
 ): RebuiltRequest {
   checkKeys("rebuild options", options, FIELDS);
   const { agents, definitions } = restoredFrom(parsePausedRun(stored));
@@ -47,7 +44,7 @@ export function rebuildRequest(
  */
 export async function rebuildRecordedRequest(
   journal: string,
-  options: RebuildOptions,
+  options: Parameters<typeof rebuildRequest>[1],
 ): Promise<RebuiltRequest> {
   checkKeys("rebuild options", options, FIELDS);
   if (typeof journal !== "string")

@@ -19,30 +19,21 @@ import type { RecoverAllOptions } from "./start-options.ts";
 export interface RecoveredRuns<out Output = unknown> {
   /** Those that are under way again: the ones with the fewest crashes first, and the oldest of these. */
   readonly runs: readonly Run<Output>[];
-  /** Those that crashed before and are recovered later, while the orchestrator is open. */
-  readonly delayed: readonly DelayedRecovery<Output>[];
+  /** Those that are recovered later, while the orchestrator is open, since processes that led them have died. */
+  readonly delayed: readonly {
+    readonly runId: RunId;
+    /** How often in a row that was counted. */
+    readonly crashes: number;
+    /** When the run is recovered, in milliseconds since the epoch; later, while another run is on trial. */
+    readonly dueAtMs: number;
+    /**
+     * Resolves with the run once it is under way. Rejects with what `recover` rejects with, and with
+     * `invalid_state` once the orchestrator was closed. Nobody has to await it.
+     */
+    readonly run: Promise<Run<Output>>;
+  }[];
   /** Those that could not be recovered. They stay as they were. */
-  readonly failed: readonly FailedRecovery[];
-}
-
-/** A run that could not be recovered. */
-export interface FailedRecovery {
-  readonly runId: RunId;
-  readonly error: EspalierError;
-}
-
-/** A run that is recovered later, since processes that led it have died. */
-export interface DelayedRecovery<out Output = unknown> {
-  readonly runId: RunId;
-  /** How often in a row that was counted. */
-  readonly crashes: number;
-  /** When the run is recovered, in milliseconds since the epoch; later, while another run is on trial. */
-  readonly dueAtMs: number;
-  /**
-   * Resolves with the run once it is under way. Rejects with what `recover` rejects with, and with
-   * `invalid_state` once the orchestrator was closed. Nobody has to await it.
-   */
-  readonly run: Promise<Run<Output>>;
+  readonly failed: readonly { readonly runId: RunId; readonly error: EspalierError }[];
 }
 
 /** See `Orchestrator.recoverAll`. */
@@ -52,8 +43,8 @@ export async function recoverAllRuns(
 ): Promise<RecoveredRuns> {
   const storage = requireStorage(live.settings);
   const runs: Run[] = [];
-  const delayed: DelayedRecovery[] = [];
-  const failed: FailedRecovery[] = [];
+  const delayed: RecoveredRuns["delayed"][number][] = [];
+  const failed: RecoveredRuns["failed"][number][] = [];
   for (const found of await lostRuns(storage)) {
     const { runId, recordCount, crashes } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;

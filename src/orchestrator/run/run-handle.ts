@@ -29,7 +29,7 @@ import {
   makeRunLeftError,
   explainAbort,
 } from "./run-error.ts";
-import type { EventsOptions, GrantOptions, ReleaseOptions, StreamOptions, Run } from "./run.ts";
+import type { EventsOptions, GrantOptions, StreamOptions, Run } from "./run.ts";
 import {
   makePausedRun,
   makeResult,
@@ -225,7 +225,7 @@ export class RunHandle implements Run {
     return true;
   }
 
-  async release(options: ReleaseOptions = {}): Promise<boolean> {
+  async release(options: { readonly graceMs?: number } = {}): Promise<boolean> {
     checkKeys("release options", options, ["graceMs"]);
     const { journal, limiter, settings } = this.#live.run;
     const { graceMs = settings.graceMs } = options;

@@ -35,12 +35,6 @@ export interface GrantOptions {
   readonly agentId?: AgentId;
 }
 
-/** How a run is given up. */
-export interface ReleaseOptions {
-  /** How long what is under way may take to return, in milliseconds; 0: not at all. Default: `graceMs` of the orchestrator. */
-  readonly graceMs?: number;
-}
-
 /**
  * The caller's handle on one tree execution. Made by `Orchestrator.start`, `resume`, `recover` and `fork`. `Output`: the typed result of the
  * root, as its role declares it; undefined: it declares none.
@@ -148,7 +142,10 @@ export interface Run<out Output = unknown> {
    *
    * @throws EspalierError `invalid_state` if the run is kept nowhere; `invalid_option`.
    */
-  release(options?: ReleaseOptions): Promise<boolean>;
+  release(options?: {
+    /** How long what is under way may take to return, in milliseconds; 0: not at all. Default: `graceMs` of the orchestrator. */
+    readonly graceMs?: number;
+  }): Promise<boolean>;
   /**
    * Everything of a run at rest, as JSON: to fork it, to continue one that a limit stopped, or, if it is paused, what its result has as
    * `pausedRun`. Made anew at each call.

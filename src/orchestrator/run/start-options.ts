@@ -227,21 +227,18 @@ export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentR
 /** What goes with the recovery of all lost runs. */
 export interface RecoverAllOptions<out Context = unknown> {
   /**
-   * Gives the context of a run that is about to be recovered, from what is kept of the run: its metadata, say. If it throws or rejects,
+   * Gives the context of a run that is about to be recovered, from what is kept of the run as it was started: its metadata, say. If it throws or rejects,
    * the run is not recovered: it stays as it was, and is among those that `failed`. Default: no run has a context.
    */
-  readonly context?: (run: LostRun) => Context | Promise<Context>;
-}
-
-/** A run whose process has died, as it was started. */
-export interface LostRun {
-  readonly runId: RunId;
-  /** The name of the root's role. */
-  readonly role: string;
-  /** The text of the task with which it was started. */
-  readonly task: string;
-  /** The metadata with which it was started. */
-  readonly metadata: JsonObject;
+  readonly context?: (run: {
+    readonly runId: RunId;
+    /** The name of the root's role. */
+    readonly role: string;
+    /** The text of the task with which it was started. */
+    readonly task: string;
+    /** The metadata with which it was started. */
+    readonly metadata: JsonObject;
+  }) => Context | Promise<Context>;
 }
 
 const RESUME_FIELDS = ["role", "grants", "onStreamPart", "signal", "session", "context"];

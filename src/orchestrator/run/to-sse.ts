@@ -10,19 +10,6 @@ import { leavable } from "./run-readers.ts";
 import type { EventsOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 
-/** How a run is written for one client. */
-export interface SseOptions extends Pick<EventsOptions, "from" | "maxBacklog"> {
-  /**
-   * The header `Last-Event-ID` of a client that reconnects: events continue after that one, in the place of `from`. Undefined or null: the client is
-   * here for the first time.
-   */
-  readonly lastEventId?: string | null | undefined;
-  /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. From 1. Default 15,000. */
-  readonly heartbeatMs?: number;
-  /** Default: the clock of the machine. */
-  readonly clock?: Clock;
-}
-
 const DEFAULT_HEARTBEAT_MS = 15_000;
 const checkHeartbeat = mustBeWhole("Leave it out for 15 seconds.");
 const HEARTBEAT = ": still here\n\n";
@@ -44,7 +31,17 @@ const HEARTBEAT = ": still here\n\n";
  */
 export function toSse(
   run: Run,
-  options: SseOptions = {},
+  options: Pick<EventsOptions, "from" | "maxBacklog"> & {
+    /**
+     * The header `Last-Event-ID` of a client that reconnects: events continue after that one, in the place of `from`. Undefined or null: the client is
+     * here for the first time.
+     */
+    readonly lastEventId?: string | null | undefined;
+    /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. From 1. Default 15,000. */
+    readonly heartbeatMs?: number;
+    /** Default: the clock of the machine. */
+    readonly clock?: Clock;
+  } = {},
 ): AsyncIterableIterator<string, undefined> {
   checkKeys("sse options", options, ["from", "lastEventId", "maxBacklog", "heartbeatMs", "clock"]);
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, clock = systemClock, lastEventId } = options;

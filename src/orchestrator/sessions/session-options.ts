@@ -2,36 +2,44 @@
 
 import { checkBoolean, checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
-import { messageRetention, type MessageRetentionPolicy } from "../../policies/retention-policy.ts";
+import { messageRetention } from "../../policies/retention-policy.ts";
+import type { SessionForkOptions } from "./session.ts";
 import type { SessionRef } from "./session-ref.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 
-/** What becomes of the messages of an execution that failed. */
-export type FailedExecutionPolicy = "keep" | "remove";
-
 /** How a session is used. It holds for this handle, and is not kept with the session. */
 export interface SessionOptions {
-  /** How much of its history the next execution begins with. */
-  readonly retention?: Partial<MessageRetentionPolicy>;
+  /** How much of its history the next execution begins with. The oldest goes first, and never half of a call and its results. */
+  readonly retention?: {
+    /**
+     * Messages at most, the new task among them, the instructions not.
+     *
+     * @default 100
+     */
+    readonly maxMessages?: number | "unlimited";
+    /**
+     * Executions at most whose messages are there, the one that begins among them.
+     *
+     * @default 5
+     */
+    readonly maxExecutions?: number | "unlimited";
+    /**
+     * Puts one message in the place of what is left out: a summary by the role's model, which is charged to the run. It counts as one of
+     * `maxMessages`.
+     *
+     * @default false
+     */
+    readonly summarizeDropped?: boolean;
+  };
   /**
    * `keep` (default): the next execution sees what one that failed has done, so that it does not do it twice. `remove`: the messages of an
    * execution that failed are taken out, as if it had never begun; its record stays (R99).
    */
-  readonly failedExecutionPolicy?: FailedExecutionPolicy;
+  readonly failedExecutionPolicy?: "keep" | "remove";
   /** Shows the model where the executions before ended, each by one message. Default false (C26). */
   readonly showBoundaries?: boolean;
   /** Where it is kept. Default: the store of the orchestrator. */
   readonly store?: SessionStore;
-}
-
-/** Where a fork of a session begins. */
-export interface SessionForkOptions {
-  /** Of the fork. Default: a new one. */
-  readonly sessionId?: string;
-  /** The execution in which, or at whose end, it begins. Default: the last one. */
-  readonly executionId?: string | undefined;
-  /** The step of that execution, from 1, after which the fork goes its own way. Default: its end. */
-  readonly atStep?: number;
 }
 
 /** How a session is used, with the defaults in the place of what was left out. */

@@ -15,7 +15,7 @@ import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { SessionStore } from "../../store/session-store.ts";
-import type { Session } from "./session.ts";
+import type { Session, SessionForkOptions } from "./session.ts";
 import {
   boundariesOf,
   cleared,
@@ -30,7 +30,6 @@ import {
 import {
   checkedSessionId,
   checkSessionForkOptions,
-  type SessionForkOptions,
   type SessionSettings,
 } from "./session-options.ts";
 import { SessionResultSchema, type SessionOutcome, type SessionResult } from "./session-outcome.ts";

@@ -4,7 +4,6 @@ import type { SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { ExecutionBoundary } from "./session-changes.ts";
-import type { SessionForkOptions } from "./session-options.ts";
 import type { SessionResult } from "./session-outcome.ts";
 import type { SessionExecution, SessionFork } from "./session-record.ts";
 
@@ -35,7 +34,14 @@ export interface Session {
    * @throws EspalierError `invalid_option` for an execution or a step that there is not, or whose history is not there any more;
    * `session_conflict` if there is a session of that id; `store_failed`.
    */
-  fork(options?: SessionForkOptions): Promise<Session>;
+  fork(options?: {
+    /** Of the fork. Default: a new one. */
+    readonly sessionId?: string;
+    /** The execution in which, or at whose end, the fork begins. Default: the last one. */
+    readonly executionId?: string | undefined;
+    /** The step of that execution, from 1, after which the fork goes its own way. Default: its end. */
+    readonly atStep?: number;
+  }): Promise<Session>;
   /**
    * Takes over what its store has: after a `session_conflict`, or to see what others have added.
    *
@@ -63,3 +69,5 @@ export interface Session {
    */
   clear(): Promise<void>;
 }
+
+export type SessionForkOptions = NonNullable<Parameters<Session["fork"]>[0]>;

@@ -19,7 +19,7 @@ import { defined } from "../../kernel/json.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
 import { Throttle } from "../../kernel/throttle.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
-import { checkApprovals, type Approver, type UnansweredPolicy } from "../../agent/approver.ts";
+import { checkApprovals, type Approver } from "../../agent/approver.ts";
 import type { AgentSettings } from "../../agent/run-ports.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { priceLookup, type Prices } from "../../model/prices.ts";
@@ -35,11 +35,7 @@ import {
 import { DEFAULT_CONCURRENCY, type Concurrency } from "../../run-services/limiter.ts";
 import { checkGuards, namedGuards, type ToolGuard } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
-import {
-  checkSigningKey,
-  PausedRunSigner,
-  type SigningKey,
-} from "../durability/paused-run-signature.ts";
+import { checkSigningKey, PausedRunSigner } from "../durability/paused-run-signature.ts";
 import {
   DEFAULT_HEARTBEAT_MS,
   DEFAULT_MAX_CRASHES,
@@ -92,7 +88,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   /** After this time an unanswered question counts as denied, a call that is executed elsewhere as failed. Default: never. */
   readonly answerTimeoutMs?: number;
   /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where no answer can come later. */
-  readonly unansweredPolicy?: UnansweredPolicy;
+  readonly unansweredPolicy?: "pause" | "deny";
   /**
    * Where runs are kept as they happen, so that they can be recovered after a crash: `memoryStore()`, `sqliteStore("runs.db")`,
    * `postgresStore(…)`. Default: nowhere.
@@ -105,7 +101,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * @example
    * new Orchestrator({ signingKey: [process.env.NEW_KEY, process.env.OLD_KEY] });
    */
-  readonly signingKey?: SigningKey | readonly SigningKey[];
+  readonly signingKey?: string | Uint8Array | readonly (string | Uint8Array)[];
   /** How often the store gets a sign of life of a run that is led, in milliseconds. Default 5,000. */
   readonly heartbeatMs?: number;
   /**

@@ -6,12 +6,7 @@ import { canonicalJson, defined } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
-import type {
-  DelegationOutcome,
-  SubagentInfo,
-  SubagentService,
-  WaitRequest,
-} from "../../tools/tool-context.ts";
+import type { DelegationOutcome, SubagentInfo, SubagentService } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { resultOfEnded } from "./agent-report.ts";
@@ -30,7 +25,7 @@ export function subagentService(
   const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
     list: () => parent.children.map((child) => describeChild(child)),
-    wait: (request: WaitRequest = {}) => waitForChildren(run, parent, call, request),
+    wait: (request = {}) => waitForChildren(run, parent, call, request),
     message: (childName: string, text: string) => {
       checkText("message", text);
       const child = found(childName);
@@ -118,7 +113,7 @@ async function waitForChildren(
   run: RunRuntime,
   parent: AgentRuntime,
   call: DelegatedCall,
-  request: WaitRequest,
+  request: NonNullable<Parameters<SubagentService["wait"]>[0]>,
 ): Promise<DelegationOutcome> {
   checkKeys("wait", request, ["childNames", "timeoutMs"]);
   const { childNames, timeoutMs } = request;

@@ -4,12 +4,6 @@ import { joinSentences } from "../../kernel/sentence.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, withUse } from "./wrapped-tool.ts";
 
-/** What `withApproval` takes besides the tool. */
-export interface ApprovalOptions {
-  /** Stands in the question. Default: that the tool needs an approval. */
-  readonly reason?: string;
-}
-
 /**
  * The tool, every call of which needs an approval. If the tool itself wants one, too, that is still one question, with both reasons
  * (C12); if the tool's own check throws, the call is refused.
@@ -18,7 +12,10 @@ export interface ApprovalOptions {
  */
 export function withApproval<Context>(
   tool: FunctionTool<Context>,
-  options: ApprovalOptions = {},
+  options: {
+    /** Stands in the question. Default: that the tool needs an approval. */
+    readonly reason?: string;
+  } = {},
 ): FunctionTool<Context> {
   checkWrappable("withApproval", tool);
   checkKeys("withApproval", options, ["reason"]);

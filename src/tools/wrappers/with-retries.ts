@@ -18,21 +18,7 @@ import { severityOf } from "../tool-error.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, closable, withRun } from "./wrapped-tool.ts";
 
-/** What `withRetries` takes besides the tool. */
-export interface RetriesOptions {
-  /** Attempts in all, the first one included. 1: no retries. Default 3. */
-  readonly maxAttempts?: number;
-  /** How long the second attempt is waited for; doubled for each one after it. Default 500. */
-  readonly firstDelayMs?: number;
-  /** The longest wait between two attempts. Default 30,000. */
-  readonly maxDelayMs?: number;
-  /**
-   * Whether another attempt makes sense after this error. Asked once for each attempt that failed and could be followed by another.
-   * Answers at once; if it throws or gives no boolean, there is no other attempt. Default: always.
-   */
-  readonly shouldRetry?: (error: unknown) => boolean;
-}
-
+type RetriesOptions = NonNullable<Parameters<typeof withRetries>[1]>;
 type Policy = Required<RetriesOptions>;
 
 const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
@@ -46,7 +32,19 @@ const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
  */
 export function withRetries<Context>(
   tool: FunctionTool<Context>,
-  options: RetriesOptions = {},
+  options: {
+    /** Attempts in all, the first one included. 1: no retries. Default 3. */
+    readonly maxAttempts?: number;
+    /** How long the second attempt is waited for; doubled for each one after it. Default 500. */
+    readonly firstDelayMs?: number;
+    /** The longest wait between two attempts. Default 30,000. */
+    readonly maxDelayMs?: number;
+    /**
+     * Whether another attempt makes sense after this error. Asked once for each attempt that failed and could be followed by another.
+     * Answers at once; if it throws or gives no boolean, there is no other attempt. Default: always.
+     */
+    readonly shouldRetry?: (error: unknown) => boolean;
+  } = {},
 ): FunctionTool<Context> {
   checkWrappable("withRetries", tool);
   const policy = policyOf(options);

@@ -6,12 +6,6 @@ import { toolTimedOut } from "../tool-timeout.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts";
 
-/** What `withTimeout` takes besides the tool. */
-export interface TimeoutOptions {
-  /** How long one run of what is wrapped may take. More than 0. */
-  readonly timeoutMs: number;
-}
-
 /**
  * The tool, whose runs take at most so long: then its `context.signal` is aborted, what it gives later is discarded, and the call fails
  * with an error for which `isToolTimeout` is true. The model reads it. Around `withRetries` it bounds all attempts together, inside of it
@@ -21,7 +15,10 @@ export interface TimeoutOptions {
  */
 export function withTimeout<Context>(
   tool: FunctionTool<Context>,
-  options: TimeoutOptions,
+  options: {
+    /** How long one run of what is wrapped may take. More than 0. */
+    readonly timeoutMs: number;
+  },
 ): FunctionTool<Context> {
   checkWrappable("withTimeout", tool);
   checkKeys("withTimeout", options, ["timeoutMs"]);

@@ -10,7 +10,7 @@ import { ToolError, ToolRetryError } from "../../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../../src/tools/tool-context.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";
 import { isToolTimeout } from "../../../src/tools/tool-timeout.ts";
-import { withRetries, type RetriesOptions } from "../../../src/tools/wrappers/with-retries.ts";
+import { withRetries } from "../../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
 import { CallFixture, never, toolThat } from "../../support/tool-calls.ts";
@@ -81,7 +81,10 @@ test("the last error is thrown as it is, after as many tries as are allowed", as
 });
 
 /** The waits of a call that fails as often as it may be tried. */
-async function delays(maxAttempts: number, options: RetriesOptions): Promise<readonly number[]> {
+async function delays(
+  maxAttempts: number,
+  options: Parameters<typeof withRetries>[1],
+): Promise<readonly number[]> {
   const fixture = new CallFixture();
   const { tool } = failing(fixture, ...broken(maxAttempts));
   const call = fixture.call(withRetries(tool, { maxAttempts, ...options }));
@@ -188,7 +191,7 @@ test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of 
     const fixture = new CallFixture();
     const [error] = broken(1);
     const { tool, calledAtMs } = failing(fixture, error, error);
-    const options: RetriesOptions = {};
+    const options: Parameters<typeof withRetries>[1] = {};
     Object.defineProperty(options, "shouldRetry", { value: answer, enumerable: true });
     const wrapped = withRetries(tool, options);
     const ends = [await fixture.call(wrapped).ended, await fixture.call(wrapped).ended];
