@@ -64,6 +64,7 @@ const DEEP = [
   "test/tools/schema-work.test.ts",
   "test/tree/approvals-from-depth.test.ts",
   "test/tree/set-up-faults*.test.ts",
+  "test/types/advice.test.ts",
 ];
 
 /** What is about warnings that a process gives once: each file has modules of its own. */

@@ -166,7 +166,7 @@ export class Source {
     const name = `${prefix}${ts.getNameOfDeclaration(node)?.getText() ?? property.name}`;
     if (ts.isMethodSignature(node) || ts.isMethodDeclaration(node)) {
       const forms = (property.getDeclarations() ?? []).filter(
-        (one) => !ts.isMethodDeclaration(one) || one.body === undefined,
+        (one) => !ts.isMethodDeclaration(one) || (one.body === undefined && !isAdvice(one)),
       );
       const shown = forms.length > 0 ? forms : [node];
       return shown.map((form) => {
@@ -264,6 +264,11 @@ function isListOfValues(node: ts.Declaration): boolean {
   return (
     value !== undefined && ts.isAsExpression(value) && ts.isArrayLiteralExpression(value.expression)
   );
+}
+
+/** True for an overload that only reports a mistake at compile time. */
+function isAdvice({ type }: ts.MethodDeclaration): boolean {
+  return type?.kind === ts.SyntaxKind.NeverKeyword;
 }
 
 function withoutBody(node: ts.Declaration): string {

@@ -73,6 +73,15 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     task: MessageContent,
     ...options: OptionsWith<StartOptions, Context>
   ): Run<Output>;
+  // Reports a missing context at compile time. No other call matches.
+  start<Role>(
+    role: [Role] extends [AgentRole<unknown, never>]
+      ? unknown extends ContextOf<Role>
+        ? Role
+        : "This role needs a context. Pass it: start(role, task, { context })."
+      : AgentRole,
+    task: MessageContent,
+  ): never;
   start(role: AgentRole, task: MessageContent, options: StartOptions = {}): Run {
     this.#live.assertOpen();
     checkAgentRole("role", role);
@@ -109,6 +118,14 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     answers?: readonly Answer[],
     ...options: OptionsWith<ResumeOptions<Role>, ContextOf<Role>>
   ): Run<OutputOf<Role>>;
+  // Reports a missing context at compile time. No other call matches.
+  resume<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: resume(stored, answers, { context }).",
+    stored: PausedRun | string,
+    answers?: readonly Answer[],
+  ): never;
   resume(
     stored: PausedRun | string,
     answers: readonly Answer[] = [],
@@ -133,6 +150,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     runId: string,
     ...options: OptionsWith<RecoverOptions<Role>, ContextOf<Role>>
   ): Promise<Run<OutputOf<Role>>>;
+  // Reports a missing context at compile time. No other call matches.
+  recover<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: recover(runId, { context }).",
+    runId: string,
+  ): never;
   async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
     this.#live.assertOpen();
     checkText("runId", runId);
@@ -165,6 +189,12 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
       Required<RecoverAllOptions<ContextOf<Role>>>
     >
   ): Promise<RecoveredRuns<OutputOf<Role>>>;
+  // Reports a missing context at compile time. No other call matches.
+  recoverAll<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: recoverAll({ context }).",
+  ): never;
   async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
     this.#live.assertOpen();
     checkRecoverAllOptions(options);
@@ -233,17 +263,24 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
-    order: RunRequest,
+    request: RunRequest,
     ...options: OptionsWith<ExecuteOptions, ContextOf<Role>>
   ): Promise<RunResult<JsonValue | undefined>>;
+  // Reports a missing context at compile time. No other call matches.
+  execute<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: execute(request, { context }).",
+    request: RunRequest,
+  ): never;
   async execute(
-    order: RunRequest,
+    request: RunRequest,
     options: ExecuteOptions = {},
   ): Promise<RunResult<JsonValue | undefined>> {
     this.#live.assertOpen();
     const { checkExecuteOptions, executeOrder } = await import("./run/execute.ts");
     checkExecuteOptions(options);
-    return await executeOrder(this.#live, order, options);
+    return await executeOrder(this.#live, request, options);
   }
 
   /**
@@ -320,6 +357,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
       Required<Pick<WorkOptions<ContextOf<Role>>, "context">>
     >
   ): Promise<Worker>;
+  // Reports a missing context at compile time. No other call matches.
+  work<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: work(engine, { context }).",
+    engine: Engine,
+  ): never;
   async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
     const { workFor } = await import("./run/work.ts");
     this.#live.assertOpen();
@@ -340,6 +384,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     stored: PausedRun | string,
     ...options: OptionsWith<ForkOptions<Role>, ContextOf<Role>>
   ): Run<OutputOf<Role>>;
+  // Reports a missing context at compile time. No other call matches.
+  fork<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends ContextOf<Role>
+      ? unknown
+      : "The roles of this orchestrator need a context. Pass it: fork(stored, { context }).",
+    stored: PausedRun | string,
+  ): never;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
     const parts = prepareFork(this.#settings, stored, options);
