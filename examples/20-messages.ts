@@ -18,7 +18,7 @@ const read = defineTool({
   name: "read",
   description: "Reads a page.",
   input: z.object({ page: z.int() }),
-  execute: ({ page }) => pages.get(page) ?? "There is no such page.",
+  execute: ({ page }) => pages.get(page) ?? "Page not found.",
 });
 
 // Three sections: one is made anew for each step, one once for the execution, one goes into the history for good.

@@ -79,7 +79,7 @@ export function releaseProblems(facts: ReleaseFacts): readonly string[] {
   return problems;
 }
 
-/** The files that say the version. */
+/** The files that print the version. */
 const VERSIONED_FILES = [
   "package.json",
   "package-lock.json",
@@ -87,7 +87,7 @@ const VERSIONED_FILES = [
   "CHANGELOG.md",
 ] as const;
 
-/** A file as it is in the release. Throws if it does not say the version where it should. */
+/** A file as it is in the release. Throws if it does not print the version where it should. */
 export function releasedText(
   file: (typeof VERSIONED_FILES)[number],
   text: string,

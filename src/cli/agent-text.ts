@@ -44,7 +44,7 @@ function describeAgentHead(detail: AgentDetail): readonly string[] {
     [agentPath, status, ...again].join(" · "),
     `${role}, ${model} (${provider})`,
     ...(isBrief ? [] : [`${why.code}: ${singleLine(why.message)}`]),
-    `own ${describeSpent(detail.own)} · with all below it ${describeSpent(detail.subtree)}`,
+    `own ${describeSpent(detail.own)} · with subagents ${describeSpent(detail.subtree)}`,
     ...describeBudgetLeft(detail),
   ];
 }
@@ -84,7 +84,7 @@ function describeSteps(
   fold: RunFold,
   { width, hasColor }: OutputStyle,
 ): readonly string[] {
-  if (steps.length === 0) return ["It has taken no step."];
+  if (steps.length === 0) return ["No steps yet."];
   const rows = steps.flatMap((step) => describeStepLines(step, fold, executions > 1));
   return table(COLUMNS, rows, width, painter(hasColor));
 }
@@ -128,7 +128,7 @@ function sequelText({ delayMs, nextModel }: AttemptFold): string {
 const OUTCOMES: Readonly<Record<CallFold["outcome"], string>> = {
   open: "…",
   succeeded: "✔",
-  retry: "✖ has to be corrected",
+  retry: "✖ needs correction",
   failed: "✖",
   refused: "⊘ refused",
   not_executed: "– not executed",
@@ -243,7 +243,7 @@ function saidLines(step: KeptStep): readonly string[] {
       finishReason === "stop" || finishReason === "tool_calls" ? "" : ` (${finishReason})`;
     return said === "" ? [] : [`Said${end}:`, ...indentLines(said)];
   }
-  if (step.reply === undefined) return ["The model has not replied."];
+  if (step.reply === undefined) return ["No reply yet."];
   const { text } = step.reply.message;
   return text === "" ? [] : ["Said:", ...indentLines(text)];
 }

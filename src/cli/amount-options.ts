@@ -29,12 +29,12 @@ const NAMES: Readonly<Record<string, AmountName>> = {
   cost: {
     axis: "costUsd",
     read: (text) => (NUMBER.test(text) ? Number(text) : undefined),
-    form: "dollars, as 0.5",
+    form: "dollars, for example 0.5",
   },
   steps: counted("steps"),
   tokens: counted("totalTokens"),
   calls: counted("toolCalls"),
-  time: { axis: "wallTimeMs", read: milliseconds, form: "a time, as 90s, 10m or 2h" },
+  time: { axis: "wallTimeMs", read: milliseconds, form: "a time, for example 90s, 10m or 2h" },
 };
 
 /** The budget of a run: the default one with what was said in its place. `none` takes a limit away. Throws UsageError. */
@@ -70,7 +70,7 @@ function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
     const known = NAMES[name];
     if (known === undefined)
       throw new UsageError(
-        `Expected ${option} to have parts such as cost=1, of ${Object.keys(NAMES).join(", ")}, got ${JSON.stringify(part)}. Write cost=1,steps=50,time=10m.`,
+        `Expected ${option} to have parts such as cost=1 (${Object.keys(NAMES).join(", ")}), got ${JSON.stringify(part)}. Write for example cost=1,steps=50,time=10m.`,
       );
     if (amount === "none") {
       limits.delete(known.axis);
@@ -79,7 +79,7 @@ function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
     const value = known.read(amount);
     if (value === undefined)
       throw new UsageError(
-        `Expected ${name} in ${option} to be ${known.form}, got ${JSON.stringify(amount)}. Or ${name}=none for no limit.`,
+        `Expected ${name} in ${option} to be ${known.form}, got ${JSON.stringify(amount)}. Use ${name}=none for no limit.`,
       );
     limits.set(known.axis, value);
   }

@@ -52,7 +52,7 @@ interface Choice<Value extends string> {
 
 // The first of each is what Enter alone does.
 const APPROVALS: readonly Choice<"leave" | "approve" | "deny" | "edit">[] = [
-  { value: "leave", label: "Leave it open: the run pauses" },
+  { value: "leave", label: "Leave it open and pause the run" },
   { value: "approve", label: "Approve" },
   { value: "deny", label: "Deny, with a reason" },
   { value: "edit", label: "Edit the arguments, then approve" },
@@ -62,9 +62,9 @@ const CONFIRMATIONS: readonly Choice<"leave" | "approve">[] = [
   { value: "approve", label: "Yes, with these arguments" },
 ];
 const RESULTS: readonly Choice<"leave" | "result" | "failure">[] = [
-  { value: "leave", label: "Leave it open: the run pauses" },
-  { value: "result", label: "Give its result" },
-  { value: "failure", label: "It failed" },
+  { value: "leave", label: "Leave it open and pause the run" },
+  { value: "result", label: "Provide its result" },
+  { value: "failure", label: "Report a failure" },
 ];
 
 /** Longer texts are not given to a prompt, which lays out each character with every key. */
@@ -100,7 +100,7 @@ class Asking {
     if (choice === "approve") return approve(question);
     if (choice === "edit") return await this.#edited();
     if (choice !== "deny") return undefined;
-    const why = await this.#written("Why not? The model reads it.");
+    const why = await this.#written("Reason for the denial (the model reads it):");
     return why === undefined ? undefined : deny(question, why);
   }
 
@@ -108,24 +108,29 @@ class Asking {
     const { arguments: shown, writtenArguments = shown } = this.#question;
     const before = jsonLine(writtenArguments);
     const text = await this.#written("Arguments as JSON", before, (given) =>
-      objectIn(given) === undefined ? 'Write a JSON object, as {"path": "a.txt"}.' : undefined,
+      objectIn(given) === undefined
+        ? 'Write a JSON object, for example {"path": "a.txt"}.'
+        : undefined,
     );
     const input = text === undefined ? undefined : objectIn(text);
     if (input === undefined) return undefined;
     this.#show(`${this.#question.toolName}, edited`, input);
-    const choice = await this.#chosen("Run it with these?", CONFIRMATIONS);
+    const choice = await this.#chosen("Run it with these arguments?", CONFIRMATIONS);
     return choice === "approve" ? approve(this.#question, { arguments: input }) : undefined;
   }
 
   async #result(): Promise<Answer | undefined> {
     const question = this.#question;
-    const choice = await this.#chosen(`What came of ${shortenToolName(question)}?`, RESULTS);
+    const choice = await this.#chosen(
+      `What is the outcome of ${shortenToolName(question)}?`,
+      RESULTS,
+    );
     if (choice === "result") {
-      const text = await this.#written("Its result: JSON, or text");
+      const text = await this.#written("Result (JSON or text):");
       return text === undefined ? undefined : provideResult(question, jsonOrText(text));
     }
     if (choice !== "failure") return undefined;
-    const why = await this.#written("What went wrong? The model reads it.");
+    const why = await this.#written("Failure message (the model reads it):");
     return why === undefined ? undefined : provideError(question, why);
   }
 
@@ -185,5 +190,5 @@ function shortenToolName({ toolName }: Question): string {
 }
 
 function requireText(text: string): string | undefined {
-  return text.trim() === "" ? "Type some text." : undefined;
+  return text.trim() === "" ? "Enter some text." : undefined;
 }

@@ -51,7 +51,7 @@ export function portOf({ text }: CommandCall): number | undefined {
   const port = /^\d{1,5}$/.test(said) ? Number(said) : NaN;
   if (port <= GREATEST_PORT) return port;
   throw new UsageError(
-    `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(said)}. 0 is any that is free.`,
+    `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(said)}. Use 0 for any free port.`,
   );
 }
 
@@ -64,13 +64,14 @@ export function readableFolder({ cwd }: Shell, named: string | undefined): strin
     isFolder = statSync(folder, { throwIfNoEntry: false })?.isDirectory();
   } catch (cause) {
     throw new UsageError(
-      `Expected a folder that can be read, but ${name} cannot (${String(cause)}). Check its permissions.`,
+      `Cannot read the folder ${name} (${String(cause)}). Check its permissions.`,
       { cause },
     );
   }
-  if (isFolder === undefined)
-    throw new UsageError(`Expected a folder, but there is no ${name}. Check the path.`);
+  if (isFolder === undefined) throw new UsageError(`There is no folder ${name}. Check the path.`);
   if (!isFolder)
-    throw new UsageError(`Expected a folder, but ${name} is none. Name the folder it lies in.`);
+    throw new UsageError(
+      `Expected a folder, but ${name} is not one. Name the folder that contains it.`,
+    );
   return folder;
 }

@@ -57,7 +57,7 @@ function bash(commands: readonly Completed[]): string {
     const ids = asks === undefined ? "" : ` [[ $current == -* ]] || words="$(${asking(asks)})";`;
     return `    ${name}) words="${listCompletions(command)}";${ids} ;;`;
   });
-  return `# espalier completion for bash: source it, or put it into your completions folder.
+  return `# espalier completion for bash: source this file, or save it in your completions folder.
 _espalier() {
   local current="\${COMP_WORDS[COMP_CWORD]}" command="" words="" index
   for ((index = 1; index < COMP_CWORD; index++)); do
@@ -81,7 +81,7 @@ function zsh(commands: readonly Completed[]): string {
     return `    ${name}) found=(${listCompletions(command)});${ids} ;;`;
   });
   return `#compdef espalier
-# espalier completion for zsh: source it after compinit, or put it into a folder of $fpath as _espalier.
+# espalier completion for zsh: source this file after compinit, or save it in a folder of $fpath as _espalier.
 _espalier() {
   local -a found
   if (( CURRENT == 2 )); then
@@ -114,5 +114,5 @@ function fish(commands: readonly Completed[]): string {
       ),
     ];
   });
-  return `# espalier completion for fish: save it as ~/.config/fish/completions/espalier.fish\n${lines.join("\n")}\n`;
+  return `# espalier completion for fish: save this file as ~/.config/fish/completions/espalier.fish\n${lines.join("\n")}\n`;
 }

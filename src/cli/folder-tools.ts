@@ -34,15 +34,15 @@ export function folderTools(rootFolder: string): readonly FunctionTool[] {
 
 const path = z.string().max(1_000).meta({
   description:
-    'Path relative to the folder that may be read, as in "docs/guide.md"; "." is the folder itself.',
+    'Path relative to the readable folder, for example "docs/guide.md"; "." is the folder itself.',
 });
 
 function listTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "folder_list",
     description:
-      "Lists the folders and files that lie directly in a folder, sorted by name, files with " +
-      "their size. Symbolic links are named, not followed.",
+      "Lists the folders and files directly in a folder, sorted by name, files with " +
+      "their size. Symbolic links are listed, not followed.",
     input: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
@@ -95,8 +95,8 @@ function searchTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "folder_search",
     description:
-      "Finds a text, upper or lower case, in the files of a folder and all below it, or in one " +
-      `file. Gives the first ${MAX_MATCHES} lines.`,
+      "Finds a text, ignoring case, in the files of a folder and its subfolders, or in one " +
+      `file. Returns the first ${MAX_MATCHES} lines.`,
     input: z.object({ text: z.string().min(1).max(200), path: path.default(".") }),
     execute: async (input, { signal }) => await searchFiles(folder, input, signal),
   });
@@ -276,14 +276,14 @@ async function resolvePlace(root: string, path: string): Promise<FolderPlace> {
   }
   const segments = segmentsOf(wanted);
   if (segments.includes(".."))
-    throw new Error(`${quotePath(path)} goes upwards with "..". ${PATHS_ARE}`);
+    throw new Error(`${quotePath(path)} leaves the folder with "..". ${PATHS_ARE}`);
   checkVisible(segments, path);
   const realPath = await follow(join(root, wanted), path);
   const inside = relative(root, realPath);
   const realSegments = segmentsOf(inside);
   if (realSegments[0] === ".." || isAbsolute(inside)) {
     throw new Error(
-      `${quotePath(path)} is or lies behind a link that leads out of the folder. ${NOT_ALLOWED}`,
+      `${quotePath(path)} is, or is reached by, a link to a place outside the folder. ${NOT_ALLOWED}`,
     );
   }
   checkVisible(realSegments, path);
@@ -291,13 +291,13 @@ async function resolvePlace(root: string, path: string): Promise<FolderPlace> {
 }
 
 const PATHS_ARE =
-  'Paths are relative to the folder, as in "docs/guide.md"; "." is the folder itself.';
-const NOT_ALLOWED = "Leave it out.";
+  'Use a path relative to the folder, for example "docs/guide.md"; "." is the folder itself.';
+const NOT_ALLOWED = "Continue without it.";
 
 function checkVisible(segments: readonly string[], path: string): void {
   if (!segments.some(isHidden)) return;
   throw new Error(
-    `${quotePath(path)} is off limits: hidden names and ${OFF_LIMITS} are left out. ${NOT_ALLOWED}`,
+    `${quotePath(path)} is not readable: hidden names and ${OFF_LIMITS} are excluded. ${NOT_ALLOWED}`,
   );
 }
 
@@ -358,7 +358,7 @@ function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
     return new Error(`${quotePath(path)} is a file, not a folder. Read it.`, { cause });
   const why =
     cause instanceof MovedError
-      ? ": another process moved it meanwhile. Try again, or leave it out."
+      ? ": another process moved it meanwhile. Try again, or continue without it."
       : ` (${codeOf(cause) ?? "unknown error"}).`;
   return new Error(`${quotePath(path)} cannot be ${verb}${why}`, { cause });
 }
@@ -369,7 +369,7 @@ class WrongKind extends Error {}
 async function excerptOf(path: string, maxBytes: number): Promise<Excerpt> {
   const kind = await stat(path);
   if (kind.isDirectory()) throw new WrongKind("is a folder, not a file. List it.");
-  if (!kind.isFile()) throw new WrongKind(`is no regular file. ${NOT_ALLOWED}`);
+  if (!kind.isFile()) throw new WrongKind(`is not a regular file. ${NOT_ALLOWED}`);
   // Without waiting: elsewhere than on Linux a pipe may have been put there a moment ago.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {

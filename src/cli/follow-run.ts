@@ -104,21 +104,21 @@ export class RunFollower {
     }
     if (this.#isEnding || this.#run === undefined) this.#leave(EXIT_CODES.cancelled);
     this.#isEnding = true;
-    this.#notice("Cancelling the run. Press Ctrl-C once more to leave at once.");
+    this.#notice("Cancelling the run. Press Ctrl-C again to exit immediately.");
     void this.#run.cancel("Ctrl-C was pressed.").catch(() => {});
   }
 
   #terminate(exitCode: number): void {
     if (this.#isEnding || this.#run === undefined) this.#leave(exitCode);
     this.#exitCode = exitCode;
-    this.#bringToRest(this.#run, "Told to end");
+    this.#bringToRest(this.#run, "Received a termination signal");
   }
 
   /** A run whose events nothing reads any more comes to rest, so that it can be resumed. */
   #stopSaying(): void {
     this.#isUnread = true;
     if (this.#isEnding || this.#run === undefined) return;
-    this.#bringToRest(this.#run, "Nobody reads its events any more");
+    this.#bringToRest(this.#run, "The reader of its events has gone");
   }
 
   #bringToRest(run: Run, why: string): void {
@@ -127,7 +127,7 @@ export class RunFollower {
       this.#notice(`${why}: the run pauses before its next step, and can be resumed.`);
       run.requestPause();
     } else {
-      this.#notice(`${why}: the run is cancelled, since it is kept nowhere.`);
+      this.#notice(`${why}: the run is cancelled, because it is not stored.`);
       void run.cancel(`${why}.`).catch(() => {});
     }
   }
@@ -205,7 +205,7 @@ export async function nodeTracing(): Promise<NodeTracing> {
   } catch (cause) {
     if (codeOf(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw new UsageError(
-      `Expected OpenTelemetry to be installed for --otel, got: ${describeCause(cause)}. Run: npm install ${PACKAGES}`,
+      `Cannot use --otel: OpenTelemetry is not installed: ${describeCause(cause)}. Run: npm install ${PACKAGES}`,
       { cause },
     );
   }

@@ -110,10 +110,10 @@ async function explainLoadError(file: string, error: Error): Promise<string | un
   const misread = commonJsFile(error, placeFile(place) ?? file);
   const folder = misread === undefined ? undefined : packageOf(misread);
   if (folder !== undefined)
-    return `${at}: ${message.replace(/\.$/u, "")}. Node reads ${misread === (placeFile(place) ?? file) ? "the file" : misread} as CommonJS, since ${join(folder, "package.json")} does not say "type": "module". Run in ${folder}: ${SET_MODULE}`;
+    return `${at}: ${message.replace(/\.$/u, "")}. Node reads ${misread === (placeFile(place) ?? file) ? "the file" : misread} as CommonJS, since ${join(folder, "package.json")} lacks "type": "module". Run in ${folder}: ${SET_MODULE}`;
   switch (code) {
     case "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX":
-      return `${at}: ${message}. Use what only has to be left out (a union or an object in place of an enum, a field in place of a parameter property), ${WITHOUT_STRIPPING}`;
+      return `${at}: ${message}. Use erasable syntax only (a union or an object instead of an enum, a field instead of a parameter property), ${WITHOUT_STRIPPING}`;
     case "ERR_INVALID_TYPESCRIPT_SYNTAX":
       return `${at}: ${message}. Correct it.`;
     case "ERR_UNKNOWN_FILE_EXTENSION":
@@ -173,9 +173,9 @@ function missingAdvice(message: string): string {
   const [, wanted = ""] = /^Cannot find (?:module|package) '([^']+)'/.exec(message) ?? [];
   const written = wanted.replace(/\.js$/, ".ts");
   if (written !== wanted && existsSync(written))
-    return "There is one that ends in .ts: import it by that name, since nothing is compiled.";
+    return "A file of that name ends in .ts: import it with that extension, since nothing is compiled.";
   if (/^[@~#]?\//.test(wanted) && !wanted.startsWith("/"))
-    return `Paths of tsconfig.json are not known here: import it by a relative path, ${WITHOUT_STRIPPING}`;
+    return `Paths of tsconfig.json are not supported: import the file by a relative path, ${WITHOUT_STRIPPING}`;
   if (wanted.startsWith("/") || wanted.startsWith(".")) return "Check its path.";
   return `Run: npm install ${wanted.split("/", wanted.startsWith("@") ? 2 : 1).join("/")}`;
 }

@@ -155,7 +155,7 @@ async function connected(
         ? false
         : (tool) =>
             tool.annotations.readOnlyHint !== true &&
-            `The server ${name} does not say that ${tool.name} only reads.`,
+            `The server ${name} does not mark ${tool.name} as read-only.`,
   });
 }
 
@@ -171,7 +171,7 @@ function transportOf(
       const value = env[variable];
       if (value !== undefined) return value;
       throw new UsageError(
-        `${file}: Expected the environment variable ${variable}, which the server ${name} wants, got none. Set it.`,
+        `${file}: The server ${name} needs the environment variable ${variable}, which is not set. Set it.`,
       );
     });
   const all = (given: Readonly<Record<string, string>>): Record<string, string> =>

@@ -31,11 +31,11 @@ export function modelProblem(name: string, env: Shell["env"]): string | undefine
     if (sdk === undefined) return formProblem(name);
     const variable = KEY_VARIABLES.get(sdk.provider);
     if (variable === undefined || has(variable)) return undefined;
-    return `Expected ${variable} beside ESPALIER_MODEL, got nothing. Set it, or unset ESPALIER_MODEL for the offline planner.`;
+    return `ESPALIER_MODEL needs ${variable}, which is not set. Set it, or unset ESPALIER_MODEL to use the offline planner.`;
   }
   const names = ["OPENAI_API_KEY", "OPENAI_BASE_URL"];
   if (names.some(has)) return undefined;
-  return `Expected ${names.join(" or ")} beside ESPALIER_MODEL, got nothing. Set it, as in OPENAI_BASE_URL=http://localhost:11434/v1, or unset ESPALIER_MODEL for the offline planner.`;
+  return `ESPALIER_MODEL needs ${names.join(" or ")}, but neither is set. Set one, for example OPENAI_BASE_URL=http://localhost:11434/v1, or unset ESPALIER_MODEL to use the offline planner.`;
 }
 
 /**
@@ -52,7 +52,7 @@ export async function modelByName(name: string): Promise<Model> {
 }
 
 function formProblem(name: string): string {
-  return `Expected a model of the AI SDK to be named ${PREFIX}<provider>/<model>, got ${JSON.stringify(name)}. Write it as in ${PREFIX}anthropic/claude-sonnet-5.`;
+  return `Expected a model of the AI SDK to be named ${PREFIX}<provider>/<model>, got ${JSON.stringify(name)}. Write for example ${PREFIX}anthropic/claude-sonnet-5.`;
 }
 
 function sdkNameOf(name: string) {
@@ -78,7 +78,7 @@ async function providerOf(name: string, provider: string): Promise<CreateModel> 
     if (isCreateModel(create)) return create;
   }
   throw invalid(
-    `Expected ${packageName} to have a provider, got none. Make its model in a program of your own, with aiSdkModel().`,
+    `Expected ${packageName} to export a provider, got none. Create its model in your own program, with aiSdkModel().`,
   );
 }
 
@@ -90,7 +90,7 @@ async function importPackage(packageName: string, name: string): Promise<object>
   } catch (cause) {
     if (codeOf(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw invalid(
-      `Expected the package ${packageName} for the model ${name}, but it is not installed. Run: npm install ${packageName}`,
+      `The model ${name} needs the package ${packageName}, which is not installed. Run: npm install ${packageName}`,
     );
   }
 }

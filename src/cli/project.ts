@@ -122,9 +122,9 @@ export async function openStore(place: StorePlace): Promise<ChosenStore> {
 function checkStoreExists(place: StorePlace): void {
   if (place.type !== "file" || existsSync(place.path)) return;
   const advice = place.isDefault
-    ? "Start one: espalier run …, or say where they are: --store."
+    ? "Start a run: espalier run …, or name the store: --store."
     : "Check the path.";
-  throw new UsageError(`Expected runs in ${place.path}, but there is no such file. ${advice}`);
+  throw new UsageError(`Cannot open the store ${place.path}: no such file. ${advice}`);
 }
 
 /** `list`: an empty store if the project has no runs. `view`: the store is read, and takes posts. */

@@ -62,7 +62,7 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
   const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
   if (only !== undefined && others.length === 0) return inCode(only, [only], own, search);
   throw new UsageError(
-    `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export the role, or run one by its name where the configuration is the project's.`,
+    `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export one role, or run a role by its name in the project of that configuration.`,
   );
 }
 
@@ -87,11 +87,11 @@ export async function roleNamed(
   if (text !== undefined) return await fromFile(text, place, search);
   if (typeof roles === "string" && !existsSync(place))
     throw new UsageError(
-      `Expected config.roles to be a folder of role files, but there is no ${place}. Correct it in ${project.configFile ?? "the configuration"}.`,
+      `Expected config.roles to be a folder of role files, but ${place} does not exist. Correct it in ${project.configFile ?? "the configuration"}.`,
     );
   const names = namesOf(project).join(", ") || "none";
   throw new UsageError(
-    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Make some: espalier init`,
+    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Create role files: espalier init`,
   );
 }
 
@@ -101,7 +101,7 @@ function namesOf({ config: { roles = [] } }: Project): readonly string[] {
 
 function checkFileExists(file: string, name: string): void {
   if (existsSync(file)) return;
-  throw new UsageError(`Expected a file, got ${JSON.stringify(name)}, which is not there.`);
+  throw new UsageError(`There is no file ${JSON.stringify(name)}. Check the path.`);
 }
 
 /** As far as can be seen: a run checks it. A configuration has none of this. */
@@ -117,7 +117,7 @@ function inCode(
 ): RolesAtHand {
   if (model !== undefined)
     throw new UsageError(
-      `Expected --model for role files alone, got it for ${root.name}, which has its model in code. Leave it out.`,
+      `--model applies to role files only, but ${root.name} has its model in code. Leave it out.`,
     );
   return { root, roles, config, configFile, [Symbol.asyncDispose]: async () => {} };
 }
@@ -184,12 +184,12 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   const [root] = texts;
   if (model !== undefined && root?.isReadable === true && texts.every(({ model }) => model))
     throw new UsageError(
-      `Expected a role file that names no model for --model, got none: ${shownPath(root.file, shell)} names ${root.model}. Leave --model out, or the line model: … there.`,
+      `--model applies to role files without a model, but ${shownPath(root.file, shell)} names ${root.model}. Leave --model out, or remove the line model: … there.`,
     );
   const without = usual === undefined ? texts.find(namesNoModel) : undefined;
   if (without !== undefined)
     throw new UsageError(
-      `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or name a model for all files that have none: --model, or ESPALIER_MODEL.`,
+      `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or set a model for all files without one: --model or ESPALIER_MODEL.`,
     );
   return {
     byName: (name: string): Model => {

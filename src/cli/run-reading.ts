@@ -123,8 +123,8 @@ export function unreadableText({ runId }: StoredRun, { message, code }: Espalier
 export function aloneText({ runId, status }: RunListing, command: string): string | undefined {
   if (status !== "lost" && status !== "waiting") return undefined;
   return status === "lost"
-    ? `Run ${runId} is lost: its process gives no sign of life. Resume it: ${command} resume ${runId}`
-    : `Run ${runId} does not go on: no process leads it. Lead it here: ${command} resume ${runId}`;
+    ? `Run ${runId} is lost: its process has stopped responding. Resume it: ${command} resume ${runId}`
+    : `Run ${runId} is waiting: no process owns it. Run it here: ${command} resume ${runId}`;
 }
 
 function observeFromHere(nowMs: number): Onlooker {
@@ -154,7 +154,7 @@ export async function namedRun(store: Store, name: string): Promise<StoredRun> {
   if (name === LAST_RUN) {
     const [last] = await store.list({ limit: 1 });
     if (last !== undefined) return last;
-    throw new UsageError("Expected a run in the store, but it has none. Start one: espalier run …");
+    throw new UsageError("The store has no runs. Start one: espalier run …");
   }
   // Every id begins with nothing: a variable of the shell that is not set names no run.
   if (!mayBeRunId(name)) throw noSuchRun(name);
@@ -168,13 +168,13 @@ export async function namedRun(store: Store, name: string): Promise<StoredRun> {
   const shown = found.slice(0, MAX_SHOWN).map(({ runId }) => runId);
   const more = found.length > MAX_SHOWN ? `, and ${found.length - MAX_SHOWN} more` : "";
   throw new UsageError(
-    `Expected the beginning of one run, got ${JSON.stringify(name)}, with which ${found.length} begin: ${shown.join(", ")}${more}. Write more of it.`,
+    `Run id prefix ${JSON.stringify(name)} is ambiguous (${found.length} matches: ${shown.join(", ")}${more}). Use a longer prefix.`,
   );
 }
 
 function noSuchRun(name: string): UsageError {
   return new UsageError(
-    `Expected the id of a run, the beginning of one or ${LAST_RUN}, got ${JSON.stringify(name)}, which no run has. List them: espalier runs`,
+    `No run matches ${JSON.stringify(name)}. Use a run id, a prefix or ${LAST_RUN}. List them: espalier runs`,
   );
 }
 

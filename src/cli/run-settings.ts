@@ -19,7 +19,9 @@ type AnswerMode = "ask" | "pause" | "deny";
 /** What is on stdout, and how much on stderr. Throws UsageError. */
 export function outputChoice({ has }: CommandCall): Pick<FollowOptions, "output" | "isQuiet"> {
   if (has("json") && has("events"))
-    throw new UsageError("Expected --json or --events, got both. One of them is on stdout.");
+    throw new UsageError(
+      "--json and --events exclude each other: both write to stdout. Leave one out.",
+    );
   const output = has("json") ? "json" : has("events") ? "events" : "result";
   return { output, isQuiet: has("quiet") };
 }
@@ -34,7 +36,7 @@ export function answerModeOf({ shell, text }: CommandCall): AnswerMode | undefin
     );
   if (said === "ask" && !isTerminal(shell))
     throw new UsageError(
-      "Expected a terminal for --answer ask, got none. Let the run pause, and answer later: espalier questions",
+      "--answer ask needs a terminal. Use --answer pause, and answer later: espalier questions",
     );
   return said;
 }
@@ -55,7 +57,7 @@ export async function storeForRun(
   } catch (cause) {
     if (place.type !== "file" || !place.isDefault) throw cause;
     const why = describeCause(cause);
-    note(call.shell, `The run is kept nowhere, since ${storeNameOf(place)} cannot be used: ${why}`);
+    note(call.shell, `The run is not stored, because ${storeNameOf(place)} cannot be used: ${why}`);
     return undefined;
   }
 }

@@ -53,7 +53,7 @@ export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): s
     listSection("Spawns that were refused", refusalLines(fold)),
   ];
   const isWell = sections.slice(1).every((lines) => lines.length === 0);
-  if (isWell) sections.push(["Nothing went wrong."]);
+  if (isWell) sections.push(["No failures."]);
   return joinSections(sections);
 }
 
@@ -64,12 +64,12 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
   const { text, style } = statusCell(status, isBrief ? "" : reason.code);
   const paint = painter(hasColor);
   const facts = [
-    `began ${new Date(head.startedAtMs).toISOString()}`,
+    `started ${new Date(head.startedAtMs).toISOString()}`,
     `lasted ${durationText(head.durationMs)}${restText(head)}`,
     numberOf(agents, "agent"),
     numberOf(spent.totalTokens, "token"),
     `cost ${costText(spent)}${unpricedText(head.unpricedModels ?? [])}`,
-    ...(leader === null ? [] : [`led by process ${leader.processId} on ${leader.hostname}`]),
+    ...(leader === null ? [] : [`run by process ${leader.processId} on ${leader.hostname}`]),
     ...(forkedFrom === undefined
       ? []
       : [`fork of ${forkedFrom.runId} at step ${forkedFrom.stepNumber}`]),
@@ -84,7 +84,7 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
 
 /** A rest of less than a second goes unsaid. */
 function restText({ restMs }: RunHead): string {
-  return restMs < 1_000 ? "" : `, at rest for ${durationText(restMs)} of it`;
+  return restMs < 1_000 ? "" : `, paused for ${durationText(restMs)} of it`;
 }
 
 function whyLines(fold: RunFold): readonly string[] {
@@ -165,7 +165,7 @@ function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
     right("tokens", 2, ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens))),
     right("cost", 1, ({ spent }) => (spent === undefined ? "" : costText(spent))),
     right("time", 4, ({ durationMs: ms }) => (ms === undefined ? "" : durationText(ms))),
-    right("last sign", 5, ({ updatedAtMs: ms }) => `${durationText(Math.max(0, nowMs - ms))} ago`),
+    right("last seen", 5, ({ updatedAtMs: ms }) => `${durationText(Math.max(0, nowMs - ms))} ago`),
     { title: "task", cell: (row) => ({ text: describeTask(row), style: "dim" }), minWidth: 16 },
   ];
 }
@@ -222,7 +222,7 @@ export function restLines(
     ...(status === "paused" ? questionTexts(result) : causeLines(causes)),
     ...(isKept
       ? nextLines(result, command)
-      : [`The run was kept nowhere: it cannot be shown or resumed.`]),
+      : [`The run was not stored: it cannot be shown or resumed.`]),
     ...(isKept && status === "failed" ? [`See it: ${command} show ${runId} --errors`] : []),
   ].map(plainText);
 }
@@ -255,7 +255,7 @@ function wayLines({ errors }: RunResult, causes: readonly Cause[]): readonly str
 }
 
 /** Above the causes of a run that continued, and in which nothing failed. */
-const LIMITS_HEADING = "Limits on the way, the first one first:";
+const LIMITS_HEADING = "Limits reached, first one first:";
 
 /** Why, the first cause first. */
 export function causeLines(causes: readonly Cause[]): readonly string[] {
@@ -292,15 +292,15 @@ function nextLines(
 ): readonly string[] {
   if (status === "stopped") {
     const more = wayToGrant(reason.code, runId, command);
-    return more === undefined ? [] : [`Give it more: ${more}`];
+    return more === undefined ? [] : [`Raise its limits: ${more}`];
   }
   if (status !== "paused") return [];
   const next = `${command} resume ${runId}`;
   const [first, ...others] = questions;
-  if (first === undefined) return [`Go on: ${next}`];
+  if (first === undefined) return [`Resume: ${next}`];
   return others.length === 0
     ? [`Answer: ${waysToAnswer(first, runId, command)}. Then: ${next}`]
-    : [`See how to answer each: ${command} questions. Then: ${next}`];
+    : [`List how to answer each: ${command} questions. Then: ${next}`];
 }
 
 /** What to type for an answer. `name`: of the question, or of a run that asks it alone. */

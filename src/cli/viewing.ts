@@ -89,7 +89,7 @@ async function viewerOf(
     if (!isOfTokenFile(cause)) throw cause;
     note(
       shell,
-      `Open pages do not outlive the viewer, since its token is kept nowhere: ${cause.message}`,
+      `Open pages will not survive a restart of the viewer, because its token is not stored: ${cause.message}`,
     );
     return await viewer(options);
   }
@@ -188,11 +188,9 @@ export async function runningViewer(
   }
   const place =
     port === undefined
-      ? `ports ${PORTS[0]} to ${PORTS.at(-1)}. If it listens at another one, add --port <number>`
+      ? `ports ${PORTS[0]} to ${PORTS.at(-1)}. If it listens at another port, add --port <number>`
       : `port ${port}`;
-  throw new UsageError(
-    `Expected a running viewer of ${storeName}, found none at ${place}. Start it: espalier view`,
-  );
+  throw new UsageError(`No viewer of ${storeName} is running at ${place}. Start it: espalier view`);
 }
 
 /** Returns true if the server there proves that it has the token and serves the store. */

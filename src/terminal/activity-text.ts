@@ -63,7 +63,7 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
     case "thinking":
       return { text: `${spinner(nowMs)} thinking`, style: "cyan" };
     case "awaiting_budget":
-      return { text: `${spinner(nowMs)} waits for budget`, style: "dim" };
+      return { text: `${spinner(nowMs)} waiting for budget`, style: "dim" };
     case "preparing":
     case "queued":
       return { text: `${spinner(nowMs)} ${activity}`, style: "dim" };

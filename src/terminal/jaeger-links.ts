@@ -33,7 +33,7 @@ type JaegerSearch = Parameters<JaegerLinks["search"]>[0];
 /** Words of which one is enough; newer pages of Jaeger say it the second way. */
 const FAILED = "error=true status=error";
 const TRACE_ID = /^[0-9a-f]{32}$/i;
-const EXAMPLE = "Give the address of its pages, http://localhost:16686 for instance.";
+const EXAMPLE = "Pass the address of its pages, for example http://localhost:16686.";
 
 /**
  * Gives addresses of pages of the Jaeger at `baseUrl`, which may have a path of its own: `https://tools.example.org/jaeger`.
@@ -46,7 +46,12 @@ export function jaegerLinks(baseUrl: string): JaegerLinks {
   const base = checkedBase(baseUrl);
   const trace = (traceId: string): string => {
     if (typeof traceId !== "string" || !TRACE_ID.test(traceId))
-      throw mismatch("traceId", "32 hexadecimal digits", traceId, "Every event and result has it.");
+      throw mismatch(
+        "traceId",
+        "32 hexadecimal digits",
+        traceId,
+        "Take it from an event or a result.",
+      );
     return `${base}/trace/${traceId}`;
   };
   return Object.freeze({
@@ -81,14 +86,19 @@ const CHECKS: Readonly<Record<keyof JaegerSearch, FieldChecks[string]>> = {
   operation: checkText,
   lookback: (field, lookback) => {
     if (typeof lookback === "string" && LOOKBACK.test(lookback)) return;
-    throw mismatch(field, "a number and its unit, 30m or 2d", lookback, "Say it so.");
+    throw mismatch(
+      field,
+      "a number and its unit, for example 30m or 2d",
+      lookback,
+      "Write a number and its unit.",
+    );
   },
 };
 
 function checkTags(field: string, tags: unknown): void {
   if (!isRecord(tags))
-    throw mismatch(field, "an object of names and texts", tags, "Say { name: value }.");
-  const advice = "Jaeger compares text: put it in quotes.";
+    throw mismatch(field, "an object of string values", tags, "Pass { name: value }.");
+  const advice = "Pass a string: Jaeger compares text.";
   for (const [name, value] of Object.entries(tags))
     if (typeof value !== "string") throw mismatch(`${field}.${name}`, "text", value, advice);
 }
@@ -102,7 +112,7 @@ function encoded(text: string): string {
 
 function checkedBase(baseUrl: string): string {
   const url = typeof baseUrl === "string" && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  const expected = "an address of http or https without query, fragment and password";
+  const expected = "an http or https URL without query, fragment and password";
   if (url === undefined || !isBase(url)) {
     // No message repeats a password; what else was wrong stays to be seen.
     const shown: unknown = typeof baseUrl === "string" ? withoutSecrets(baseUrl) : baseUrl;

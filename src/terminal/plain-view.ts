@@ -147,8 +147,8 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
       const tool = event.type === "tool.retried" ? ` of ${shortLine(event.toolName)}` : "";
       const next =
         model === undefined
-          ? `the next one in ${durationText(delayMs)}`
-          : `going on with ${shortLine(model)}`;
+          ? `next attempt in ${durationText(delayMs)}`
+          : `continuing with ${shortLine(model)}`;
       return `attempt ${attempt}${tool} failed (${error.code}), ${next}: ${short(error.message)}`;
     }
     case "tool.rejected":
@@ -211,15 +211,15 @@ const ANSWERS: Readonly<Record<Answered["answer"], string>> = {
   approved: "was approved",
   denied: "was denied",
   result: "was given its result",
-  failure: "was called a failure",
+  failure: "was reported as failed",
 };
 
 const DECIDERS: Readonly<Record<Answered["by"], string>> = {
   approver: "by the approver",
   caller: "by the caller",
   deadline: "by its deadline",
-  nobody: "as nobody could be asked",
-  end: "as its agent ended",
+  nobody: "because no approver is configured",
+  end: "because its agent ended",
 };
 
 /**

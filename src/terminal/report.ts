@@ -87,7 +87,7 @@ interface BudgetRow {
 
 function budgetLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const rows = budgetRows(result);
-  if (rows.length === 0) return ["none: nothing was limited"];
+  if (rows.length === 0) return ["no limits"];
   const columns: readonly Column<BudgetRow>[] = [
     { title: "axis", cell: ({ axis }) => axis.label, minWidth: 8 },
     { title: "limit", align: "right", cell: ({ axis, limit }) => axis.text(limit) },
@@ -156,7 +156,7 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
   const { icon, style } = REST_SIGNS[status];
   const why = status === "completed" ? "" : `: ${singleLine(reason.message)}`;
   const pausedMs = agents[0]?.pausedMs ?? 0;
-  const stood = pausedMs === 0 ? "" : `, of which it stood still for ${durationText(pausedMs)}`;
+  const stood = pausedMs === 0 ? "" : `, of which ${durationText(pausedMs)} paused`;
   const depth = agents.reduce((deepest, agent) => Math.max(deepest, agent.depth), 0);
   const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
@@ -182,7 +182,7 @@ function continuationLines({ status, questions }: RunResult, paint: Paint): read
   const count = questions.length;
   const call = `orchestrator.resume(result.pausedRun${count === 0 ? "" : ", answers"})`;
   const needed = count === 0 ? "" : `; it needs ${numberOf(count, "answer")}`;
-  return [`Go on with ${paint("bold", call)}${needed}`];
+  return [`Continue with ${paint("bold", call)}${needed}`];
 }
 
 function refusalText(refusalsByCode: RunResult["refusalsByCode"]): string {

@@ -48,7 +48,7 @@ export class Api {
     const { gate, request, response } = call;
     const isPost = request.method === "POST";
     if (!isPost && request.method !== "GET")
-      throw refusedRequest(405, "not_allowed", "Expected GET or POST, got another method.");
+      throw refusedRequest(405, "not_allowed", "Only GET and POST are supported. Use one of them.");
     await gate.checkCaller(request);
     if (isPost) gate.checkOrigin(request);
     try {
@@ -113,11 +113,7 @@ export class Api {
     const run = await this.#parts.runs.look(runId);
     const agent = run.fold.agents.find((one) => one.agentId === agentId);
     if (agent === undefined)
-      throw refusedRequest(
-        404,
-        "unknown_agent",
-        "Expected the id of an agent of the run, got another one.",
-      );
+      throw refusedRequest(404, "unknown_agent", "The run has no agent of this id. Check the id.");
     if (rest.length === 0) return await agentDetailOf(run, agent);
     const [steps, number = ""] = rest;
     if (steps !== "steps" || rest.length !== 2) throw notFound();
@@ -135,11 +131,7 @@ export class Api {
         : wholeNumber("Last-Event-ID", last);
     const run = await runs.look(runId);
     if (this.#feeds.size >= MOST_FEEDS || !runs.canWatch(run))
-      throw refusedRequest(
-        503,
-        "too_many_feeds",
-        "Expected fewer runs that are watched, got as many as there can be. Close some.",
-      );
+      throw refusedRequest(503, "too_many_feeds", "Too many feeds are open. Close some.");
     const feed = new RunFeed(run, response, { after, clock });
     this.#feeds.add(feed);
     await feed.send().finally(() => this.#feeds.delete(feed));
@@ -157,7 +149,11 @@ function runIdIn(text: string): RunId {
     checkRunId("run", text);
     return text;
   } catch {
-    throw refusedRequest(404, "unknown_run", "Expected the id of a run, got a text that is none.");
+    throw refusedRequest(
+      404,
+      "unknown_run",
+      "Expected the id of a run, got an invalid id. Check the id.",
+    );
   }
 }
 
@@ -173,7 +169,7 @@ function logQueryIn(query: URLSearchParams): LogQuery {
 }
 
 function notFound() {
-  return refusedRequest(404, "not_found", "Expected a route of the API, got another path.");
+  return refusedRequest(404, "not_found", "The API has no such route. Check the path.");
 }
 
 function readQueryNumber(query: URLSearchParams, name: string): number | undefined {
@@ -186,6 +182,6 @@ function wholeNumber(name: string, text: string): number {
   throw refusedRequest(
     400,
     "invalid_request",
-    `Expected ${name} to be a whole number, got something else.`,
+    `Expected ${name} to be a whole number, got another value. Correct the query.`,
   );
 }

@@ -37,7 +37,7 @@ export class Gate {
     throw refusedRequest(
       403,
       "foreign_host",
-      "Expected a request to the address of the viewer, got another name. Open the address that it printed.",
+      "Request refused: the Host header is not an address of the viewer. Open the address that the viewer printed.",
     );
   }
 
@@ -49,7 +49,7 @@ export class Gate {
       throw refusedRequest(
         401,
         "unauthorized",
-        "Expected a request that this server lets in. Sign in.",
+        "Request refused: you are not authorized. Sign in.",
       );
     }
     const [, given] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
@@ -58,7 +58,7 @@ export class Gate {
     throw refusedRequest(
       401,
       "unauthorized",
-      `Expected the token of the viewer, got ${given === undefined ? "none" : "another one"}. ${advice}`,
+      `Expected the token of the viewer, got ${given === undefined ? "none" : "another token"}. ${advice}`,
     );
   }
 
@@ -73,13 +73,13 @@ export class Gate {
       throw refusedRequest(
         403,
         "foreign_origin",
-        "Expected a request of a page of the viewer, got one without its Origin. Send it.",
+        "Cross-origin request refused: the Origin header is missing or does not match the host. Send the Origin of the viewer.",
       );
     if (JSON_TYPE.test(headers["content-type"] ?? "")) return;
     throw refusedRequest(
       415,
       "not_json",
-      "Expected content-type application/json, got another. Send it.",
+      "Expected the content type application/json, got another one. Set the header.",
     );
   }
 }
@@ -97,7 +97,7 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
       throw refusedRequest(
         413,
         "too_large",
-        "Expected 1,000,000 bytes at most, got more. Send less.",
+        "Expected a body of at most 1,000,000 bytes, got more. Send less.",
       );
     parts.push(read);
   }
@@ -108,7 +108,7 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
     throw refusedRequest(
       400,
       "not_json",
-      "Expected a body that is JSON, got something else. Correct it.",
+      "Expected a JSON body, got something else. Correct the body.",
     );
   }
   // Schemas are checked recursively.
@@ -151,7 +151,7 @@ export async function keptToken(file: string): Promise<string> {
     }
     return token;
   } catch (cause) {
-    const message = `Expected viewer options.tokenFile to be a file for the token, got: ${messageOf(cause)}. Name another file.`;
+    const message = `Cannot use viewer options.tokenFile: ${messageOf(cause)}. Name another file.`;
     const data = { field: "viewer options.tokenFile" };
     throw new EspalierError({ code: "invalid_option", message, data, cause });
   }

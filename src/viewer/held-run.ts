@@ -81,7 +81,7 @@ export class HeldRun {
 
   /** What the store said of it last. Throws before it was looked at. */
   get stored(): StoredRun {
-    if (this.#stored === undefined) throw new Error("The run was not looked at.");
+    if (this.#stored === undefined) throw new Error("The run was not read.");
     return this.#stored;
   }
 

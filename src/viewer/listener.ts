@@ -73,7 +73,7 @@ export class Listener {
     const advice = isInUse(cause)
       ? "Choose another port, or 0 for any."
       : "See the cause of this error.";
-    const message = `Expected to listen at ${this.#host}, port ${port}, got: ${messageOf(cause)}. ${advice}`;
+    const message = `Cannot listen at ${this.#host}, port ${port}: ${messageOf(cause)}. ${advice}`;
     const data = { field: "viewer options.port", host: this.#host, port };
     return new EspalierError({ code: "invalid_option", message, data, cause });
   }

@@ -15,7 +15,7 @@ const ICON = "favicon.ico";
 /** The first parts of the addresses that the page itself knows. */
 const PAGES: ReadonlySet<string> = new Set(["r", "questions", "compare"]);
 const NOT_BUILT =
-  "The page of the viewer is not built. Run `npm run build` where the package stands, or install the package; the API works without it.\n";
+  "The page of the viewer is not built. Run `npm run build` in the clone, or install the package. The API works without the page.\n";
 /** How `index.html` names the other files, and where it says how the command is called. */
 const NAMED = /\b(src|href)="(?:\.?\/)?(viewer\.(?:js|css))"/g;
 const COMMAND = /(?<=<meta name="command" content=")[^"]*/;
@@ -46,9 +46,9 @@ export class Page {
     const isPage = first === "" ? path.length === 1 : PAGES.has(first);
     const isKnown = type !== undefined || isPage || isIcon;
     if (!isKnown && !isOfPerson(request))
-      throw refusedRequest(404, "not_found", "Expected an address of the viewer, got another one.");
+      throw refusedRequest(404, "not_found", "The viewer has no such page. Check the address.");
     if (request.method !== "GET" && request.method !== "HEAD")
-      throw refusedRequest(405, "not_allowed", "Expected GET for a page, got another method.");
+      throw refusedRequest(405, "not_allowed", "Pages support GET only. Use GET.");
     if (isIcon) return void response.writeHead(204, SECURITY_HEADERS).end();
     const read = await readFile(
       join(this.#folder, type === undefined ? "index.html" : first),

@@ -48,10 +48,10 @@ function misfitIn(
 ): string | undefined {
   if (content.isWhole || problem !== "invalid_arguments" || !Array.isArray(parameters))
     return undefined;
-  return `Expected arguments that fit the tool, got others in: ${parameters.join(", ")}. Correct them and answer again.`;
+  return `The arguments do not fit the tool in: ${parameters.join(", ")}. Correct them and answer again.`;
 }
 
 function withheld({ record }: EspalierError["data"]): string {
   const where = typeof record === "number" ? ` (record ${record})` : "";
-  return `Its message${where} is not shown here, since it may quote content.`;
+  return `Its message${where} is hidden, because it may quote content.`;
 }

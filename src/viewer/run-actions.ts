@@ -63,7 +63,7 @@ export class RunActions {
       throw refusedRequest(
         403,
         "action_off",
-        `Expected an action that this viewer takes, got ${request.type}. It is switched off.`,
+        `The action ${request.type} is disabled in this viewer. Enable it with the option actions.`,
       );
     const name = JSON.stringify([runId, request.key]);
     const known = this.#done.get(name);
@@ -71,7 +71,7 @@ export class RunActions {
       throw refusedRequest(
         409,
         "key_used",
-        "Expected a key of its own for each request, got one of another. Make a new one.",
+        "The key of this request was already used by another one. Use a new key.",
       );
     if (known !== undefined) return known.outcome;
     const outcome = this.#do(runId, request);
@@ -105,7 +105,7 @@ export class RunActions {
       throw refusedRequest(
         409,
         "content_redacted",
-        "Expected an approval without arguments, got one with arguments. This viewer redacts them, so what was edited may not be what the model wrote. Approve or deny the call, or edit it with: espalier approve --arguments",
+        "Cannot approve with edited arguments: this viewer redacts arguments, so the edit may be based on redacted text. Approve or deny the call, or edit it with: espalier approve --arguments",
       );
     const here = this.#means.attached.leading(runId);
     const open: readonly Question[] = await (here === undefined
@@ -145,11 +145,7 @@ export class RunActions {
       return { isLed: true };
     }
     if (!(await this.#isLed(runId)))
-      throw refusedRequest(
-        409,
-        "not_led",
-        "Expected a run that a process leads, got one at rest. There is nothing to pause.",
-      );
+      throw refusedRequest(409, "not_led", "Cannot pause the run: no process runs it.");
     await postMail(this.#means.store, runId, { type: "pause" }, `pause:${key}`);
     return { isLed: true };
   }
@@ -157,21 +153,17 @@ export class RunActions {
   async #resume(runId: RunId): Promise<ActionTaken> {
     const { attached } = this.#means;
     if (await this.#isLed(runId))
-      throw refusedRequest(
-        409,
-        "run_alive",
-        "Expected a run at rest, got one that a process leads. It goes on already.",
-      );
+      throw refusedRequest(409, "run_alive", "Cannot resume the run: a process already runs it.");
     const outcome = await attached.continueRun(runId);
     if (outcome === undefined)
       throw refusedRequest(
         409,
         "no_roles",
-        "Expected a viewer with an orchestrator that has the roles of the run, got one with none. Resume it where its roles are.",
+        "Cannot resume the run here: this viewer has no orchestrator with the roles of the run. Resume it where its roles are.",
       );
     if (outcome instanceof EspalierError) throw outcome;
     if (outcome === "led") return { isLed: true };
-    throw refusedRequest(409, "run_ended", "Expected a run that goes on, got one that has ended.");
+    throw refusedRequest(409, "run_ended", "Cannot change the run: it has ended.");
   }
 
   /** Has a run led that has something to do now. True: it is led. A failure to continue it here is no failure of the request. */
@@ -195,7 +187,7 @@ function requestIn(given: unknown): ActionRequest {
   if (data !== undefined) return data;
   const [issue] = error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;
-  const message = `Expected an action with its key, got something else${where}. See ActionRequest.`;
+  const message = `Expected an action with a key, got something else${where}. See ActionRequest.`;
   throw refusedRequest(400, "invalid_request", message);
 }
 

@@ -182,7 +182,7 @@ function redactedBy(redact: RedactText, text: string): string {
   }
   warnOnce(
     redact,
-    `Expected content.redact to give a text, got something else. The text is not shown.`,
+    `Expected content.redact to return a string, got something else. The text is hidden.`,
   );
   return WITHHELD;
 }

@@ -50,7 +50,7 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
     throw refusedRequest(
       403,
       "content_off",
-      "Expected a viewer that shows content, got one that does not.",
+      "This viewer hides content. Start it with content to see requests.",
     );
   const { agent, number } = place;
   const { steps } = agent;
@@ -63,7 +63,7 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
     throw refusedRequest(
       404,
       "unknown_step",
-      "Expected a step that the agent took, got another one.",
+      "The agent has no step of this number. Check the number.",
     );
   const ref = { agentId: agent.agentId, stepNumber: number, execution };
   const pathOf = (agentId: AgentId): string => fold.find(agentId)?.agentPath ?? agentId;

@@ -73,19 +73,14 @@ export function checkViewerOptions(options: ViewerOptions): void {
   });
   const { host, authorize } = options;
   if (host === undefined || authorize !== undefined || isLoopback(host)) return;
-  const advice = "Say by authorize who may use it: other machines can reach it there.";
-  throw mismatch(
-    `${field}.host`,
-    "an address of this machine alone, such as 127.0.0.1",
-    host,
-    advice,
-  );
+  const advice = "Set authorize to decide who may use it: other machines can reach this address.";
+  throw mismatch(`${field}.host`, "a loopback address, such as 127.0.0.1", host, advice);
 }
 
 function checkContent(field: string, content: unknown): void {
   if (typeof content === "boolean") return;
   if (typeof content !== "object" || content === null)
-    throw mismatch(field, "true, false or an object", content, "Leave it out to show all.");
+    throw mismatch(field, "true, false or an object", content, "Leave it out to show everything.");
   checkKeys(field, content, ["redact"]);
   checkMethods(field, content, ["redact"]);
 }
@@ -93,7 +88,7 @@ function checkContent(field: string, content: unknown): void {
 function checkActions(field: string, actions: unknown): void {
   const isKnown = (action: unknown): boolean => ACTIONS.some((one) => one === action);
   if (Array.isArray(actions) && actions.every(isKnown)) return;
-  throw mismatch(field, `a list of ${ACTIONS.join(", ")}`, actions, "Give [] for none.");
+  throw mismatch(field, `an array of ${ACTIONS.join(", ")}`, actions, "Pass [] for none.");
 }
 
 function checkPortOrNull(field: string, port: unknown): void {
@@ -104,7 +99,7 @@ function checkPortOrNull(field: string, port: unknown): void {
     field,
     `null or a whole number from 0 to ${GREATEST_PORT}`,
     port,
-    "Leave it out for 4983 or the next that is free.",
+    "Leave it out for 4983 or the next free port.",
   );
 }
 
@@ -118,8 +113,8 @@ function checkAddress(field: string, value: unknown): void {
   if (isAddress) return;
   throw mismatch(
     field,
-    "an address of http or https",
+    "an http or https URL",
     value,
-    "Give that of its pages, http://localhost:16686 for instance.",
+    "Pass the address of its pages, for example http://localhost:16686.",
   );
 }

@@ -161,10 +161,10 @@ class RunViewer implements Viewer {
       this.#answer({ gate, prefix }, request, response).catch((cause: unknown) => {
         const failed = {
           code: "internal_error",
-          message: "The viewer could not answer. See the warnings of its process.",
+          message: "Internal error of the viewer. See the warnings of its process.",
         };
         if (!(cause instanceof RefusedRequest))
-          warnOnce(this, `The viewer could not answer a request (${messageOf(cause)}).`);
+          warnOnce(this, `The viewer failed to answer a request (${messageOf(cause)}).`);
         if (response.headersSent) return void response.destroy();
         const { status, error } =
           cause instanceof RefusedRequest ? cause : { status: 500, error: failed };
@@ -224,7 +224,7 @@ function splitUrl(
   const [asked = "", ...query] = url.split("?");
   const path = asked === prefix ? `${prefix}/` : asked;
   if (!path.startsWith(`${prefix}/`))
-    throw refusedRequest(404, "not_found", "Expected an address of the viewer, got another one.");
+    throw refusedRequest(404, "not_found", "The viewer has no such page. Check the address.");
   try {
     const parts = path
       .slice(prefix.length + 1)
@@ -235,7 +235,7 @@ function splitUrl(
     throw refusedRequest(
       400,
       "invalid_request",
-      "Expected a path that can be decoded, got another one.",
+      "Invalid percent-encoding in the URL path. Correct the path.",
     );
   }
 }
@@ -249,7 +249,7 @@ function checkPrefix(prefix: unknown): void {
   if (typeof prefix === "string" && /^(?:\/(?!\.+(?:\/|$))[A-Za-z0-9._~-]+)*$/.test(prefix)) return;
   throw mismatch(
     "prefix",
-    "a path such as /espalier, without a slash at its end",
+    "a path such as /espalier, without a trailing slash",
     prefix,
     "Leave it out for none.",
   );

@@ -130,7 +130,7 @@ proves(
     const begun = ["", "", "", DOWN, DOWN, ENTER];
     const denied = await asked([...begun, ENTER, "T", "o", "o", ENTER]);
     expect(denied.answer).toEqual({ type: "denied", ...REF, reason: "Too" });
-    expect(denied.shown).toContain("Type some text.");
+    expect(denied.shown).toContain("Enter some text.");
     expect((await asked([...begun, "T", CTRL_C])).answer).toBeUndefined();
   },
 );

@@ -31,7 +31,7 @@ proves(["V43"], "no name is the name of no run, also where there is one alone", 
   for (const command of ["show", "tail", "cancel", "resume", "view"]) {
     const { code, stdout, stderr } = await performed([command, "", "--store", kept.path], at);
     expect([code, stdout], command).toEqual([2, ""]);
-    expect(stderr).toContain('got "", which no run has');
+    expect(stderr).toContain('No run matches ""');
   }
 });
 
@@ -107,7 +107,7 @@ proves(["V114"], "a list of runs that is cut says so, and how to see the rest", 
   expect(await stderrOf("--limit", "3")).toBe("There are older ones: --limit 6\n");
   expect(await stderrOf("--limit", "4")).toBe("");
   expect(await stderrOf("--status", "completed,failed", "--limit", "1")).toContain("older ones");
-  expect(await stderrOf("--status", "cancelled")).toContain("No such runs in");
+  expect(await stderrOf("--status", "cancelled")).toContain("No matching runs in");
   const long = RunIdSchema().parse("long");
   const owner = { token: "t", hostname: "h", processId: 1 };
   const records = Array.from({ length: 20_001 }, () => "1");

@@ -67,7 +67,7 @@ test.each<{
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
       ESPALIER_JAEGER_URL: "localhost:16686",
     },
-    says: "ESPALIER_JAEGER_URL: Expected baseUrl to be an address of http or https",
+    says: "ESPALIER_JAEGER_URL: Expected baseUrl to be an http or https URL",
   },
   { name: "a file", args: ["package.json"], says: '"package.json" is none' },
   { name: "too many words", args: ["src", "what", "is", "it"], says: "too many arguments" },
@@ -76,7 +76,7 @@ test.each<{
   {
     name: "a model without a server",
     env: { ESPALIER_MODEL: "m" },
-    says: "Expected OPENAI_API_KEY or OPENAI_BASE_URL",
+    says: "ESPALIER_MODEL needs OPENAI_API_KEY or OPENAI_BASE_URL",
   },
   {
     name: "a server that is no URL",

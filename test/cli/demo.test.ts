@@ -19,7 +19,8 @@ const FILES = {
   "core/engine.ts": "// Engine: turns the wheels.\n",
   "core/parts/wheel.ts": "/** A wheel that turns. */\n",
 };
-const OFFLINE = "This is the offline planner: it follows fixed rules and is not a language model.";
+const OFFLINE =
+  "This is the offline planner, which follows fixed rules and is not a language model.";
 
 test("without a key it says first that it is no language model, and surveys the source of espalier", async () => {
   const { code, lines, stdout, stderr } = await demo();

@@ -61,7 +61,7 @@ proves(["D526"], "lists every status in the help of runs, and groups the command
   expect(groups).toEqual([
     "Options",
     "Run agents",
-    "Look at runs",
+    "Inspect runs",
     "Answer and continue runs",
     "Set up a project",
     "Commands",

@@ -103,7 +103,7 @@ test("what is no text file is refused, in words that help", async () => {
   expect(await refusal(folder, "folder_read", "docs")).toBe(
     '"docs" is a folder, not a file. List it.',
   );
-  expect(await refusal(folder, "folder_read", "pipe")).toContain("is no regular file");
+  expect(await refusal(folder, "folder_read", "pipe")).toContain("is not a regular file");
   expect(await refusal(folder, "folder_list", "zero.bin")).toBe(
     '"zero.bin" is a file, not a folder. Read it.',
   );
@@ -113,19 +113,23 @@ test("what is no text file is refused, in words that help", async () => {
 });
 
 test.each([
-  ["a path upwards", "../outside/secret.txt", 'goes upwards with ".."'],
-  ["a path that comes back up", "docs/../../outside/secret.txt", 'goes upwards with ".."'],
+  ["a path upwards", "../outside/secret.txt", 'leaves the folder with ".."'],
+  ["a path that comes back up", "docs/../../outside/secret.txt", 'leaves the folder with ".."'],
   ["an absolute path", "/etc/passwd", "is an absolute path"],
   ["an absolute path of Windows", "C:\\Windows\\win.ini", "is an absolute path"],
-  ["a link to a file outside", "file-link", "leads out of the folder"],
-  ["a link to a folder outside", "folder-link", "leads out of the folder"],
-  ["a link in the middle", "folder-link/secret.txt", "leads out of the folder"],
-  ["a link over a link", "second-link/secret.txt", "leads out of the folder"],
-  ["a folder whose name begins like the root", "sibling-link", "leads out of the folder"],
-  ["a hidden file", ".env", "is off limits"],
-  ["a file in a hidden folder", ".git/config", "is off limits"],
-  ["a link to a hidden folder", "git-link/config", "is off limits"],
-  ["a dependency", "node_modules/x/index.js", "is off limits"],
+  ["a link to a file outside", "file-link", "link to a place outside the folder"],
+  ["a link to a folder outside", "folder-link", "link to a place outside the folder"],
+  ["a link in the middle", "folder-link/secret.txt", "link to a place outside the folder"],
+  ["a link over a link", "second-link/secret.txt", "link to a place outside the folder"],
+  [
+    "a folder whose name begins like the root",
+    "sibling-link",
+    "link to a place outside the folder",
+  ],
+  ["a hidden file", ".env", "is not readable: hidden names"],
+  ["a file in a hidden folder", ".git/config", "is not readable: hidden names"],
+  ["a link to a hidden folder", "git-link/config", "is not readable: hidden names"],
+  ["a dependency", "node_modules/x/index.js", "is not readable: hidden names"],
   ["a link in a circle", "circle", "ELOOP"],
   ["a link to nothing", "nowhere", "ENOENT"],
   ["a name with a zero byte", "a\u0000b", "There is no"],

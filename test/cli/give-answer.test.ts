@@ -11,7 +11,7 @@ import { fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
 
 const CALL = ['buyer asks: pay {"eur":400}', "  It is more than 100 EUR."];
-const DONE = ["buyer: pay is approved.", "Go on: espalier resume run_4", ""];
+const DONE = ["buyer: pay is approved.", "Resume the run: espalier resume run_4", ""];
 const ASKED = "May it run?";
 
 async function asking(): Promise<KeptRuns & { readonly runId: RunId; readonly args: string[] }> {
@@ -77,7 +77,7 @@ proves(["V155"], "at a terminal it asks once the call is said, and Enter alone i
     expect(await open(kept)).toBe(1);
     shell.stdin.write(keys);
     expect([await ended, await open(kept)]).toEqual([code, left]);
-    expect(shell.written.stderr).toContain(left === 1 ? "Nothing was answered." : DONE[0]);
+    expect(shell.written.stderr).toContain(left === 1 ? "No question was answered." : DONE[0]);
   }
 });
 

@@ -63,17 +63,17 @@ proves(["V115", "D287"], "without one a limit stops it, and it says how it goes 
   const stopped = await performed(["resume", "@last"], { cwd });
   expect([stopped.code, stopped.stdout]).toEqual([3, ""]);
   const [, runId = ""] =
-    /^Give it more: espalier resume (\S+) --grant steps=20$/m.exec(stopped.stderr) ?? [];
+    /^Raise its limits: espalier resume (\S+) --grant steps=20$/m.exec(stopped.stderr) ?? [];
   const ended = await performed(["resume", "@last"], { cwd });
   expect([ended.code, ended.stdout, ended.stderr]).toEqual([
     2,
     "",
-    `Expected a run that can go on, got ${runId}, which has ended: stopped (step_limit). Give it more: espalier resume ${runId} --grant steps=20 [usage]\n`,
+    `Cannot resume ${runId}: it has ended: stopped (step_limit). Raise its limits: espalier resume ${runId} --grant steps=20 [usage]\n`,
   ]);
   const more = await performed(["resume", runId, "--grant", "steps=20"], { cwd });
   expect([more.code, more.stdout]).toEqual([0, "Done.\n"]);
   expect((await performed(["resume", "@last"], { cwd })).stderr).toBe(
-    `Expected a run that can go on, got ${runId}, which has ended: completed (completed). See it: espalier show ${runId} [usage]\n`,
+    `Cannot resume ${runId}: it has ended: completed (completed). See it: espalier show ${runId} [usage]\n`,
   );
 });
 
@@ -95,7 +95,7 @@ proves(["D499"], "refuses more for a run that no limit stopped, as wrong use", a
   expect([code, stderr]).toEqual([
     2,
     expect.stringMatching(
-      /^Expected a run that can go on, got \S+, which has ended: failed \(error\)\. See it: espalier show \S+ \[usage\]\n$/u,
+      /^Cannot resume \S+: it has ended: failed \(error\)\. See it: espalier show \S+ \[usage\]\n$/u,
     ),
   ]);
 });

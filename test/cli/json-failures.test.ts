@@ -40,7 +40,7 @@ proves(["D524"], "prints wrong uses as one JSON value with their code", async ()
     [["run", "none.md", "Go.", "--json"], 2, "usage", "none.md"],
     [["run", "lead.md", "Go.", "--json", "--port", "abc"], 2, "usage", "--port"],
     [["run", "lead.md", "Go.", "--json"], 2, "missing_api_key", "OPENAI_API_KEY"],
-    [["resume", "@last", "--json"], 2, "usage", "Expected a run"],
+    [["resume", "@last", "--json"], 2, "usage", "The store has no runs"],
     [["approve", "q", "--json"], 2, "usage", "open question"],
   ]);
 });

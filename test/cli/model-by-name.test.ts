@@ -52,15 +52,15 @@ proves(
     expect((await Promise.all(problems)).map(({ code, message }) => [code, message])).toEqual([
       [
         "invalid_option",
-        "Expected the package @ai-sdk/groq for the model ai-sdk:groq/llama, but it is not installed. Run: npm install @ai-sdk/groq",
+        "The model ai-sdk:groq/llama needs the package @ai-sdk/groq, which is not installed. Run: npm install @ai-sdk/groq",
       ],
       [
         "invalid_option",
-        "Expected @ai-sdk/provider to have a provider, got none. Make its model in a program of your own, with aiSdkModel().",
+        "Expected @ai-sdk/provider to export a provider, got none. Create its model in your own program, with aiSdkModel().",
       ],
       [
         "invalid_option",
-        "Expected @ai-sdk/openai-compatible to have a provider, got none. Make its model in a program of your own, with aiSdkModel().",
+        "Expected @ai-sdk/openai-compatible to export a provider, got none. Create its model in your own program, with aiSdkModel().",
       ],
     ]);
   },
@@ -71,12 +71,12 @@ test.each<[string, Readonly<Record<string, string>>, string | undefined]>([
   [
     "ai-sdk:anthropic/claude-sonnet-5",
     { ...SERVER, ANTHROPIC_API_KEY: " " },
-    "Expected ANTHROPIC_API_KEY beside ESPALIER_MODEL, got nothing.",
+    "ESPALIER_MODEL needs ANTHROPIC_API_KEY, which is not set.",
   ],
   [
     "ai-sdk:google/gemini-3",
     { OPENAI_API_KEY: "k" },
-    "Expected GOOGLE_GENERATIVE_AI_API_KEY beside",
+    "ESPALIER_MODEL needs GOOGLE_GENERATIVE_AI_API_KEY",
   ],
   ["ai-sdk:amazon-bedrock/m", {}, undefined],
   [
@@ -86,11 +86,7 @@ test.each<[string, Readonly<Record<string, string>>, string | undefined]>([
   ],
   ["ai-sdk:../evil/m", {}, "Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>"],
   ["ai-sdk:anthropic/", {}, "Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>"],
-  [
-    "gpt-5-mini",
-    {},
-    "Expected OPENAI_API_KEY or OPENAI_BASE_URL beside ESPALIER_MODEL, got nothing.",
-  ],
+  ["gpt-5-mini", {}, "ESPALIER_MODEL needs OPENAI_API_KEY or OPENAI_BASE_URL, but neither is set."],
   ["gpt-5-mini", { OPENAI_API_KEY: "k" }, undefined],
 ])("%s with %o: %s", (name, env, problem) => {
   const found = modelProblem(name, env);

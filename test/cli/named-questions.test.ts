@@ -55,7 +55,10 @@ proves(["D619"], "keeps the number of each question after others are answered", 
   await command(kept, "approve", "2");
   expect(await numbers()).toEqual(all.filter(([number]) => number !== "2"));
   const again = await command(kept, "deny", "2");
-  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("which is none")]);
+  expect([again.code, again.stderr]).toEqual([
+    2,
+    expect.stringContaining("No open question matches"),
+  ]);
   const third = await command(kept, "deny", "3", "--reason", "No.");
   expect([third.code, third.stderr]).toEqual([0, expect.stringContaining('pay {"eur":3}')]);
   await command(kept, "approve", "1");
@@ -86,7 +89,7 @@ test("says where to see a run that has ended and cannot be cancelled", async () 
   const { code, stderr } = await command(kept, "cancel", "run_1");
   expect([code, stderr]).toEqual([
     2,
-    "Expected a run that has not ended, got run_1. See it: espalier show run_1 [run_ended]\n",
+    "Cannot cancel run_1: it has ended. See it: espalier show run_1 [run_ended]\n",
   ]);
 });
 
@@ -103,5 +106,7 @@ proves(["D530"], "names the numbers if @last asks several questions", async () =
   await asks(kept, 1, 2);
   const { code, stderr } = await command(kept, "deny", "@last");
   expect(code).toBe(2);
-  expect(stderr).toMatch(/meant by 2: 1 \(.*\), 2 \(.*\)\. Write the number of one\./u);
+  expect(stderr).toMatch(
+    /is ambiguous: it matches 2 questions: 1 \(.*\), 2 \(.*\)\. Use the number of one\./u,
+  );
 });

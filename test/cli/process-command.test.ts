@@ -50,7 +50,7 @@ proves(["V48"], "the first Ctrl-C cancels the tree and says so: 130, and why", a
   child.kill("SIGINT");
   const { code, stdout, stderr } = await ended;
   expect([code, stdout]).toEqual([130, ""]);
-  expect(stderr).toContain("Cancelling the run. Press Ctrl-C once more to leave at once.");
+  expect(stderr).toContain("Cancelling the run. Press Ctrl-C again to exit immediately.");
   expect(stderr).toContain("cancelled (cancelled): Ctrl-C was pressed.");
 });
 
@@ -129,7 +129,7 @@ proves(
     unkept.child.kill("SIGTERM");
     const end = await unkept.ended;
     expect([end.code, end.stdout]).toEqual([143, ""]);
-    expect(end.stderr).toContain("the run is cancelled, since it is kept nowhere");
+    expect(end.stderr).toContain("the run is cancelled, because it is not stored");
   },
 );
 

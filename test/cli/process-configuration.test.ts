@@ -104,7 +104,7 @@ proves(
     const { code, stderr } = await startCommand(["runs"], { cwd: folder }).ended;
     expect(code).toBe(2);
     expect(stderr).toContain(
-      `Node reads ${join(folder, "roles.ts")} as CommonJS, since ${join(folder, "package.json")} does not say "type": "module". Run in ${folder}: npm pkg set type=module [usage]`,
+      `Node reads ${join(folder, "roles.ts")} as CommonJS, since ${join(folder, "package.json")} lacks "type": "module". Run in ${folder}: npm pkg set type=module [usage]`,
     );
     expect(stderr.split("\n")).toHaveLength(2);
   },

@@ -62,7 +62,7 @@ proves(
     expect([code, stdout]).toEqual([0, "Gone on.\n"]);
     expect(stderr).toContain(
       [
-        "Cut off in the middle of a call:",
+        "Interrupted during a call:",
         "  lead · pay: must not be repeated: the model reads that it was interrupted",
         "  lead · look: runs again",
       ].join("\n"),

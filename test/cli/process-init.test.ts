@@ -56,7 +56,7 @@ proves(
       terminal.type(first);
       await terminal.seen(CLIENT);
       terminal.type(second);
-      await terminal.seen("Do this?");
+      await terminal.seen("Make these changes?");
       expect(made.manifest()).toEqual({ name: "mine", type: "commonjs" });
       terminal.type("y");
       expect(await terminal.ended).toBe(0);

@@ -84,7 +84,7 @@ proves(
       await command.seen("Deny, with a reason");
     }
     command.type(ENTER);
-    await command.seen("Why not?");
+    await command.seen("Reason for the denial");
     command.type("Too much");
     await command.seen("Too much");
     command.type(ENTER);
@@ -152,7 +152,7 @@ proves(
     for (const pid of await childrenOf(started.pid)) process.kill(pid, "SIGKILL");
     await started.ended;
     const lost =
-      /Run run_\S+ is lost: its process gives no sign of life\. Resume it: espalier resume run_/u;
+      /Run run_\S+ is lost: its process has stopped no sign of life\. Resume it: espalier resume run_/u;
     const piped = await performed(["tail", "@last"], { cwd: path });
     expect([piped.code, piped.stderr]).toEqual([4, expect.stringMatching(lost)]);
     const events = await performed(["tail", "@last", "--events"], { cwd: path });
@@ -249,5 +249,5 @@ proves(["D529"], "exits with 129 by SIGHUP, once its run is cancelled", async ()
   child.kill("SIGHUP");
   const { code, stderr } = await ended;
   expect(code).toBe(129);
-  expect(stderr).toContain("the run is cancelled, since it is kept nowhere");
+  expect(stderr).toContain("the run is cancelled, because it is not stored");
 });

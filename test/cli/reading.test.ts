@@ -20,10 +20,10 @@ proves(["V27"], "runs are listed in groups, those that need somebody first", asy
   expect([code, stderr]).toEqual([0, ""]);
   expect(`\n${timeless(stdout)}`).toMatchInlineSnapshot(`
     "
-    needs you (1)  state             agents  tokens     cost  time  last sign  task
+    needs you (1)  state             agents  tokens     cost       time  last seen  task
     run_4          ? needs you: pay       1      15  unknown … … ago  buyer: Order the pears.
 
-    done (3)  state                             agents  tokens     cost  time  last sign  task
+    done (3)  state                             agents  tokens     cost  time  last seen  task
     run_3     ■ stopped: step_limit                  1      15  unknown   0ms … ago  lead: Try it.
     run_2     ✖ failed: model_not_authorized  2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
     run_1     ✔ completed                            1      15  unknown   0ms … ago  lead: Say hello.
@@ -46,7 +46,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
     run_2 ✖ failed: model_not_authorized
     lead: Audit the code.
     Wrong key.
-    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
+    started 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
 
     Why, first cause first:
       ✖ lead · step 2: model_not_authorized
@@ -63,7 +63,7 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
     run_2 ✖ failed: model_not_authorized
     lead: Audit the code.
     Wrong key.
-    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
+    started 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
 
     Why, first cause first:
       ✖ lead · step 2: model_not_authorized
@@ -94,9 +94,9 @@ proves(
       "
       run_1 ✔ completed
       lead: Audit the code.
-      began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 45 tokens · cost unknown (no price for scripted)
+      started 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 45 tokens · cost unknown (no price for scripted)
 
-      Limits on the way, the first one first:
+      Limits reached, first one first:
         ■ lead/reader#1 · step 1: step_limit
           The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were requested.
 
@@ -113,7 +113,7 @@ proves(
     for await (const event of run.events({ from: 1 })) fold.take(event);
     const options = { isQuiet: true, isKept: true, command: "espalier" };
     expect(restLines(result, fold.causes(), options)).toEqual([
-      "Limits on the way, the first one first:",
+      "Limits reached, first one first:",
       "  ■ lead/reader#1 · step 1: step_limit",
       `    ${result.agents[1]?.reason.message}`,
     ]);
@@ -132,7 +132,7 @@ proves(
       lead/reader#1 · failed
       reader, scripted (scripted)
       model_not_authorized: Wrong key.
-      own 15 tokens, cost unknown · with all below it 15 tokens, cost unknown
+      own 15 tokens, cost unknown · with subagents 15 tokens, cost unknown
 
       Task:
       Read the docs.
@@ -210,15 +210,17 @@ test("what is not there is wrong use, and says what is", async () => {
     expect([code, stdout]).toEqual([2, ""]);
     return stderr;
   };
-  expect(await told("show", "run_9")).toContain("which no run has");
-  expect(await told("show", "run_")).toContain("with which 4 begin: run_4, run_3, run_2, run_1");
+  expect(await told("show", "run_9")).toContain("No run matches");
+  expect(await told("show", "run_")).toContain(
+    "is ambiguous (4 matches: run_4, run_3, run_2, run_1)",
+  );
   expect(await told("show", "run_2", "writer")).toBe(
-    'Expected the path of one agent (lead, lead/reader#1), got "writer". [usage]\n',
+    'Expected the path of an agent (lead, lead/reader#1), got "writer". [usage]\n',
   );
   expect(await told("show", "run_2", "lead", "9")).toBe(
     'Expected a step of lead in execution 1 (1 to 2), got "9". [usage]\n',
   );
-  expect(await told("show", "run_2", "lead", "two")).toContain("Expected the number of a step");
+  expect(await told("show", "run_2", "lead", "two")).toContain("Expected a step number");
   expect(await told("runs", "--limit", "0")).toContain("Expected --limit");
   expect(await told("runs", "--status", "fine")).toContain('got "fine"');
   expect(await told("tail", "run_2", "--from", "x")).toContain("Expected --from");

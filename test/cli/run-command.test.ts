@@ -63,7 +63,7 @@ for (const [what, [code, reply, stdout, tells]] of Object.entries(RESTS))
       expect([done.code, done.stdout]).toEqual([code, stdout]);
       expect(done.stderr).toMatch(tells);
       expect(done.stderr).toContain(
-        "Budget: 120 steps, 10m. No limit in cost: a price is unknown.\n",
+        "Budget: 120 steps, 10m. Cost is not limited: a price is unknown.\n",
       );
     },
   );
@@ -85,14 +85,11 @@ proves(
     const server = await serverThat(() => says("no"));
     const uses: readonly (readonly [args: readonly string[], says: string])[] = [
       [["run", "lead.md"], "Expected a task, got none."],
-      [["run", "lead.md", "Go.", "--json", "--events"], "Expected --json or --events, got both."],
+      [["run", "lead.md", "Go.", "--json", "--events"], "--json and --events exclude each other"],
       [["run", "lead.md", "Go.", "--budget", "cost=x"], "Expected cost in --budget to be dollars"],
-      [["run", "lead.md", "Go.", "--budget", "dollars=1"], "of cost, steps, tokens, calls, time"],
+      [["run", "lead.md", "Go.", "--budget", "dollars=1"], "(cost, steps, tokens, calls, time)"],
       [["run", "lead.md", "Go.", "--answer", "yes"], "Expected --answer to be ask, pause or deny"],
-      [
-        ["run", "lead.md", "Go.", "--answer", "ask"],
-        "Expected a terminal for --answer ask, got none.",
-      ],
+      [["run", "lead.md", "Go.", "--answer", "ask"], "--answer ask needs a terminal."],
       [["run", "lead.md", "Go.", "--allow-read", "nowhere"], 'there is no "nowhere"'],
       [["run", "gone.md", "Go."], '"gone.md", which is not there'],
       [["run", "nobody", "Go."], 'the name of a role, got "nobody"'],
@@ -107,7 +104,7 @@ proves(
         "tool.md:3: Expected tool.tools[0] to be the name of a given tool",
       ],
       [["run", "lead.md", "Go.", "--fast"], "unknown option '--fast'"],
-      [["cancel", "run_1"], "but there is no such file. Start one: espalier run …"],
+      [["cancel", "run_1"], "no such file. Start a run: espalier run …"],
     ];
     for (const [args, words] of uses) {
       const { code, stdout, stderr } = await performed(args, { cwd: folder.path });
@@ -137,7 +134,7 @@ proves(
     expect(chosen.stderr).toContain("[store_failed]");
     const usual = await performed(["run", "lead.md", "Go."], { cwd: folder.path });
     expect([usual.code, usual.stdout]).toEqual([0, "Done.\n"]);
-    expect(usual.stderr).toContain("The run is kept nowhere, since");
+    expect(usual.stderr).toContain("The run is not stored, because");
   },
 );
 
@@ -205,7 +202,7 @@ proves(
     ]);
     const second = server.request(2).bodyText;
     expect(second).toContain("inside");
-    expect(second).toContain("goes upwards");
+    expect(second).toContain("leaves the folder");
     expect(second).not.toContain("outside");
   },
 );
@@ -225,7 +222,7 @@ proves(
     const paused = await performed(["run", "lead.md", "Pay."], at);
     expect([paused.code, paused.stdout]).toEqual([4, ""]);
     expect(paused.stderr).toContain(
-      '? lead: work_data {"eur":400}\n    The server work does not say that data only reads.',
+      '? lead: work_data {"eur":400}\n    The server work does not mark data as read-only.',
     );
     expect((await performed(["resume", "@last"], at)).code).toBe(4);
 
@@ -248,10 +245,10 @@ proves(
       stdout: "",
       stderr: [
         'lead asks: work_data {"eur":400}',
-        "  The server work does not say that data only reads.",
+        "  The server work does not mark data as read-only.",
         '  with these arguments instead: {"eur":40}',
         "lead: work_data is approved.",
-        `Go on: espalier resume ${runId}\n`,
+        `Resume the run: espalier resume ${runId}\n`,
       ].join("\n"),
     });
     expect((await performed(["deny", questionId], at)).code).toBe(2);
@@ -290,7 +287,7 @@ proves(
       "mcp.json": mcpFile({ env: { KEY: "${NO_SUCH_KEY}" } }),
     });
     expect((await performed(["run", "lead.md", "Pay."], { cwd: missing.path })).stderr).toContain(
-      "Expected the environment variable NO_SUCH_KEY, which the server work wants",
+      "The server work needs the environment variable NO_SUCH_KEY",
     );
   },
 );
@@ -327,9 +324,9 @@ proves(
     const several = await performed(["cancel", "run_"], at);
     expect([several.code, several.stderr]).toEqual([
       2,
-      expect.stringContaining("with which 2 begin"),
+      expect.stringContaining("is ambiguous (2 matches"),
     ]);
-    expect((await performed(["cancel", "nope"], at)).stderr).toContain("which no run has");
+    expect((await performed(["cancel", "nope"], at)).stderr).toContain("No run matches");
     const [, second = ""] = ids;
     const cancelled = await performed(["cancel", second.slice(0, 12)], at);
     expect([cancelled.code, cancelled.stderr]).toEqual([0, `Cancelled ${second}.\n`]);

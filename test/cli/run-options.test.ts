@@ -86,7 +86,7 @@ proves(["V132", "V52"], "approved: the call runs as it was shown", async () => {
 proves(["V132"], "denied: the model reads why, and the call never runs", async () => {
   const { code, stdout, requests } = await answered([
     { asks: MAY, keys: [DOWN, DOWN, ENTER] },
-    { asks: "Why not?", keys: ["T", "o", "o", " ", "m", "u", "c", "h", ENTER] },
+    { asks: "Reason for the denial", keys: ["T", "o", "o", " ", "m", "u", "c", "h", ENTER] },
   ]);
   expect([code, stdout]).toEqual([0, "Over.\n"]);
   expect(requests[1]).toContain("Too much");
@@ -97,7 +97,7 @@ proves(["V132"], "edited: the call runs with what was shown again", async () => 
   const { code, requests } = await answered([
     { asks: MAY, keys: [DOWN, DOWN, DOWN, ENTER] },
     { asks: "Arguments as JSON", keys: [BACKSPACE, BACKSPACE, "}", ENTER] },
-    { asks: "Run it with these?", keys: [DOWN, ENTER] },
+    { asks: "Run it with these arguments?", keys: [DOWN, ENTER] },
   ]);
   expect(code).toBe(0);
   expect(requests[1]).toContain('{\\"eur\\":40}');
@@ -125,10 +125,10 @@ proves(["V132"], "what to type next is what npx runs, where npx ran this", async
     /\n {2}npx espalier approve \S+, or npx espalier deny \S+ --reason "…"\n$/,
   );
   expect((await performed(["approve", "@last"], at)).stderr).toContain(
-    "Go on: npx espalier resume",
+    "Resume the run: npx espalier resume",
   );
   expect((await performed(["approve", "nothing"], at)).stderr).toMatch(
-    / which is none\. List them: npx espalier questions \[usage\]\n$/,
+    / with one open question\. List them: npx espalier questions \[usage\]\n$/,
   );
 });
 
@@ -194,7 +194,7 @@ proves(
     const nowhere = await run("Fourth.", "--session", "mine", "--no-store");
     expect([nowhere.code, nowhere.stderr]).toEqual([
       2,
-      expect.stringContaining("Expected a store for --session, got none."),
+      expect.stringContaining("--session needs a store."),
     ]);
     expect(server.requests).toHaveLength(3);
   },

@@ -22,9 +22,9 @@ proves(["V44"], "init makes roles that run as they are, and says what it does", 
   const made = await performed(INIT, { cwd: folder.path });
   expect(made.code).toBe(0);
   for (const what of [
-    "make lead.md",
-    "make reader.md",
-    "make mcp.json",
+    "create lead.md",
+    "create reader.md",
+    "create mcp.json",
     "add to package.json the script lead",
   ])
     expect(made.stderr).toContain(what);
@@ -49,7 +49,7 @@ proves(["V44"], "init overwrites nothing, and does nothing twice", async () => {
   const again = await performed(INIT, { cwd: folder.path });
   expect([again.code, again.stderr]).toEqual([
     0,
-    "Everything is there already. Nothing was changed.\n",
+    "Everything already exists. Nothing was changed.\n",
   ]);
   const texts = ["lead.md", "reader.md", "package.json"].map((name) =>
     readFileSync(folder.at(name), "utf8"),
@@ -100,7 +100,7 @@ proves(["V153"], "roles check counts one as one, and none as none", async () => 
   expect([bad.code, bad.stderr]).toEqual([2, `1 role file in ${folder.path}, 1 fault.\n`]);
   using good = temporaryFolder({ "good.md": "---\nmodel: m\n---\nWork.\n" });
   const well = await performed(["roles", "check"], { cwd: good.path });
-  expect([well.code, well.stderr]).toEqual([0, `1 role file in ${good.path}, no faults.\n`]);
+  expect([well.code, well.stderr]).toEqual([0, `1 role file in ${good.path}, no problems.\n`]);
   expect(budgetText({ steps: 1, totalTokens: 1, toolCalls: 1 })).toBe(
     "1 step, 1 token, 1 tool call",
   );
@@ -166,7 +166,7 @@ proves(
     ]);
     expect(await said('export default { roles: "nowhere" };')).toEqual([
       2,
-      "Expected config.roles to be a folder of role files, but there is no …/nowhere. Correct it in …/espalier.config.mjs. [usage]",
+      "Expected config.roles to be a folder of role files, but …/nowhere does not exist. Correct it in …/espalier.config.mjs. [usage]",
     ]);
     const at = String.raw`^…/espalier\.config\.mjs(?::1)?: Expected `;
     const defined = (config: string): string =>

@@ -192,7 +192,7 @@ proves(
       const ended = performArguments(["view", "--store", store, "--port", "0"], shell);
       const place = placeOf({ url: await addressIn(shell) });
       expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ runId: "buy" }] });
-      expect(shell.written.stderr).toContain("its token is kept nowhere: ");
+      expect(shell.written.stderr).toContain("its token is not stored: ");
       shell.signal("SIGINT");
       expect(await ended).toBe(0);
       await rm(own, { recursive: true });
@@ -263,7 +263,7 @@ proves(["D528"], "--url refuses the viewer of another project, or of another sto
   expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(2);
   expect(asking.written).toEqual({
     stdout: "",
-    stderr: expect.stringContaining("Expected a running viewer of") as unknown,
+    stderr: expect.stringContaining("No viewer of") as unknown,
   });
   const copy = join(other, "copy.db");
   await copyFile(join(other, ".espalier/runs.db"), copy);

@@ -73,7 +73,7 @@ proves(["V135"], "without a terminal, or for a program, it is refused", async ()
 });
 
 const REFUSED =
-  "Expected --watch on a terminal, and without --json. A program asks again and again, or reads on: espalier tail <run> --events.";
+  "--watch needs a terminal and excludes --json. In a program, poll the list or use espalier tail <run> --events.";
 
 /** A shell whose output is a screen. */
 function atScreen(

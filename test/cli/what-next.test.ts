@@ -56,7 +56,7 @@ proves(["V136"], "a paused run says how it is answered, whatever it asks", async
   expect([await next(PAY), await next(ASK), await next(PAY, ASK)]).toEqual([
     'Answer: npx espalier approve run_1, or npx espalier deny run_1 --reason "…". Then: npx espalier resume run_1',
     'Answer: npx espalier answer run_1 --result "…". Then: npx espalier resume run_1',
-    "See how to answer each: npx espalier questions. Then: npx espalier resume run_1",
+    "List how to answer each: npx espalier questions. Then: npx espalier resume run_1",
   ]);
 });
 
@@ -70,7 +70,7 @@ proves(["V136"], "an answer of the wrong kind is told the command that fits", as
     const at = { cwd: kept.folder, env: { npm_command: "exec" } };
     const wrong = await performed([...args, "--store", kept.path], at);
     expect([wrong.code, wrong.stdout]).toEqual([2, ""]);
-    expect(wrong.stderr).toContain(`. Answer: npx espalier ${fitting} ${questions[0]?.questionId}`);
+    expect(wrong.stderr).toContain(`. Use: npx espalier ${fitting} ${questions[0]?.questionId}`);
     expect(wrong.stderr).not.toMatch(/answers\[|[^x] espalier /);
     const more = fitting === "answer" ? ["--result", "Pears."] : [];
     const right = await performed([fitting, "@last", ...more, "--store", kept.path], at);
@@ -161,7 +161,7 @@ proves(["V139"], "a run whose questions are answered needs nobody but who leads 
     "working (1)",
     "run_1 … waiting",
     undefined,
-    "Run run_1 does not go on: no process leads it. Lead it here: espalier resume run_1\n",
+    "Run run_1 is waiting: no process owns it. Run it here: espalier resume run_1\n",
   ]);
 });
 
@@ -173,7 +173,10 @@ proves(["V140"], "what another process leads is said to be asked for, until it i
   const cancel = async () =>
     await performed(["cancel", "@last", "--store", kept.path], { cwd: kept.folder });
   const { code, stderr } = await cancel();
-  expect([code, stderr]).toEqual([0, "Asked for: whoever leads run_1 cancels it.\n"]);
+  expect([code, stderr]).toEqual([
+    0,
+    "Cancellation requested: the process that owns run_1 cancels it.\n",
+  ]);
   open();
   await run.result;
 });
@@ -190,7 +193,7 @@ proves(["V142"], "a model that would be used for nothing is refused", async () =
   expect([code, stdout, stderr]).toEqual([
     2,
     "",
-    "Expected a role file that names no model for --model, got none: lead.md names large. Leave --model out, or the line model: … there. [usage]\n",
+    "--model applies to role files without a model, but lead.md names large. Leave --model out, or remove the line model: … there. [usage]\n",
   ]);
   expect(server.requests).toEqual([]);
 });
@@ -214,9 +217,7 @@ export default { tools: [defineTool(pay)] };`;
   expect((await performed(["approve", "@last", "--arguments", '{"eur":1000}'], at)).code).toBe(0);
   const first = await performed(["resume", "@last"], at);
   expect([first.code, first.stdout]).toEqual([4, ""]);
-  expect(first.stderr).toMatch(
-    /came to nothing: Expected the arguments of the answer .* to fit pay/,
-  );
+  expect(first.stderr).toMatch(/was rejected: Expected the arguments of the answer .* to fit pay/);
   expect((await performed(["approve", "@last"], at)).code).toBe(0);
   const second = await performed(["resume", "@last"], at);
   expect([second.code, second.stdout]).toEqual([0, "Done.\n"]);
@@ -243,7 +244,7 @@ proves(
       code: 2,
       stdout: "",
       stderr:
-        "Expected a run that no process leads, got run_1, which process 1 on elsewhere leads. Follow it: npx espalier tail run_1. Take it over, if that process is of no use any more: npx espalier resume run_1 --take-over [run_alive]\n",
+        "Cannot resume run_1: process 1 on elsewhere owns it. Follow it: npx espalier tail run_1. If that process no longer works, take the run over: npx espalier resume run_1 --take-over [run_alive]\n",
     });
     expect((await performed([...args, "--take-over"], at)).stderr).not.toContain("run_alive");
   },

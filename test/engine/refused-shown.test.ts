@@ -93,7 +93,7 @@ proves(["D496"], "says so of a run that has not begun, too", async () => {
   });
   expect([code, stderr.trim()]).toEqual([
     2,
-    "Run order has not begun: nothing of it is recorded yet. No process could lead it (crash_loop): It dies. [usage]",
+    "Run order has not started: nothing is recorded yet. No process could run it (crash_loop): It dies. [usage]",
   ]);
 });
 

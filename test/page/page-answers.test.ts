@@ -150,7 +150,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     await press(first, "Control+Enter");
     expect(await at.text()).toContain("paid 400 for pears");
     await press(second, "Control+Enter");
-    const told = second.locator("[role=alert]", { hasText: "Your answer does not count." });
+    const told = second.locator("[role=alert]", { hasText: "Your answer was rejected." });
     await second.locator(".question [role=alert]", { hasText: "The first answer" }).waitFor();
     expect(await told.count()).toBe(0);
     await second.unroute("**/api/v1/questions");
@@ -208,7 +208,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
       await press(page, "ControlOrMeta+a");
       await page.keyboard.insertText('{"thing": "plums"');
       await press(page, "Control+Enter");
-      await page.locator("text=This is no JSON").waitFor();
+      await page.locator("text=This is not valid JSON").waitFor();
       await press(page, "ControlOrMeta+a");
       await page.keyboard.insertText('{"thing": "pears", "eur": 380}');
       await press(page, "Control+Enter");
@@ -227,7 +227,9 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     async () => {
       const at = await shop(["pears"]);
       const page = await open(at, `/r/${RUN}`);
-      const again = page.locator(".question [role=alert]", { hasText: "came to nothing" });
+      const again = page.locator(".question [role=alert]", {
+        hasText: "The last answer was rejected",
+      });
       for (const nth of [1, 2]) {
         await press(page, "m");
         await page.locator("textarea").waitFor();

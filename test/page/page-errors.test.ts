@@ -324,7 +324,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     const role = solo(doings(), { count: 1, hold: () => cut.opened });
     const led = orchestrator.start(role, "Go.", { runId: RUN });
     const first = await open(view, `/r/${RUN}`);
-    await first.locator(".run-facts", { hasText: "1 agent, 1 at work" }).waitFor();
+    await first.locator(".run-facts", { hasText: "1 agent, 1 running" }).waitFor();
     const lines = await linesOf(view.store, RUN);
     const other = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
     afterwards(() => other.close());
@@ -336,6 +336,6 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     const page = await open(other, `/r/${RUN}`);
     await page.locator(".run-facts", { hasText: "1 agent" }).waitFor();
     await shoot(page, "not-led");
-    expect(await page.locator(".run-facts").innerText()).not.toContain("at work");
+    expect(await page.locator(".run-facts").innerText()).not.toContain("running");
   });
 });

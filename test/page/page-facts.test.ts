@@ -190,7 +190,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
       `steps\n${own?.steps} of 40`,
       `tool calls\n${own?.toolCalls} of 50`,
     ]);
-    await page.locator("text=by itself, without its subagents").waitFor();
+    await page.locator("text=Own use of its limits, without subagents").waitFor();
   });
 
   proves(["D597"], "paints nothing of a completed run red but what failed in it", async () => {
@@ -217,7 +217,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
       const { view, orchestrator } = await world();
       await orchestrator.start(clerk, "Tell the buyer.", { runId: RUN }).result;
       const page = await open(view, `/r/${RUN}`);
-      await page.locator(".row", { hasText: "paused until it is answered" }).waitFor();
+      await page.locator(".row", { hasText: "paused until its question is answered" }).waitFor();
       const [question] = await orchestrator.answer(RUN, []);
       if (question === undefined) throw new Error("There is one question.");
       const { questionId, argumentsHash } = question;

@@ -175,7 +175,7 @@ describe.skipIf(browser === undefined)("focus beside a filter", () => {
     const { page } = await open(RUN);
     await page.locator(".row", { hasText: "reader#10" }).click();
     await page.locator(".row", { hasText: "lead" }).first().locator(".twisty").click();
-    await page.locator(".not-listed", { hasText: "This agent is folded up." }).waitFor();
+    await page.locator(".not-listed", { hasText: "This agent is collapsed." }).waitFor();
     await page.getByRole("button", { name: "show it in the list" }).click();
     await page.locator(".row[aria-selected=true]", { hasText: "reader#10" }).waitFor();
     await page.locator(".not-listed button").waitFor({ state: "detached" });

@@ -52,7 +52,7 @@ const SCREENS: Readonly<
 > = {
   runs: ["/", ".run-line"],
   search: ["/?q=pears", ".run-line"],
-  "no run fits": ["/?q=nothing-of-it", "text=No run fits"],
+  "no run fits": ["/?q=nothing-of-it", "text=No run matches"],
   crowd: ["/r/crowd-5000", ".row"],
   filtered: ["/r/crowd-5000?q=surveyor%231&show=ended", ".row"],
   failed: ["/r/audit-7f2c", ".row"],
@@ -65,12 +65,12 @@ const SCREENS: Readonly<
   given: ["/r/audit-7f2c?agent=audit-7f2c-a10&tab=given", ".facts"],
   log: ["/r/audit-7f2c?agent=audit-7f2c-a10&tab=log", ".log li"],
   hostile: ["/r/hostile-0bad?agent=hostile-0bad-a0&tab=steps&step=1", ".message"],
-  "no such run": ["/r/none", "text=No such run"],
+  "no such run": ["/r/none", "text=Run not found"],
   "no such agent": ["/r/audit-7f2c?agent=none", "text=No such agent"],
-  "no such page": ["/r/a/b", "text=There is no such page"],
+  "no such page": ["/r/a/b", "text=Page not found"],
   busy: ["/r/busy", "text=The store is busy"],
   newer: ["/r/newer", "text=Written by another version"],
-  broken: ["/r/broken", "text=The journal is broken"],
+  broken: ["/r/broken", "text=The journal is damaged"],
   help: [
     "/",
     "dialog",
@@ -93,7 +93,7 @@ const SCREENS: Readonly<
   ],
   "a denial": [
     "/questions",
-    "text=Why not?",
+    "text=Reason for the denial",
     (page) =>
       page
         .locator(".question")
@@ -272,20 +272,20 @@ describe.skipIf(browser === undefined)("screens", () => {
   proves(["V102"], "where a panel breaks, the others go on", async () => {
     const server = await serve({ details: { "audit-7f2c-a10": { steps: 7 } } });
     const { page } = await open(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps"));
-    await page.locator("text=The panel of the agent broke.").waitFor();
+    await page.locator("text=The panel of the agent failed.").waitFor();
     // Over the line of a group to the lead.
     await page.keyboard.press("k");
     await page.keyboard.press("k");
-    await page.locator("text=The panel of the agent broke.").waitFor({ state: "detached" });
+    await page.locator("text=The panel of the agent failed.").waitFor({ state: "detached" });
     expect(await page.locator(".row").count()).toBe(4);
   });
 
   proves(["V105"], "with content off panels say so, and why", async () => {
     const server = await serve({ meta: { content: false } });
     const { page } = await open(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10"));
-    await page.locator("text=Content is not shown here").waitFor();
+    await page.locator("text=Content is hidden").waitFor();
     await page.goto(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps&step=2"));
-    await page.locator("aside").getByText("Content is not shown here").waitFor();
+    await page.locator("aside").getByText("Content is hidden").waitFor();
     await page.locator(".badge", { hasText: "content off" }).waitFor();
   });
 
@@ -293,7 +293,7 @@ describe.skipIf(browser === undefined)("screens", () => {
     const server = await serve({ meta: { content: false } });
     const { page } = await open(server.urlOf("/questions"));
     const card = page.locator(".question").first();
-    await card.getByText("Content is not shown here").waitFor();
+    await card.getByText("Content is hidden").waitFor();
     await page.keyboard.press("a");
     await page.keyboard.press("m");
     expect(await card.getByRole("button").allTextContents()).toEqual(["Deny… d"]);

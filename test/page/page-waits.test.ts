@@ -87,7 +87,7 @@ describe.skipIf(browser === undefined)("waits on the page", () => {
       const row = page.locator(".row", { hasText: "reader#2" });
       await row.locator("text=waits for budget of lead").waitFor();
       expect(await page.locator(".run-facts").innerText()).toMatch(
-        /3 agents, 2 at work, 1 waiting for budget/,
+        /3 agents, 2 running, 1 waiting for budget/,
       );
       expect(await page.locator(".legend").innerText()).toMatch(/for budget\s+for a slot or limit/);
       const shots = process.env["ESPALIER_TEST_SHOTS"];

@@ -224,7 +224,7 @@ function checkTexts({ result, events, nowMs }: Played, all: readonly Expected[],
     const spent = (usage: Figures): string =>
       `${numberOf(usage.totalTokens, "token")}, ${costWords(usage)}`;
     expect(shown, `show of ${name}`).toContain(
-      `own ${spent(one.own)} · with all below it ${spent(one.tree)}`,
+      `own ${spent(one.own)} · with subagents ${spent(one.tree)}`,
     );
     const ended = events.find(
       ({ type, agentId }) => type === "agent.ended" && agentId === one.agentId,

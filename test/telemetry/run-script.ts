@@ -250,7 +250,7 @@ export class AgentScript {
     this.#add(body, callId);
   }
 
-  /** The call of its next step waits for budget. */
+  /** The call of its next step waiting for budget. */
   awaitsBudget(accountPath: string): void {
     this.#step += 1;
     this.#add({ type: "budget.queued", accountPath });

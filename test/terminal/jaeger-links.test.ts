@@ -55,7 +55,7 @@ test.each([
   expect([code, message]).toEqual([
     "invalid_option",
     expect.stringMatching(
-      /^Expected baseUrl to be an address of http or https without query, fragment and password, got .*\. Give the address of its pages, /,
+      /^Expected baseUrl to be an http or https URL without query, fragment and password, got .*\. Pass the address of its pages, /,
     ),
   ]);
 });
@@ -84,11 +84,11 @@ test("a search that does not fit is refused by name", () => {
     [null, "search to be a plain object, got null"],
     [{}, "search.service to be a non-empty string, got undefined"],
     [{ service: "a", limit: 5 }, "search.limit to be one of"],
-    [{ service: "a", operation: 5 }, "search.operation to be text"],
+    [{ service: "a", operation: 5 }, "search.operation to be a non-empty string"],
     [{ service: "a", lookback: 5 }, "search.lookback to be a number and its unit"],
     [{ service: "a", lookback: "" }, "search.lookback to be a number and its unit"],
-    [{ service: "a", tags: null }, "search.tags to be an object of names and texts, got null"],
-    [{ service: "a", tags: ["b"] }, "search.tags to be an object of names and texts, got an array"],
+    [{ service: "a", tags: null }, "search.tags to be an object of string values, got null"],
+    [{ service: "a", tags: ["b"] }, "search.tags to be an object of string values, got an array"],
     [{ service: "a", tags: { b: 1 } }, "search.tags.b to be text, got 1"],
   ];
   for (const [query, words] of slips) {

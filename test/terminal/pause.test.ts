@@ -140,7 +140,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
       └─ researcher#2  ‖ paused: answers_…     1       15        15   unknown    unknown  Waits for appro…
 
       Budget of the run
-      none: nothing was limited
+      no limits
 
       Usage by role
       role        model calls  tool calls  input  cached  output     cost
@@ -152,7 +152,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
       scripted            3           4     30       0      15  unknown
 
       ‖ paused in 0ms: Waits for approval of mail (lead/researcher#1), approval of mail (lead/researcher#2).
-      Go on with orchestrator.resume(result.pausedRun, answers); it needs 2 answers
+      Continue with orchestrator.resume(result.pausedRun, answers); it needs 2 answers
       3 agents, deepest at depth 1, no spawn refused
       Trace id 0af7651916cd43dd8448eb211c80319c
       "
@@ -166,7 +166,7 @@ test("a pause that was asked for needs no answers", async () => {
   const run = fixture.orchestrator.start(role, "Do it.");
   run.requestPause();
   const report = runReport(await run.result);
-  expect(report).toContain("Go on with orchestrator.resume(result.pausedRun)\n");
+  expect(report).toContain("Continue with orchestrator.resume(result.pausedRun)\n");
   expect(report).not.toContain("Open questions");
 });
 
@@ -266,7 +266,7 @@ test("plain lines tell of questions, answers, the pause and the resumption", asy
         0ms  lead completed: 2 steps, 30 tokens, cost unknown, subtree 90 tokens, cost unknown, 1m 00s
     "
   `);
-  expect(runReport(result)).toContain("completed in 1m 00s, of which it stood still for 1m 00s");
+  expect(runReport(result)).toContain("completed in 1m 00s, of which 1m 00s paused");
 });
 
 interface Theatre {

@@ -299,7 +299,7 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
   expect(`\n${terminal.screen}\n`).toMatchInlineSnapshot(`
     "
         0ms  lead started: Work.
-        0ms  lead attempt 1 failed (model_overloaded), the next one in 500ms: Too many requests.
+        0ms  lead attempt 1 failed (model_overloaded), next attempt in 500ms: Too many requests.
       500ms  lead has spent 80 % of its steps budget
       500ms  lead has spent 95 % of its steps budget
       500ms  lead nothing failed (unknown_tool): There is no tool named "nothing". You have no tools; answer in text.

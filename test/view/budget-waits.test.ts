@@ -1,4 +1,4 @@
-// Goal: the time of a run under a tight budget is divided into waits for budget, waits for a slot, and work.
+// Goal: the time of a run under a tight budget is divided into waiting for budget, waits for a slot, and work.
 // Method: real runs with a manual clock, in which each model call takes a second; all spans of the run summed.
 
 import { expect } from "vitest";

@@ -105,7 +105,7 @@ proves(
           code: "invalid_answer",
           message: content
             ? `Expected the arguments of the answer to ${questionId} to fit pay, got others: thing: expected text, got [1]. Correct them and answer again.`
-            : "Expected arguments that fit the tool, got others in: thing. Correct them and answer again.",
+            : "The arguments do not fit the tool in: thing. Correct them and answer again.",
         },
       ]);
       expect(await store.posts(ID)).toEqual([]);

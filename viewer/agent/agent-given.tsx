@@ -10,8 +10,8 @@ export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
     return (
       <p class="muted">
         {detail.depth === 0
-          ? "It is the root: it was given its task by whoever started the run."
-          : "This is not known of it."}
+          ? "This is the root agent. Its task came from the caller of the run."
+          : "Not recorded."}
       </p>
     );
   return (
@@ -21,10 +21,10 @@ export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
           ["messages of its parent", numberOf(given.messages.count, "message")],
           ["besides its task", numberOf(given.injections.count, "message")],
           ["metadata", <Names of={given.metadataKeys} />],
-          ["results word for word", <Names of={given.results} />],
-          ["results in short", <Names of={given.siblingResults} />],
+          ["full results", <Names of={given.results} />],
+          ["summarized results", <Names of={given.siblingResults} />],
           ["failed calls of its parent", String(given.failedAttempts)],
-          ["what binds its parent", given.parentConstraints ? "it reads of it" : "not told"],
+          ["limits of its parent", given.parentConstraints ? "shown" : "not shown"],
         ]}
       />
       <Removed given={given} />
@@ -59,7 +59,7 @@ function Removed({ given: { removedTools } }: { readonly given: ContextManifest 
 function Tightened({ given: { tightened } }: { readonly given: ContextManifest }) {
   return (
     <>
-      <h3>Limits that are tighter than its role asks</h3>
+      <h3>Limits tighter than those of its role</h3>
       <table class="amounts">
         <thead>
           <tr>

@@ -109,7 +109,7 @@ function Amounts({ detail }: Pick<OverviewProps, "detail">) {
       )}
       {uses.length > 0 && (
         <>
-          <p class="muted limits-head">Used by itself, without its subagents, of its limits:</p>
+          <p class="muted limits-head">Own use of its limits, without subagents:</p>
           <ul class="plain limits">
             {uses.map(({ label, used, limit, share }) => (
               <li key={label}>

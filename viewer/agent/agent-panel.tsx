@@ -118,7 +118,7 @@ function NotListed({ view, route, index }: ListedProps) {
     <p class="not-listed" role="status">
       {!isListed && (
         <>
-          {isFiltered ? "The filter hides this agent in the list." : "This agent is folded up."}
+          {isFiltered ? "The filter hides this agent in the list." : "This agent is collapsed."}
           <button class="link" onClick={reveal}>
             show it in the list
           </button>
@@ -143,7 +143,7 @@ function Tabs({ route, tab }: { readonly route: RunRoute; readonly tab: AgentTab
     list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
   };
   return (
-    <div ref={list} class="tabs" role="tablist" aria-label="What is known of the agent">
+    <div ref={list} class="tabs" role="tablist" aria-label="Details of the agent">
       {AGENT_TABS.map((name) => (
         <button
           key={name}

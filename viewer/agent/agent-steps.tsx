@@ -12,7 +12,7 @@ interface StepsProps extends OnRun {
 }
 
 export function AgentSteps({ detail, state, route }: StepsProps) {
-  if (detail.steps.length === 0) return <p class="muted">It has not taken a step yet.</p>;
+  if (detail.steps.length === 0) return <p class="muted">No steps yet.</p>;
   return (
     <ol class="steps">
       {detail.steps.map((step) => (

@@ -1,8 +1,8 @@
 export function ContentOff() {
   return (
     <p class="notice">
-      Content is not shown here: this viewer was started without it. Prompts, calls, results and
-      texts stay in the store.
+      Content is hidden: this viewer was started without it. Prompts, calls, results and texts stay
+      in the store.
     </p>
   );
 }

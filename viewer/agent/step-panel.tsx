@@ -132,7 +132,7 @@ function StepBody({ step, state, route, isWhole, onWhole }: StepBodyProps) {
       {step.text === "" ? (
         <p class="muted">
           {step.endedAtMs === undefined && step.callDetails.length === 0
-            ? "It has not answered yet."
+            ? "No answer yet."
             : "No text."}
         </p>
       ) : (

@@ -30,7 +30,7 @@ export function StepRequest({ request, step, route, isWhole, onWhole }: RequestP
           Request <span class="muted">{numberOf(messages.length, "message")}</span>
         </span>
         {!isFirst && (
-          <span class="choice" role="group" aria-label="What of the request is shown">
+          <span class="choice" role="group" aria-label="Part of the request to show">
             <button aria-pressed={!isWhole} onClick={() => onWhole(false)}>
               Changed since step {step.number - 1}
             </button>
@@ -47,8 +47,8 @@ export function StepRequest({ request, step, route, isWhole, onWhole }: RequestP
       )}
       {before !== undefined && before.length > sameAsBefore && (
         <p class="muted">
-          {numberOf(before.length - sameAsBefore, "message")} of step {step.number - 1} came
-          otherwise or no more.
+          {numberOf(before.length - sameAsBefore, "message")} of step {step.number - 1} changed or
+          were dropped.
         </p>
       )}
       <ol class="messages" start={from + 1}>

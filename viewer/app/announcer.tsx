@@ -36,6 +36,6 @@ export function Announcer() {
 export function copy(text: string, said: string): void {
   navigator.clipboard.writeText(text).then(
     () => announce(said),
-    () => announce("The browser does not let this page copy."),
+    () => announce("The browser blocked copying."),
   );
 }

@@ -96,7 +96,7 @@ function AnswerInVain({ vain }: { readonly vain: VainAnswer }) {
   return (
     <div class="lost" role="alert">
       <span>
-        <b>Your answer does not count.</b> <Line text={`${agentPath} asks: ${toolName}`} />.{" "}
+        <b>Your answer was rejected.</b> <Line text={`${agentPath} asks: ${toolName}`} />.{" "}
         <Line text={vain.problem.message} most={400} />
       </span>
       <button class="small" onClick={() => (answerDrafts.vain.value = undefined)}>
@@ -110,8 +110,7 @@ function ServerLost() {
   return (
     <div class="lost" role="alert">
       <span>
-        <b>Connection lost.</b> What you see is the last that was known; it is tried again by
-        itself.
+        <b>Connection lost.</b> The page shows the last known state and reconnects automatically.
       </span>
     </div>
   );
@@ -134,7 +133,7 @@ function Screen({ to, inbox, firstRun }: ScreenProps) {
       return (
         <main>
           <div class="empty">
-            <h1 tabIndex={-1}>There is no such page</h1>
+            <h1 tabIndex={-1}>Page not found</h1>
             <p>
               <Link to={{ screen: "runs" }}>All runs</Link>
             </p>

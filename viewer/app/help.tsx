@@ -13,7 +13,7 @@ const KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "j k ↑ ↓": "next, previous row",
     "← →": "close, open what is below",
     Enter: "open",
-    Space: "look at it without leaving the tree",
+    Space: "preview it without leaving the tree",
   },
   Run: {
     "e E": "next, previous error",
@@ -29,7 +29,7 @@ const KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     a: "approve",
     d: "deny, or report a failure",
     m: "modify, or give a result",
-    "Ctrl Enter": "go on, then send: no other key sends",
+    "Ctrl Enter": "continue, then send: no other key sends",
   },
 };
 

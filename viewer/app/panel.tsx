@@ -22,7 +22,7 @@ export class Panel extends Component<PanelProps, { readonly error: string | unde
     return (
       <div class="notice bad" role="alert">
         <p>
-          <strong>The {name} broke.</strong> The rest of the page goes on.{" "}
+          <strong>The {name} failed.</strong> The rest of the page still works.{" "}
           <Line text={this.state.error} most={2_000} />
         </p>
         <button onClick={() => this.setState({ error: undefined })}>Show it again</button>

@@ -11,20 +11,20 @@ interface Advice {
 
 const ADVICE: Readonly<Record<string, Advice>> = {
   unknown_run: {
-    title: "No such run",
+    title: "Run not found",
     advice:
-      "The store of this viewer has no run of this id: it was removed, or is in another store.",
+      "The store of this viewer has no run of this id. The run was removed, or is in another store.",
   },
-  unknown_agent: { title: "No such agent", advice: "This run has no agent of this id." },
-  unknown_step: { title: "No such step", advice: "This agent has taken no step of this number." },
+  unknown_agent: { title: "Agent not found", advice: "This run has no agent of this id." },
+  unknown_step: { title: "Step not found", advice: "This agent has no step of this number." },
   content_off: {
-    title: "Content is not shown here",
+    title: "Content is hidden",
     advice:
-      "This viewer was started without content: what prompts, calls and results say stays in the store.",
+      "This viewer was started without content. Prompts, calls and results stay in the store.",
   },
   store_failed: {
     title: "The store is busy",
-    advice: "Another process is writing to it. It is asked again by itself.",
+    advice: "Another process is writing to the store. This page retries automatically.",
   },
   unsupported_version: {
     title: "Written by another version",
@@ -33,18 +33,18 @@ const ADVICE: Readonly<Record<string, Advice>> = {
     command: "npm install espalier@latest",
   },
   invalid_journal: {
-    title: "The journal is broken",
-    advice: "A record of this run cannot be read. What the server says of it:",
+    title: "The journal is damaged",
+    advice: "A record of this run cannot be read. The server reports:",
   },
   unauthorized: {
     title: "This page has no valid token",
     advice:
-      "The server was started anew with another token, or the address was copied without one. Open the address that this prints:",
+      "The server was restarted with another token, or the address was copied without one. Open the address that this command prints:",
     command: commandText("view --url"),
   },
   unreachable: {
     title: "The server does not answer",
-    advice: "It is asked again by itself. If it was ended, start it anew:",
+    advice: "This page retries automatically. If the server was stopped, start it again:",
     command: commandText("view"),
   },
 };
@@ -94,5 +94,5 @@ function findAdvice({ code, status }: Problem): Advice {
   const known = ADVICE[code];
   if (known !== undefined) return known;
   if (status === 401) return ADVICE["unauthorized"] ?? { title: code };
-  return { title: status === 404 ? "There is no such thing" : "This could not be shown" };
+  return { title: status === 404 ? "Not found" : "This could not be displayed" };
 }

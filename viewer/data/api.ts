@@ -109,7 +109,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
 async function read<Answer>(response: Response): Promise<Answer> {
   const answer: unknown = await response.json().catch(() => undefined);
   if (isAnswer<Answer>(answer)) return answer;
-  throw new Problem("unreachable", "The answer of the server broke off.", 0);
+  throw new Problem("unreachable", "The response of the server was interrupted.", 0);
 }
 
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- page and server are of one release

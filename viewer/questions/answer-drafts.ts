@@ -97,7 +97,7 @@ class AnswerDrafts {
   review(question: QuestionRow, text: string): void {
     const read = readJson(text);
     if ("fault" in read) {
-      this.set(question, { at: "edit", text, fault: `This is no JSON: ${read.fault}` });
+      this.set(question, { at: "edit", text, fault: `This is not valid JSON: ${read.fault}` });
       return;
     }
     if (question.kind === "external") {
@@ -106,7 +106,7 @@ class AnswerDrafts {
     } else if (isJsonObject(read.value)) {
       const answer: Answer = { type: "approved", ...refOf(question), arguments: read.value };
       this.set(question, { at: "confirm", answer, edited: indentJson(read.value) });
-    } else this.set(question, { at: "edit", text, fault: "Arguments are an object: { … }." });
+    } else this.set(question, { at: "edit", text, fault: "Arguments must be an object: { … }." });
   }
 
   hold(question: QuestionRow, answer: Answer): void {
@@ -173,9 +173,9 @@ export function refusalOf(question: QuestionRow, text: string): Answer {
 }
 
 function takenText(isLed: boolean, open: number): string {
-  if (!isLed) return "Answered. The run goes on once a process leads it.";
+  if (!isLed) return "Answered. The run continues once a process owns it.";
   return open === 0
-    ? "Answered. The run goes on."
+    ? "Answered. The run continues."
     : `Answered. ${open} more of this run ${open === 1 ? "is" : "are"} open.`;
 }
 

@@ -147,7 +147,7 @@ const ANSWER_TEXTS: Readonly<
 > = {
   approved: { send: "Approve this call", held: "Approved" },
   denied: { send: "Deny this call", held: "Denied" },
-  result: { send: "Give this result", held: "Result" },
+  result: { send: "Provide this result", held: "Result" },
   failure: { send: "Report this failure", held: "Failure" },
 };
 
@@ -168,7 +168,7 @@ function Choices({ question }: FormProps) {
     const ways = isApproval ? ["approve", "deny"] : ["answer"];
     return (
       <p class="muted">
-        This viewer only reads. Answer:{" "}
+        This viewer is read-only. Answer with:{" "}
         {ways.map((way, nth) => (
           <>
             {nth > 0 && ", or "}
@@ -203,7 +203,9 @@ function Reason({ question, ofRun, text }: FormProps & { readonly text: string }
   return (
     <div class="stage">
       <label for={id}>
-        {isApproval ? "Why not? The model reads it." : "What failed? The model reads it."}
+        {isApproval
+          ? "Reason for the denial (the model reads it)"
+          : "Failure message (the model reads it)"}
       </label>
       <input
         id={id}
@@ -311,7 +313,7 @@ function Buttons({ question, ofRun, answer }: ButtonsProps) {
             if (detail > 1 || answerDrafts.hasJustLost()) return;
             answerDrafts.hold(question, answer);
           }}
-          title="It goes together with the next answer of this run"
+          title="Sent together with the next answer of this run"
         >
           Hold, to send together
         </button>

@@ -55,7 +55,7 @@ export function QuestionCard({
       {shownContent() !== false ? <ShownArguments question={question} /> : <ContentOff />}
       {question.vainAnswer !== undefined && (
         <p class="why is-failed" role="alert">
-          The last answer came to nothing. <Line text={question.vainAnswer.problem} most={2_000} />
+          The last answer was rejected. <Line text={question.vainAnswer.problem} most={2_000} />
         </p>
       )}
       {hasRunLink && (
@@ -124,7 +124,7 @@ function ShownArguments({ question }: { readonly question: QuestionRow }) {
       <JsonBlock value={shown} />
       {writtenArguments !== undefined && (
         <>
-          <p class="label">The schema of the tool made this of:</p>
+          <p class="label">The schema of the tool transformed this from:</p>
           <JsonBlock value={writtenArguments} />
         </>
       )}

@@ -46,8 +46,7 @@ export function QuestionsScreen({ inbox }: { readonly inbox: Loaded<Inbox> }) {
       {questions.length === 0 && (
         <div class="empty">
           <p>
-            Calls that need an approval, and results that come from elsewhere, are asked for here,
-            for all runs of the store.
+            Calls that need approval or an external result appear here, for all runs of the store.
           </p>
           <p>
             <Link to={{ screen: "runs" }}>All runs</Link>
@@ -56,8 +55,8 @@ export function QuestionsScreen({ inbox }: { readonly inbox: Loaded<Inbox> }) {
       )}
       {inbox.value.isCut && (
         <p class="muted">
-          Not all runs were looked at, since so many go on or rest: older ones may ask, too. Each
-          says so on its own page.
+          Only the newest active and paused runs were checked. Older runs may have questions, too:
+          see their pages.
         </p>
       )}
       {questions.map((question, index) => (

@@ -14,8 +14,8 @@ export function LostBanner({ live }: { readonly live: FollowedRun }) {
   return (
     <div class="lost" role="alert">
       <span>
-        <b>Connection lost</b> at {momentText(lostAtMs.current, nowMs())}. What you see is the last
-        that was known; it is tried again by itself.
+        <b>Connection lost</b> at {momentText(lostAtMs.current, nowMs())}. The page shows the last
+        known state and reconnects automatically.
       </span>
       {problem !== undefined && problem.code !== "unreachable" && (
         <span>

@@ -16,7 +16,7 @@ function pauseWords(row: AgentRow, questions: readonly QuestionRow[]): string {
     case "answers_needed":
       if (questions.length === 0) return "answered, waits for a process";
       return questions.some(({ agentId }) => agentId === row[AT.id])
-        ? "paused until it is answered"
+        ? "paused until its question is answered"
         : "paused until others are answered";
     case "pause_requested":
       return "paused on request";

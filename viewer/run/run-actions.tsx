@@ -20,7 +20,7 @@ type PlainAction = Exclude<ViewerAction, "answer">;
 const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
   pause: { label: "Pause", question: "Pause before the next steps?", confirm: "Pause the run" },
   cancel: { label: "Cancel", question: "End the whole run now?", confirm: "Cancel the run" },
-  resume: { label: "Resume", question: "Go on with the run?", confirm: "Resume the run" },
+  resume: { label: "Resume", question: "Resume the run?", confirm: "Resume the run" },
 };
 
 /** The actions that make sense for a run that stands so. */
@@ -62,7 +62,7 @@ function againText(calls: readonly OpenToolCall[]): string {
   );
   const more = names.length > MOST_NAMED ? [`${names.length - MOST_NAMED} more`] : [];
   const shown = [...names.slice(0, MOST_NAMED), ...more].join(", ");
-  return `Cut off in the middle, and may run again: ${shown}.`;
+  return `Interrupted, and may run again: ${shown}.`;
 }
 
 async function confirming({ runId }: RunHead, action: PlainAction): Promise<Stage> {
@@ -81,8 +81,8 @@ export function RunActions({ run }: { readonly run: RunHead }) {
     try {
       const { isLed } = await api.act(run.runId, { key, type: action });
       const text = isLed
-        ? "Asked for. It is done within some seconds."
-        : "Asked for. It is done when a process leads the run.";
+        ? "Requested. This takes a few seconds."
+        : "Requested. This happens when a process owns the run.";
       setStage({ at: "said", text, isBad: false });
       announce(text);
     } catch (error) {

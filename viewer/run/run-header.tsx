@@ -67,11 +67,11 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun 
       <span class="fact">
         {leader === null ? (
           <>
-            nobody leads it, last event <Since atMs={run.lastAtMs} /> ago
+            no owner, last event <Since atMs={run.lastAtMs} /> ago
           </>
         ) : (
           <>
-            {leader.isHere ? "led by this server" : `led by process ${leader.processId}`}
+            {leader.isHere ? "run by this server" : `run by process ${leader.processId}`}
             {!leader.isHere && leader.hostname !== "" && (
               <>
                 {" "}
@@ -86,13 +86,13 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun 
   if (status === "lost")
     return (
       <span class="fact is-failed">
-        process {leader?.processId} gave no sign for <Since atMs={run.updatedAtMs} />
+        process {leader?.processId} not responding for <Since atMs={run.updatedAtMs} />
       </span>
     );
   if (status === "waiting")
     return (
       <span class="fact">
-        no process leads it since <Since atMs={run.updatedAtMs} />
+        no owner since <Since atMs={run.updatedAtMs} />
       </span>
     );
   if (reason === undefined || reason.code === "completed") return null;
@@ -126,7 +126,7 @@ function RunFacts({ run }: { readonly run: RunHead }) {
         {numberOf(run.agents, "agent")}
         {isAtWork &&
           run.running > run.awaitingBudget &&
-          `, ${countText(run.running - run.awaitingBudget)} at work`}
+          `, ${countText(run.running - run.awaitingBudget)} running`}
         {isAtWork &&
           run.awaitingBudget > 0 &&
           `, ${countText(run.awaitingBudget)} waiting for budget`}

@@ -178,7 +178,7 @@ const KIND_TEXTS: Readonly<Record<Span["kind"], string>> = {
   busy: "the process is busy",
   retry: "waits before another attempt",
   ask: "waits for an answer",
-  park: "the run rests",
+  park: "the run is paused",
 };
 
 function spanText({ kind, step, fromMs, toMs, end, account }: Span, { state }: RunView): string {

@@ -61,7 +61,7 @@ export function TreeView({ view, onOpen }: TreeViewProps) {
         <Timeline view={view} hover={hover} onChoose={choose} />
         <TimelineTip hover={hover} />
       </Panel>
-      {isEmpty && <p class="tree-empty">No agent fits the filter.</p>}
+      {isEmpty && <p class="tree-empty">No agent matches the filter.</p>}
       <Rows view={view} />
     </div>
   );
@@ -71,9 +71,9 @@ const HEADS = [
   ["name", "agent", ""],
   ["number time", "time", ""],
   ["number step", "step", ""],
-  ["number own", "own", "Tokens of its own"],
-  ["number tree-tokens", "tree", "Tokens, those of all below it included"],
-  ["number cost", "cost", "Cost, that of all below it included"],
+  ["number own", "own", "Own tokens"],
+  ["number tree-tokens", "tree", "Tokens, including subagents"],
+  ["number cost", "cost", "Cost, including subagents"],
 ] as const;
 
 function HeadCells() {

@@ -81,7 +81,7 @@ function Standing({ run }: { readonly run: RunRow }) {
     case "lost":
       return (
         <>
-          lost: process {leader?.processId} gave no sign for <Since atMs={updatedAtMs} />
+          lost: process {leader?.processId} not responding for <Since atMs={updatedAtMs} />
         </>
       );
     case "waiting":

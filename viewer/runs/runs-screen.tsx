@@ -59,14 +59,14 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
       )}
       {first?.isCut && (
         <p class="muted">
-          Of the runs that go on, and of those that rest, only the newest are listed, since there
-          are so many. A search by id finds none of the others: open them by their address.
+          Only the newest active and paused runs are listed. Search does not find the others: open
+          them by their address.
         </p>
       )}
       {first?.forgotten !== undefined && (
         <p class="muted">
-          {numberOf(first.forgotten, "older run")} not kept: this store is in memory, and had to
-          make room. A viewer that is given a store keeps all.
+          {numberOf(first.forgotten, "older run")} evicted: this store is in memory. A viewer with a
+          persistent store keeps all runs.
         </p>
       )}
     </main>
@@ -213,9 +213,9 @@ function NoRuns({ q }: { readonly q: string }) {
   if (q !== "")
     return (
       <div class="empty">
-        <h2>No run fits</h2>
+        <h2>No run matches</h2>
         <p>
-          No title or id has these words.{" "}
+          No title or id contains these words.{" "}
           <button
             onClick={() => {
               document.getElementById("runs-search")?.focus();
@@ -230,7 +230,7 @@ function NoRuns({ q }: { readonly q: string }) {
   return (
     <div class="empty">
       <h2>No runs yet</h2>
-      <p>Runs of this store appear here by themselves. These make one:</p>
+      <p>Runs of this store appear here automatically. These commands start one:</p>
       <pre class="command">{commandText("demo")}</pre>
       <pre class="command">{commandText('run lead.md "What is this project?"')}</pre>
     </div>

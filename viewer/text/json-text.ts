@@ -125,7 +125,7 @@ export function indentIfJson(text: string): string {
 export function readJson(text: string): { readonly value: JsonValue } | { readonly fault: string } {
   try {
     const value: unknown = JSON.parse(text);
-    return isJson(value) ? { value } : { fault: "This is no JSON." };
+    return isJson(value) ? { value } : { fault: "This is not valid JSON." };
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) };
   }

@@ -117,7 +117,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (asked === "GET /") return end(response, 200, page, "text/html");
   if (asked === "POST /messages") return await say(user, request, response);
   if (asked === "GET /stream") return await follow(user, request, response);
-  if (asked !== "GET /messages") return end(response, 404, "There is no such page.");
+  if (asked !== "GET /messages") return end(response, 404, "Page not found.");
   end(response, 200, JSON.stringify(await saidTo(user)), "application/json");
 }
 

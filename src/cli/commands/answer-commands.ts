@@ -42,7 +42,7 @@ async function giveAnswer(
   const isApproval = answer.type === "approved" && question.kind === "approval";
   const isAsked = isApproval && isTerminal(shell) && !has("yes") && !has("json");
   if (isAsked && !(await isConfirmed(shell, "May it run?", false))) {
-    note(shell, "Nothing was answered.");
+    note(shell, "No question was answered.");
     return EXIT_CODES.paused;
   }
   const open = await new Orchestrator({ store }).answer(runId, [answer]).catch((cause: unknown) => {
@@ -62,8 +62,8 @@ async function giveAnswer(
     open.length > 0
       ? `${open.length} more to answer: ${ownCommand(shell)} questions`
       : run.owner === null
-        ? `Go on: ${ownCommand(shell)} resume ${runId}`
-        : "Whoever leads the run goes on with it.";
+        ? `Resume the run: ${ownCommand(shell)} resume ${runId}`
+        : "The process that owns the run will continue.";
   note(shell, next);
   return 0;
 }
@@ -84,9 +84,9 @@ function describeAnswer(question: Question, answer: Answer): readonly string[] {
 
 function otherKind(question: Question, cause: unknown): UsageError {
   const { questionId, agentPath, toolName, kind } = question;
-  const wanted = kind === "approval" ? "whether it may run" : "what came of it";
+  const wanted = kind === "approval" ? "an approval or a denial" : "a result or a failure";
   return new UsageError(
-    `Expected an answer that says of ${toolName} of ${agentPath} ${wanted}, got another kind. Answer: ${waysToAnswer(question, questionId, "espalier")}`,
+    `Expected ${wanted} for ${toolName} of ${agentPath}, got another kind of answer. Use: ${waysToAnswer(question, questionId, "espalier")}`,
     { cause },
   );
 }
@@ -95,7 +95,7 @@ const ANSWERED: Readonly<Record<Answer["type"], string>> = {
   approved: "is approved",
   denied: "is denied",
   result: "has its result",
-  failure: "is called a failure",
+  failure: "is reported as failed",
 };
 
 /** A question, and the run that asks it. */
@@ -186,11 +186,11 @@ async function namedQuestion(store: Store, name: string): Promise<AskedQuestion>
   if (only !== undefined && found.length === 1) return only;
   if (only === undefined)
     throw new UsageError(
-      `Expected the id of an open question, the beginning of one, or a run that asks one, got ${JSON.stringify(name)}, which is none. List them: espalier questions`,
+      `No open question matches ${JSON.stringify(name)}. Use a question id, a prefix of one, or a run with one open question. List them: espalier questions`,
     );
   const ids = found.map(({ number, question }) => `${number} (${question.questionId})`).join(", ");
   throw new UsageError(
-    `Expected one question, got ${JSON.stringify(name)}, which is meant by ${found.length}: ${ids}. Write the number of one.`,
+    `${JSON.stringify(name)} is ambiguous: it matches ${found.length} questions: ${ids}. Use the number of one.`,
   );
 }
 
@@ -210,7 +210,7 @@ export const listQuestions: CommandBody = async (call) => {
     say(shell, jsonLine({ questions: rows }));
     return 0;
   }
-  if (asked.length === 0) note(shell, "No run asks anything.");
+  if (asked.length === 0) note(shell, "No run has a pending question.");
   const texts = asked.map((one) => plainText(describeQuestion(one, ownCommand(shell))));
   if (texts.length > 0) say(shell, texts.join("\n\n"));
   return 0;
@@ -218,8 +218,7 @@ export const listQuestions: CommandBody = async (call) => {
 
 function describeQuestion({ run, question, number }: AskedQuestion, command: string): string {
   const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
-  const until =
-    deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;
+  const until = deadlineAtMs === null ? "" : ` · answer by ${new Date(deadlineAtMs).toISOString()}`;
   return [
     `${number}. ? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
     `  run ${run.runId}  ${run.title}`,
@@ -257,7 +256,7 @@ export const answerCall: CommandBody = async (call) => {
   const result = call.text("result");
   const failure = call.text("failure");
   if ((result === undefined) === (failure === undefined))
-    throw new UsageError('Expected --result "…" or --failure "…", one of them.');
+    throw new UsageError('Expected either --result "…" or --failure "…".');
   return await giveAnswer(call, (question) =>
     result === undefined
       ? provideError(question, failure ?? "")

@@ -20,7 +20,7 @@ export const body: CommandBody = async (call) => {
   if (run.status === "ended")
     throw new EspalierError({
       code: "run_ended",
-      message: `Expected a run that has not ended, got ${runId}. See it: ${ownCommand(shell)} show ${runId}`,
+      message: `Cannot cancel ${runId}: it has ended. See it: ${ownCommand(shell)} show ${runId}`,
       data: { runId },
     });
   const message = text("reason") ?? "Cancelled by espalier cancel.";
@@ -47,9 +47,10 @@ async function outcomeText(
   runId: RunId,
 ): Promise<string> {
   const found = await store.find(runId);
-  if (found?.status !== "ended") return `Asked for: whoever leads ${runId} cancels it.`;
+  if (found?.status !== "ended")
+    return `Cancellation requested: the process that owns ${runId} cancels it.`;
   const { status } = await orchestrator.getResult(runId);
-  return status === "cancelled" ? `Cancelled ${runId}.` : `${runId} had ended: ${status}.`;
+  return status === "cancelled" ? `Cancelled ${runId}.` : `${runId} had already ended: ${status}.`;
 }
 
 /** The roles of a run that is led to its end here, without the tools of servers: none is called. None, where they are not to be had. */

@@ -24,16 +24,14 @@ const CONFIGURATION = { roles: [], config: {}, configFile: undefined };
 const VIEWED = { project: undefined, store: undefined, storeName: "the demo" };
 
 const OFFLINE_NOTICE = `\
-This is the offline planner: it follows fixed rules and is not a language model.
+This is the offline planner, which follows fixed rules and is not a language model.
 For a real one, set ESPALIER_MODEL and OPENAI_API_KEY.`;
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const [named, task = DEFAULT_TASK] = args;
   if (task.trim() === "")
-    throw new UsageError(
-      "Expected a task in words, got an empty one. Leave it out for the usual one.",
-    );
+    throw new UsageError("Expected a task, got an empty one. Leave it out for the default task.");
   portOf(call);
   const folder = readableFolder(shell, named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."));
   const endpoint =

@@ -66,7 +66,7 @@ function keyFinding({ env }: Shell): Finding {
   );
   if (known.length > 0) return { what: "models", state: "well", says: known.join(", ") };
   const says =
-    "neither OPENAI_API_KEY nor OPENAI_BASE_URL is set: models by id need one of them. espalier demo needs none";
+    "neither OPENAI_API_KEY nor OPENAI_BASE_URL is set: models by id need one of them. espalier demo needs neither";
   return { what: "models", state: "note", says };
 }
 
@@ -78,7 +78,7 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
   const what = "store";
   const name = storeNameOf(place);
   if (place.type === "file" && !existsSync(place.path))
-    return { what, state: "well", says: `${name}, which the first run makes` };
+    return { what, state: "well", says: `${name}, which the first run creates` };
   try {
     await using kept = await openExistingStore(place, "read");
     const ended = await kept.store.list({ status: "ended", limit: 10_000 });
@@ -87,7 +87,7 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
     const oldMs = Date.now() - OLD_MS;
     const old = ended.filter(({ updatedAtMs }) => updatedAtMs < oldMs).length;
     if (old === 0 && bytes < MANY_BYTES) return { what, state: "well", says: name };
-    const says = `${name} has ${numberOf(old, "run")} that ended more than 30 days ago, and ${Math.round(bytes / 1_000_000)} MB. Remove what you do not need: store.remove`;
+    const says = `${name} has ${numberOf(old, "run")} that ended more than 30 days ago, and takes ${Math.round(bytes / 1_000_000)} MB. Remove runs that you do not need: store.remove`;
     return { what, state: "note", says };
   } catch (cause) {
     return { what, state: "wrong", says: describeCause(cause) };
@@ -129,6 +129,6 @@ async function portFinding(): Promise<Finding> {
   return {
     what: "viewer",
     state: isFree ? "well" : "note",
-    says: `port ${VIEWER_PORT} is ${isFree ? "free" : "taken: the next free one is used"}`,
+    says: `port ${VIEWER_PORT} is ${isFree ? "free" : "in use: the next free one is used"}`,
   };
 }

@@ -21,16 +21,16 @@ export const body: CommandBody = async (call) => {
   const wishes = manifest === undefined ? NO_WISHES : await readWishes(call, manifest);
   const plan = planActions(call, manifest, wishes);
   if (plan.length === 0) {
-    note(shell, "Everything is there already. Nothing was changed.");
+    note(shell, "Everything already exists. Nothing was changed.");
     return 0;
   }
   note(shell, "espalier init:");
   for (const { says } of plan) note(shell, `  ${says}`);
   if (!call.has("yes") && !isTerminal(shell))
     throw new UsageError(
-      "Expected --yes, or a terminal to ask at, got neither. Nothing was changed.",
+      "Cannot ask for confirmation without a terminal. Use --yes. Nothing was changed.",
     );
-  if (!call.has("yes") && !(await isConfirmed(shell, "Do this?", true))) {
+  if (!call.has("yes") && !(await isConfirmed(shell, "Make these changes?", true))) {
     note(shell, "Nothing was changed.");
     return 0;
   }
@@ -39,7 +39,7 @@ export const body: CommandBody = async (call) => {
     if (exitCode !== 0) return exitCode;
   }
   if (manifest !== undefined && !manifest.isModule && !wishes.isModule)
-    note(shell, `Before you write roles or a configuration in TypeScript: ${SET_MODULE}`);
+    note(shell, `Before you write roles or a configuration in TypeScript, run: ${SET_MODULE}`);
   note(shell, `Try it: OPENAI_API_KEY=… npx ${SCRIPT.command} "What is this project?"`);
   return 0;
 };
@@ -96,7 +96,7 @@ function planActions(
       writeFileSync(file, text, { flag: "wx" });
       return 0;
     };
-    return [{ says: `make ${name}`, act }];
+    return [{ says: `create ${name}`, act }];
   });
   return [...files, ...(manifest === undefined ? [] : packageActions(call, manifest, wishes))];
 }
@@ -143,7 +143,7 @@ function packageActions(
       : { scripts: { ...manifest.scripts, [SCRIPT.name]: SCRIPT.command } }),
   };
   const changes = [
-    ...(isModule ? ['set in package.json "type": "module"'] : []),
+    ...(isModule ? ['set "type": "module" in package.json'] : []),
     ...("scripts" in change
       ? [`add to package.json the script ${SCRIPT.name}: ${SCRIPT.command}`]
       : []),
@@ -187,10 +187,10 @@ function readManifest(folder: string): Manifest | undefined {
     whole = JSON.parse(text);
   } catch (cause) {
     const got = describeCause(cause);
-    throw new UsageError(`Expected ${file} to be JSON, got: ${got}. Correct it.`, { cause });
+    throw new UsageError(`Expected ${file} to be JSON, got: ${got}. Fix the file.`, { cause });
   }
   if (typeof whole !== "object" || whole === null)
-    throw new UsageError(`Expected ${file} to hold an object. Correct it.`);
+    throw new UsageError(`Expected ${file} to contain an object. Fix the file.`);
   const part = (name: string): object => {
     const value: unknown = Reflect.get(Object(whole), name);
     return typeof value === "object" && value !== null ? value : {};
@@ -228,7 +228,7 @@ async function done(command: string, args: readonly string[], shell: Shell): Pro
   if (exitCode === 0) return 0;
   note(
     shell,
-    `Expected ${command} to install the packages, got exit code ${exitCode}. Run it yourself: ${[command, ...args].join(" ")}`,
+    `${command} could not install the packages (exit code ${exitCode}). Run it yourself: ${[command, ...args].join(" ")}`,
   );
   return BROKEN;
 }

@@ -62,7 +62,7 @@ export const body: CommandBody = async (call) => {
     await reading.advance();
     for (const [number, problem] of reading.record.vainPosts)
       if (!known.has(number))
-        note(shell, plainText(`Of what was answered or asked, this came to nothing: ${problem}`));
+        note(shell, plainText(`An answer or request was rejected: ${problem}`));
     return exitCode;
   }
   const open = await openIn(kept.store, run.runId);
@@ -77,8 +77,9 @@ function endedText({ stored: { runId }, fold: { end } }: RunReading): string {
   const { status = "ended", reason } = end ?? {};
   const code = reason?.code ?? "";
   const more = status === "stopped" ? wayToGrant(code, runId, "espalier") : undefined;
-  const advice = more === undefined ? `See it: espalier show ${runId}` : `Give it more: ${more}`;
-  return `Expected a run that can go on, got ${runId}, which has ended: ${status} (${code}). ${advice}`;
+  const advice =
+    more === undefined ? `See it: espalier show ${runId}` : `Raise its limits: ${more}`;
+  return `Cannot resume ${runId}: it has ended: ${status} (${code}). ${advice}`;
 }
 
 /** Who leads it, and what can be done about that. */
@@ -90,7 +91,7 @@ function ledElsewhere(
   const leader = owner === null ? "a process" : `process ${owner.processId} on ${owner.hostname}`;
   return new EspalierError({
     code: cause.code,
-    message: `Expected a run that no process leads, got ${runId}, which ${leader} leads. Follow it: ${command} tail ${runId}. Take it over, if that process is of no use any more: ${command} resume ${runId} --take-over`,
+    message: `Cannot resume ${runId}: ${leader} owns it. Follow it: ${command} tail ${runId}. If that process no longer works, take the run over: ${command} resume ${runId} --take-over`,
     data: cause.data,
     cause,
   });
@@ -112,7 +113,7 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
   });
   if (calls.length === 0) return [];
   const sorted = calls.toSorted((a, b) => Number(a.isRepeated) - Number(b.isRepeated));
-  return ["Cut off in the middle of a call:", ...sorted.map(({ line }) => line)];
+  return ["Interrupted during a call:", ...sorted.map(({ line }) => line)];
 }
 
 /** Asks the person for the answers that the run needs. What is left open stays open. */

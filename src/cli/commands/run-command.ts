@@ -31,7 +31,7 @@ export const body: CommandBody = async (call) => {
   const { orchestrator, follower } = leadFor(call, { hand, kept, tracing, viewing });
   const session = text("session");
   if (session !== undefined && kept === undefined)
-    throw new UsageError("Expected a store for --session, got none. Leave --no-store out.");
+    throw new UsageError("--session needs a store. Leave --no-store out.");
   const options: StartOptions =
     session === undefined ? {} : { session: await orchestrator.session(session) };
   const isCostSaid = text("budget")?.includes("cost=") ?? false;
@@ -42,7 +42,7 @@ export const body: CommandBody = async (call) => {
   );
   if (!isQuiet) {
     const unpriced =
-      held.costUsd === budget.costUsd ? "" : " No limit in cost: a price is unknown.";
+      held.costUsd === budget.costUsd ? "" : " Cost is not limited: a price is unknown.";
     note(shell, `Budget: ${budgetText(held)}.${unpriced}`);
   }
   return await follower.follow(run, { viewing, tracing });
@@ -64,7 +64,7 @@ async function readTask({ shell, args }: CommandCall): Promise<string> {
   const task = said === "-" ? await textOf(shell.stdin) : said;
   if (task.trim() !== "") return task;
   throw new UsageError(
-    'Expected a task, got none. Write it behind the role, in quotes, or "-" for stdin.',
+    'Expected a task, got none. Write it after the role, in quotes, or use "-" for stdin.',
   );
 }
 

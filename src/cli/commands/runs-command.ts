@@ -26,7 +26,7 @@ export const body: CommandBody = async (call) => {
   const isWatched = checkWatched(call);
   await using kept = await openProjectStore(call, "list");
   const read = listNewestRuns(kept.store, limit, statuses);
-  const empty = `${statuses === undefined ? "No runs" : "No such runs"} in ${kept.name}.`;
+  const empty = `${statuses === undefined ? "No runs" : "No matching runs"} in ${kept.name}.`;
   if (isWatched) return await watchRuns(shell, read, empty);
   const nowMs = wallTimeMs();
   const { rows, problems, isMore, unread } = await read(nowMs);
@@ -37,15 +37,15 @@ export const body: CommandBody = async (call) => {
   for (const problem of problems) note(shell, problem);
   if (isMore) note(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && statuses !== undefined)
-    note(shell, `Long runs were not read (${unread}): they are listed without --status.`);
+    note(shell, `Long runs were not read (${unread}). List them without --status.`);
   return 0;
 };
 
 function checkWatched({ shell, has }: CommandCall): boolean {
   if (!has("watch")) return false;
   if (!has("json") && shell.stdout.isTTY === true) return true;
-  const advice = "A program asks again and again, or reads on: espalier tail <run> --events";
-  throw new UsageError(`Expected --watch on a terminal, and without --json. ${advice}.`);
+  const advice = "In a program, poll the list or use espalier tail <run> --events";
+  throw new UsageError(`--watch needs a terminal and excludes --json. ${advice}.`);
 }
 
 function parseLimit(said: string | undefined): number {
@@ -61,7 +61,7 @@ function readStatuses(said: string | undefined): readonly string[] | undefined {
   const unknown = statuses.find((status) => !STATUSES.includes(status));
   if (unknown === undefined) return statuses;
   throw new UsageError(
-    `Expected --status to be some of ${STATUSES.join(", ")}, with commas between them, got ${JSON.stringify(unknown)}.`,
+    `Expected --status to be a comma-separated list of ${STATUSES.join(", ")}, got ${JSON.stringify(unknown)}.`,
   );
 }
 

@@ -29,9 +29,9 @@ export const body: CommandBody = async (call) => {
   await run.advance();
   if (run.fold.startedAtMs === undefined) {
     const { stored, refusal } = run;
-    const text = `Run ${stored.runId} has not begun: nothing of it is recorded yet.`;
+    const text = `Run ${stored.runId} has not started: nothing is recorded yet.`;
     if (refusal === undefined) throw new UsageError(text);
-    const why = `No process could lead it (${refusal.code}): ${refusal.message}`;
+    const why = `No process could run it (${refusal.code}): ${refusal.message}`;
     throw new UsageError(plainText(`${text} ${why}`));
   }
   if (path === undefined) showRun(call, run, await resultIn(kept.store, run.stored));
@@ -107,7 +107,7 @@ function parseStepNumber(said: string, last: number) {
   const [, execution = String(last), number] = PLACE.exec(said) ?? [];
   if (number === undefined)
     throw new UsageError(
-      `Expected the number of a step, 2 or 1.2 for instance, got ${JSON.stringify(said)}.`,
+      `Expected a step number, for example 2 or 1.2, got ${JSON.stringify(said)}.`,
     );
   return { execution: Number(execution), number: Number(number) };
 }
@@ -126,5 +126,5 @@ function findNamedAgent({ fold }: RunReading, said: string): AgentFold {
   const [only] = alike;
   if (only !== undefined && alike.length === 1) return only;
   const named = namedPaths(alike.length > 0 ? alike : agents);
-  throw new UsageError(`Expected the path of one agent (${named}), got ${JSON.stringify(said)}.`);
+  throw new UsageError(`Expected the path of an agent (${named}), got ${JSON.stringify(said)}.`);
 }

@@ -37,7 +37,7 @@ function writeReply(request: ModelRequest): AssistantMessage {
   const [remark, calls] = planSurvey(position);
   if (calls.length > 0) return writeCalls(request, remark, calls);
   if (position.isLead) return { role: "assistant", text: reportFolder(position), toolCalls: [] };
-  return writeCalls(request, "I report.", [{ toolName: "Finish", input: reportPart(position) }]);
+  return writeCalls(request, "Reporting.", [{ toolName: "Finish", input: reportPart(position) }]);
 }
 
 function writeCalls(

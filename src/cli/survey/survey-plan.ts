@@ -32,12 +32,12 @@ export function planSurvey(position: Position): SurveyPlan {
     ...[...listed].map((path) => ({ toolName: "folder_list", input: { path } })),
     ...words.map((text) => ({ toolName: "folder_search", input: { text, path: "." } })),
   ].filter(isOpen);
-  if (looks.length > 0) return ["I look at what there is.", looks];
+  if (looks.length > 0) return ["Listing the folder.", looks];
   const reads = files.map((path) => ({ toolName: "folder_read", input: { path } }));
   const hasDelegated = delegated.length + refused.length > 0;
   const tasks = canDelegate && !hasDelegated ? divideWork(position).map(formatTask) : [];
   const spawns = tasks.map((task) => ({ toolName: SPAWN_TOOL, input: { role: SURVEYOR, task } }));
-  const remark = tasks.length === 0 ? "I read." : `I hand on ${tasks.length} parts.`;
+  const remark = tasks.length === 0 ? "Reading files." : `Delegating ${tasks.length} parts.`;
   return [remark, [...spawns, ...reads.filter(isOpen)]];
 }
 
