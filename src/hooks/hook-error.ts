@@ -27,7 +27,9 @@ export function hookTimedOut(
   wasCancelled = false,
 ): EspalierError {
   const since = wasCancelled ? " after its agent was stopped" : "";
-  const advice = wasCancelled ? "Obey its signal." : "Obey its signal, or give it more time.";
+  const advice = wasCancelled
+    ? "Make it react to its signal."
+    : "Make it react to its signal, or raise hookTimeoutMs.";
   return new EspalierError({
     code: "hook_timeout",
     message: `Expected the hook "${hook}" at ${point} to settle within ${limitMs} ms${since}, got nothing. ${advice}`,

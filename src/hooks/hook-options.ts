@@ -74,7 +74,7 @@ export function transformBasics(owner: string, work: { readonly name: unknown },
   const field = `${owner}.options`;
   checkBoolean(`${field}.strict`, strict);
   if (tools !== undefined && !TOOL_OWNERS.includes(owner)) {
-    const expected = `left out: ${owner} concerns no tool`;
+    const expected = `left out: ${owner} is not about a tool`;
     throw misdefinition(
       `${field}.tools`,
       expected,
@@ -89,11 +89,11 @@ export function transformBasics(owner: string, work: { readonly name: unknown },
 export function checkEventTypes(field: string, types: unknown): readonly EventType[] {
   const list: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (list.length === 0)
-    throw misdefinition(field, "at least one event type", types, "Say what to watch.");
+    throw misdefinition(field, "at least one event type", types, "Name the events to observe.");
   return Object.freeze(
     list.map((type) => {
       if (isEventType(type)) return type;
-      throw misdefinition(field, "a type of event", type, 'Such as "step.completed".');
+      throw misdefinition(field, "a type of event", type, 'Use a type such as "step.completed".');
     }),
   );
 }

@@ -236,7 +236,7 @@ export function processStep<Context = unknown>(
 
 /** Throws `invalid_definition` unless `hooks` is a list of what the constructors made. */
 export function checkHooks(field: string, hooks: unknown): void {
-  const advice = "Make it with observe(), transform(), wrapModelCall() and the like.";
+  const advice = "Create it with observe(), transform(), wrapModelCall() or a similar function.";
   checkMade(field, hooks, { made, what: "a hook", advice });
 }
 

@@ -30,7 +30,7 @@ const partSchemas = lazySchema(() => ({
     .array(MessageSchema())
     .refine(
       (messages) => messages.every((message) => message.role !== "system"),
-      "Expected no system message: change the instructions instead",
+      "Expected no system message; change the instructions instead",
     )
     .optional(),
 }));
@@ -107,8 +107,8 @@ function withShownParts(
   throw hookContract(place, {
     field: "messages",
     expected: "leave the parts of replies as the model wrote them, or out",
-    got: "parts that no message before it has",
-    advice: "Change text and toolCalls alone, or leave parts and writtenBy out.",
+    got: "parts that no earlier message has",
+    advice: "Change only text and toolCalls, or leave parts and writtenBy out.",
   });
 }
 

@@ -194,9 +194,9 @@ async function around<Call extends object, Result>(
 
 function calledLate(place: HookPlace): Error {
   return hookContract(place, {
-    expected: "call next before it settles",
+    expected: "call next only before it settles",
     got: "a call of next after that",
-    advice: "Await what next gives.",
+    advice: "Await the result of next.",
   });
 }
 

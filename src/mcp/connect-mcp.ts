@@ -98,7 +98,7 @@ async function connect(settings: McpSettings): Promise<McpConnection> {
     const { name } = settings;
     throw new EspalierError({
       code: "mcp_unavailable",
-      message: `Expected ${CLIENT_PACKAGE} to be installed, got none, and without it the MCP server ${JSON.stringify(name)} cannot be reached. Run: npm install ${CLIENT_PACKAGE}.`,
+      message: `Cannot connect to the MCP server ${JSON.stringify(name)}: the package ${CLIENT_PACKAGE} is not installed. Run: npm install ${CLIENT_PACKAGE}.`,
       data: { server: name, reason: "not_installed" },
       cause,
     });
@@ -121,7 +121,7 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
   const server = `MCP server ${JSON.stringify(settings.name)}`;
   for (const { name, reason } of toolset.skipped.slice(0, MAX_WARNINGS)) {
     const tool = `Tool ${JSON.stringify(name.slice(0, MAX_WARNED_CHARACTERS))} of ${server}`;
-    const advice = "Leave it out with filter to hear no more of it.";
+    const advice = "Exclude it with filter to silence this warning.";
     const why = reason.slice(0, MAX_WARNED_CHARACTERS);
     emitWarning(`${tool} is skipped: ${why} ${advice}`);
   }
@@ -144,7 +144,7 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
   const data = { server: name, reason: kind };
   if (kind === "too_large") {
     const advice = isSizeExcess(cause)
-      ? "Raise maxResponseBytes if the server is to be trusted."
+      ? "Raise maxResponseBytes if you trust the server."
       : "Have the server send less at once, for example in pages or as text.";
     const words = `Cannot use ${server}: ${message}. ${advice}`;
     return new EspalierError({ code: "mcp_response_too_large", message: words, data, cause });
@@ -155,7 +155,7 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
     const isGiven = new Headers(headers).has("authorization");
     const [expected, advice] =
       auth === undefined
-        ? [isGiven ? "take the authorization of its headers" : "need no authorization", GIVE]
+        ? [isGiven ? "accept the authorization in its headers" : "need no authorization", GIVE]
         : ["be satisfied by its auth provider", FINISH];
     return new EspalierError({
       code: "mcp_unauthorized",
@@ -165,7 +165,7 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
     });
   }
   const where = transport.type === "http" ? describePlace(transport.url) : transport.command;
-  let advice = "Check its URL, and that it runs.";
+  let advice = "Check its URL, and that it is running.";
   if (transport.type === "stdio") {
     const { command, cwd } = transport;
     // The system says the same of a program that is not there and of a folder that is not.
@@ -182,8 +182,8 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
   });
 }
 
-const GIVE = `Give it a valid one: transport.auth, a provider of ${CLIENT_PACKAGE}, or transport.headers: { authorization: "Bearer …" }.`;
-const FINISH = `If the provider has sent somebody to authorize it, hand what came of that to auth() of ${CLIENT_PACKAGE}, then connect again.`;
+const GIVE = `Pass valid credentials: transport.auth, a provider of ${CLIENT_PACKAGE}, or transport.headers: { authorization: "Bearer …" }.`;
+const FINISH = `If the provider started an authorization in the browser, pass its result to auth() of ${CLIENT_PACKAGE}, then connect again.`;
 
 /** Without what may be secret in an address. */
 function describePlace(url: string | URL): string {

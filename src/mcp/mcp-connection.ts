@@ -149,7 +149,7 @@ export class McpConnection {
 
   async #open(attempts: number): Promise<McpSession> {
     const { clock, delayMs } = this.#settings;
-    let fault = new McpFault("unreachable", "it is gone, and is not to be reached again");
+    let fault = new McpFault("unreachable", "it has ended, and is not restarted");
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       if (attempt > 1) await sleep(clock, delayMs * 2 ** (attempt - 2), this.#closing);
       try {
@@ -395,7 +395,7 @@ class McpSession {
       // With what the server itself had to say.
       const { ending, errorText } = this.#transport;
       const message = ending === undefined ? reason : `${reason}; ${ending}`;
-      const detail = errorText === "" ? undefined : `it wrote: ${errorText}`;
+      const detail = errorText === "" ? undefined : `its stderr: ${errorText}`;
       throw new McpFault("unreachable", message, cause, defined({ detail }));
     }
   }

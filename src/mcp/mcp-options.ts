@@ -242,7 +242,7 @@ function copyTransport(given: McpTransport): McpTransport {
     checkList(`${field}.args`, args);
     for (const [index, part] of args.entries()) {
       if (typeof part === "string") continue;
-      throw misdefinition(`${field}.args[${index}]`, "a text", part, "Turn it into a text.");
+      throw misdefinition(`${field}.args[${index}]`, "a string", part, "Convert it to a string.");
     }
     checkTextFields(`${field}.env`, env);
     if (cwd !== undefined) checkText(`${field}.cwd`, cwd);
@@ -252,7 +252,7 @@ function copyTransport(given: McpTransport): McpTransport {
   // eslint-disable-next-line typescript/no-unnecessary-condition -- The same.
   if (given?.type !== "http") {
     const got = isRecord(given) ? given["type"] : given;
-    const advice = 'For a server that you start say "stdio", for one at a URL "http".';
+    const advice = 'Use "stdio" for a server that espalier starts, "http" for a server at a URL.';
     throw misdefinition(`${field}.type`, '"stdio" or "http"', got, advice);
   }
   checkKeys(field, given, ["type", "url", "headers", "auth", "fetch"]);
@@ -260,7 +260,7 @@ function copyTransport(given: McpTransport): McpTransport {
   const text: unknown = isRecord(url) ? url["href"] : url;
   const parsed = typeof text === "string" ? URL.parse(text) : null;
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
-    const advice = "Begin it with http:// or https://.";
+    const advice = "Start it with http:// or https://.";
     throw misdefinition(`${field}.url`, "an http or https URL", text, advice);
   }
   checkTextFields(`${field}.headers`, headers);
@@ -279,6 +279,11 @@ function checkTextFields(field: string, value: object): void {
   checkKeys(field, value, Object.keys(value));
   for (const [key, text] of Object.entries(value)) {
     if (typeof text === "string") continue;
-    throw misdefinition(`${field}.${key}`, "a text", text, "Turn it into a text, or leave it out.");
+    throw misdefinition(
+      `${field}.${key}`,
+      "a string",
+      text,
+      "Convert it to a string, or leave it out.",
+    );
   }
 }

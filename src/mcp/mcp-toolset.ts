@@ -75,7 +75,7 @@ export async function mcpToolset(
     const reason =
       findProblem(name, tool, names.get(name)) ??
       (work + more > MAX_WORK
-        ? `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts. Take fewer tools with filter.`
+        ? `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts. Select fewer tools with filter.`
         : undefined);
     if (reason !== undefined) {
       skipped.push({ name: tool.name, reason });
@@ -97,7 +97,7 @@ function wrongAnswer(toolName: string, answer: unknown): EspalierError {
   // A rejection of a promise that should not be here must not go unhandled.
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
   const field = `the answer of connectMcp.filter about ${JSON.stringify(toolName)}`;
-  return misdefinition(field, "true or false", answer, "Say which, at once.");
+  return misdefinition(field, "true or false", answer, "Return true or false synchronously.");
 }
 
 const MAX_NAME_CHARACTERS = 64;
@@ -320,7 +320,7 @@ export function currentTrace(): Readonly<Record<string, string>> {
   } catch (cause) {
     warnOnce(
       propagation,
-      `Expected the propagator of OpenTelemetry to write a trace, got an error (${messageOf(cause)}). MCP servers get no trace context; tools are not affected.`,
+      `The propagator of OpenTelemetry threw (${messageOf(cause)}). MCP servers get no trace context; tools are not affected.`,
     );
     return {};
   }
@@ -331,7 +331,7 @@ function describeCall(span: Span | undefined, attributes: Attributes): void {
   try {
     span?.setAttributes(attributes);
   } catch (cause) {
-    const what = `A span threw (${messageOf(cause)}); it says nothing of its MCP server.`;
+    const what = `A span threw (${messageOf(cause)}); it lacks the attributes of its MCP server.`;
     warnOnce(describeCall, what);
   }
 }

@@ -240,7 +240,7 @@ export function delayBefore(failedAttempts: number, error: ModelError, chance: n
 /** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
 export function waitTooLong(error: ModelError, maxDelayMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
-  const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retry.maxDelayMs allows waiting for ${maxDelayMs / 1_000} s.`;
+  const asked = `It requests a retry after ${retryAfterMs / 1_000} s, but retry.maxDelayMs allows ${maxDelayMs / 1_000} s.`;
   return new ModelError({
     code,
     message: joinSentences([message, asked]),
@@ -256,7 +256,7 @@ function pausedError({ provider, id }: Model, pausedMs: number): ModelError {
   const retryAfterMs = Math.ceil(pausedMs);
   return new ModelError({
     code: "model_rate_limited",
-    message: `Expected room for a request to ${id} of ${provider}, but its limits are paused for ${retryAfterMs / 1_000} s, as the provider asked.`,
+    message: `Cannot send a request to ${id} of ${provider}: its limits are paused for ${retryAfterMs / 1_000} s, as the provider requested.`,
     data: { provider, model: id, retryAfterMs },
     retryAfterMs,
   });

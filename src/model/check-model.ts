@@ -38,7 +38,7 @@ export function checkModel(field: string, model: Model): void {
     checkKeys(`${field}.server`, model.server, ["address", "port"]);
     const { address, port = 1 } = model.server;
     checkText(`${field}.server.address`, address);
-    checkCount(`${field}.server.port`, port, "Leave it out where it says nothing.");
+    checkCount(`${field}.server.port`, port, "Leave it out if it is unknown.");
   }
   if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
   const { apiType = "responses" } = model;

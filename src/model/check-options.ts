@@ -62,9 +62,9 @@ export const checkHeaders = mustBe(
 const KINDS: readonly unknown[] = ["image", "audio", "file"] satisfies AttachmentKind[];
 
 export const checkAccepts = mustBe(
-  "a list of image, audio and file",
+  "an array of image, audio and file",
   (value) => Array.isArray(value) && value.every((kind) => KINDS.includes(kind)),
-  "Name what the model takes besides text; an empty list for nothing.",
+  "List the inputs of the model besides text; an empty array for none.",
 );
 
 /** Whether HTTP allows these names and values. */

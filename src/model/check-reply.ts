@@ -147,7 +147,7 @@ function copyParts(parts: unknown, context: z.RefinementCtx): unknown {
       if (bytes <= MOST_DATA_BYTES) return copy;
       throw new RangeError(`with it the data is over ${MOST_DATA_BYTES} bytes`);
     } catch (cause) {
-      const message = `Expected JSON that can be kept, but ${messageOf(cause)}`;
+      const message = `Expected plain JSON, but ${messageOf(cause)}`;
       context.addIssue({ code: "custom", path: [index], message });
       return z.NEVER;
     }
@@ -196,7 +196,7 @@ export function parseReply<Parsed>(
   const { text } = readFields(message);
   throw new ModelError({
     code: "model_misbehaved",
-    message: `Expected the model ${model.id} to give a ModelReply: ${z.prettifyError(parsed.error)}. Correct the model's adapter.`,
+    message: `Expected the model ${model.id} to return a ModelReply: ${z.prettifyError(parsed.error)}. Correct the model's adapter.`,
     data: { provider: model.provider, model: model.id },
     // It was paid for, by what it says that it wrote, else by an estimate of its text.
     lostOutputTokens: isTokenCount(outputTokens)
@@ -236,7 +236,7 @@ function believableUsage(model: Model, reported: unknown, size: CallSize): Token
   const usage = readUsage(reported);
   if (usage !== undefined && isNothing(usage) && size.inputTokens > 0) return undefined;
   if (usage !== undefined && isPossible(usage, size)) return usage;
-  warnOfFigures(model, `a usage that cannot be true (${listFigures(reported)})`, size);
+  warnOfFigures(model, `an impossible usage (${listFigures(reported)})`, size);
   return undefined;
 }
 
@@ -249,7 +249,7 @@ function isPossible(usage: TokenUsage, size: CallSize): boolean {
 
 /** Returns what is said of a reply whose usage was rejected. */
 function usageWarning(reported: unknown): string {
-  return `The usage that the provider reported (${listFigures(reported)}) cannot be true. It was rejected, and the call was charged by our own count of its input and output.`;
+  return `The provider reported an impossible usage (${listFigures(reported)}). It was rejected, and the call was charged by the token count of espalier.`;
 }
 
 /** Whether it says that nothing was consumed: so say servers that do not count, and hooks whose reply cost nothing. */
@@ -286,7 +286,7 @@ function readUsage(reported: unknown): TokenUsage | undefined {
  */
 export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: number): number {
   if (isTokenCount(lost) && lost <= mostTokens(size) + LOSS_ALLOWANCE_TOKENS) return lost;
-  warnOfFigures(model, `a loss that cannot be true (lostOutputTokens ${shown(lost)})`, size);
+  warnOfFigures(model, `an impossible loss (lostOutputTokens ${shown(lost)})`, size);
   return arrived;
 }
 
@@ -307,7 +307,7 @@ export function checkLostInput(
 function warnOfFigures(model: Model, what: string, size: CallSize): void {
   warnOnce(
     model,
-    `The model ${model.id} of ${model.provider} reported ${what} for a call of ${size.inputTokens} counted input tokens and a cap of ${size.maxOutputTokens}. Such calls are charged by our own count. Check the server, or the model's adapter.`,
+    `The model ${model.id} of ${model.provider} reported ${what} for a call of ${size.inputTokens} counted input tokens and a cap of ${size.maxOutputTokens}. Such calls are charged by the token count of espalier. Check the server, or the model's adapter.`,
   );
 }
 

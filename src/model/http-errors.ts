@@ -47,7 +47,7 @@ const COMMON_ADVICE = {
   model_timeout: "Try again, or raise timeoutMs.",
   model_refused_request:
     "Correct the request or the account: the same request will be refused again.",
-  model_context_overflow: "Shorten the history, or let the role compact it.",
+  model_context_overflow: "Shorten the history, or set compaction on the role.",
 } as const satisfies Partial<AdviceTable>;
 
 /** The failures that adapters have in common, each with what its adapter advises. */
@@ -120,7 +120,7 @@ export class AdapterFailures {
   /** The reply is nested deeper than it can be read. */
   tooDeep(lostOutputTokens: number | undefined): ModelError {
     const got = "a reply that is nested too deeply to be read";
-    const advice = "Check the server: no reply needs such nesting.";
+    const advice = "Check the server: no valid reply is nested so deeply.";
     return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
   }
 

@@ -47,7 +47,7 @@ export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   const { requestsPerMinute, inputTokensPerMinute, concurrent } = options;
   const given = defined({ requestsPerMinute, inputTokensPerMinute, concurrent });
   if (Object.keys(given).length === 0) {
-    const advice = "Say at least one; without any limit, leave limits out.";
+    const advice = "Set at least one limit, or leave limits out.";
     throw mismatch("modelLimits", "given a limit", "none", advice);
   }
   const limits = Object.freeze({ kind: "model_limits", ...given } as const);
@@ -65,8 +65,8 @@ export function findLimitsGate(field: string, limits: unknown): LimitsGate {
   const isObject = typeof limits === "object" && limits !== null;
   const gate = isObject ? gates.get(limits) : undefined;
   if (gate !== undefined) return gate;
-  const advice = "Make it once, with modelLimits({ … }), for all that share it.";
-  throw misdefinition(field, "what modelLimits() gives", limits, advice);
+  const advice = "Create it once with modelLimits({ … }), and share it.";
+  throw misdefinition(field, "a result of modelLimits()", limits, advice);
 }
 
 // LimitsGate: the limits of a provider, for all calls of the process that share them. Owns the taken part of the limits.
@@ -191,7 +191,7 @@ class LimitsGate {
     this.#requests?.take(1);
     this.#tokens?.take(tokens);
     const warning = isTooLarge
-      ? `A request counts ${tokens} tokens with its cap, and limits.inputTokensPerMinute is ${most}: it goes alone. Lower maxOutputTokens, or raise the limit.`
+      ? `A request counts ${tokens} tokens with its cap, above limits.inputTokensPerMinute (${most}): it is sent alone. Lower maxOutputTokens, or raise the limit.`
       : undefined;
     const leave = (used: number | undefined): void => {
       this.#underWay -= 1;

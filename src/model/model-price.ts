@@ -41,7 +41,7 @@ const MOST_USD_PER_MILLION = 1_000_000;
 const checkRate = mustBe(
   `a number from 0 to ${MOST_USD_PER_MILLION}`,
   (value) => typeof value === "number" && value >= 0 && value <= MOST_USD_PER_MILLION,
-  "Give US dollars per million tokens; a price that you do not know is left out.",
+  "Set US dollars per million tokens, or leave an unknown price out.",
 );
 
 const RATE_CHECKS: OptionChecks<ModelRates> = {
@@ -55,18 +55,18 @@ const TIER_CHECKS: OptionChecks<PriceTier> = {
   aboveInputTokens: mustBe(
     "a whole number from 0 up",
     (value) => Number.isSafeInteger(value) && Number(value) >= 0,
-    "Give the tokens of input up to which the tier before it holds.",
+    "Set the number of input tokens above which the tier applies.",
   ),
   ...RATE_CHECKS,
 };
 
 const CHECKS: OptionChecks<ModelPrice> = {
   ...RATE_CHECKS,
-  asOf: mustBe('a day like "2026-09-23"', isDay, "Say on which day the price was looked up."),
+  asOf: mustBe('a day like "2026-09-23"', isDay, "Set the day on which the price was looked up."),
   source: mustBe(
     "a non-empty string",
     (value) => typeof value === "string" && value.trim() !== "",
-    "Leave it out, or say it.",
+    "Pass some text, or leave it out.",
   ),
   tiers: checkTiers,
 };

@@ -25,7 +25,7 @@ export const DEFAULT_RANDOM = Math.random;
 const CHECKS: OptionChecks<RetryPolicy> = {
   maxAttempts: mustBeWhole("1 means no retries."),
   maxDelayMs: mustBeWhole("Leave it out for a minute."),
-  random: mustBeFunction("a function", "Math.random is one."),
+  random: mustBeFunction("a function", "Pass a function such as Math.random."),
 };
 
 /** Throws `invalid_option` unless `policy` can be used. */

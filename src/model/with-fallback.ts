@@ -22,7 +22,7 @@ import { replayKeyOf } from "./written-by.ts";
 const CHECKS: OptionChecks<FallbackOptions> = {
   on: mustBeFunction(
     "a function of an error",
-    "Leave it out for failures that may pass, and keys that do not work.",
+    "Leave it out for transient failures and rejected keys.",
   ),
   cooldownMs: (field, value) => checkAmount(field, value, defaultAdvice(DEFAULT_COOLDOWN_MS)),
 };
@@ -98,7 +98,7 @@ function checkModels(models: readonly Model[]): void {
       field,
       "at least two models",
       models.length,
-      "One alone needs no fallback.",
+      "Use a single model without withFallback.",
     );
   const keys = new Set<string>();
   for (const [index, model] of models.entries()) {
@@ -106,11 +106,11 @@ function checkModels(models: readonly Model[]): void {
     checkModel(place, model);
     if (fallbackOf(model) !== undefined) {
       const advice = "Put all models into one list.";
-      throw misdefinition(place, "a model that is no fallback itself", model.id, advice);
+      throw misdefinition(place, "a model that is not itself a fallback", model.id, advice);
     }
     const key = replayKeyOf(model);
     if (keys.has(key)) {
-      const advice = "Two deployments of one model need a replayKey of their own.";
+      const advice = "Set a distinct replayKey for each deployment of one model.";
       throw misdefinition(place, "another model than those before it", key, advice);
     }
     keys.add(key);

@@ -182,13 +182,14 @@ function checkShare(field: string, part: unknown): void {
 }
 
 function checkAmounts(field: string, budget: Budget): void {
-  if (!isRecord(budget)) throw mismatch(field, "a budget", budget, "Say what each subagent gets.");
+  if (!isRecord(budget))
+    throw mismatch(field, "a budget", budget, "Set the budget of each subagent.");
   checkBudget(field, budget);
 }
 
 function checkWeights(field: string, weights: unknown): void {
   if (!isRecord(weights))
-    throw mismatch(field, "an object of weights by role", weights, "{ writer: 2 }");
+    throw mismatch(field, "an object of weights by role", weights, "For example { writer: 2 }.");
   checkKeys(field, weights, Object.keys(weights));
   for (const [role, weight] of Object.entries(weights)) checkWeight(`${field}.${role}`, weight);
 }
@@ -199,6 +200,6 @@ const MOST_WEIGHT = 1e6;
 
 function checkWeight(field: string, weight: unknown): void {
   if (typeof weight === "number" && weight >= LEAST_WEIGHT && weight <= MOST_WEIGHT) return;
-  const advice = "Weights count against each other: 2 is twice as much as 1.";
+  const advice = "Weights are relative: 2 is twice as much as 1.";
   throw mismatch(field, `a number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}`, weight, advice);
 }

@@ -75,7 +75,7 @@ export function delegationPolicy(
     );
   checkFailurePolicy(`${field}.failurePolicy`, failurePolicy);
   checkReserve(`${field}.reserve`, reserve);
-  const advice = 'Say "unlimited" for no limit.';
+  const advice = 'Use "unlimited" for no limit.';
   if (most !== "unlimited") checkCount(`${field}.maxIdenticalDelegations`, most, advice);
   return deepFreeze({
     ...policy,
@@ -92,12 +92,18 @@ function checkFailurePolicy(field: string, failurePolicy: FailurePolicy): void {
   checkKeys(field, failurePolicy, ["quorum"]);
   checkCount(`${field}.quorum`, failurePolicy.quorum);
   if (failurePolicy.quorum === 0)
-    throw mismatch(`${field}.quorum`, "at least 1", 0, "A quorum of 0 decides nothing.");
+    throw mismatch(
+      `${field}.quorum`,
+      "at least 1",
+      0,
+      "Use at least 1: a quorum of 0 decides nothing.",
+    );
 }
 
 function checkReserve(field: string, reserve: Budget): void {
   checkBudget(field, reserve);
   if (reserve.wallTimeMs === undefined) return;
-  const advice = "Time passes for all; give the subagents a wallTimeMs of their own.";
+  const advice =
+    "Leave it out: time is not shared. Set wallTimeMs in the budgets of the subagents.";
   throw mismatch(`${field}.wallTimeMs`, "left out", reserve.wallTimeMs, advice);
 }

@@ -34,9 +34,14 @@ export function messageRetention(
 
 function checkMaximum(field: string, value: unknown): void {
   if (value === "unlimited") return;
-  checkCount(field, value, 'Or say "unlimited".');
+  checkCount(field, value, 'Raise it, or use "unlimited".');
   if (value === 0)
-    throw mismatch(field, "at least 1", value, "What begins, and its task, are counted.");
+    throw mismatch(
+      field,
+      "at least 1",
+      value,
+      "Raise it: the new execution and its task count as well.",
+    );
 }
 
 /** A history, and what was left out of it. */

@@ -242,6 +242,6 @@ function checkFinishReasons(finishReasons: readonly string[]): void {
 function checkedReason(reason: unknown): StopReason {
   const parsed = StopReasonSchema().safeParse(reason);
   if (parsed.success) return deepFreeze(parsed.data); // Parsing copies.
-  const advice = "It is what is reported when the condition does not fire.";
+  const advice = "Pass the reason that the condition reports.";
   throw misdefinition("not(reason)", "a reason with code, message and data", reason, advice);
 }

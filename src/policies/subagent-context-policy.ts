@@ -120,7 +120,7 @@ function checkTogether(field: string, given: Partial<SubagentContextPolicy>): vo
 
 function checkSelection(field: string, value: unknown): void {
   if (typeof value === "function") return;
-  const advice = "It is handed the messages and gives those that subagents see.";
+  const advice = "Pass a function that receives the messages and returns those for the subagent.";
   throw mismatch(field, "a function", value, advice);
 }
 
@@ -129,7 +129,7 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 function checkToolNames(field: string, given: unknown): readonly unknown[] {
   if (!Array.isArray(given))
-    throw mismatch(field, "a list of names of tools", given, "Pass an array: [a, b].");
+    throw mismatch(field, "an array of tool names", given, "Pass an array: [a, b].");
   const names: readonly unknown[] = Array.from(given);
   for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
@@ -138,7 +138,7 @@ function checkToolNames(field: string, given: unknown): readonly unknown[] {
       throw mismatch(at, "the name of a tool", name, advice);
     }
     if (names.indexOf(name) !== index)
-      throw mismatch(at, "listed once", name, "Leave one of them out.");
+      throw mismatch(at, "listed once", name, "Remove the duplicate.");
   }
   return names;
 }
@@ -147,16 +147,16 @@ function checkToolNames(field: string, given: unknown): readonly unknown[] {
 function checkDeniedTools(field: string, given: unknown): void {
   const index = checkToolNames(field, given).indexOf(FINISH_TOOL_NAME);
   if (index < 0) return;
-  const advice = "An agent that has it needs it to end.";
+  const advice = "Remove it: an agent with Finish needs it to end.";
   throw mismatch(`${field}[${index}]`, "any tool but Finish", FINISH_TOOL_NAME, advice);
 }
 
 function checkTextList(field: string, texts: unknown): void {
   if (!Array.isArray(texts))
-    throw mismatch(field, "a list of texts", texts, "Pass an array: [a, b].");
+    throw mismatch(field, "an array of strings", texts, "Pass an array: [a, b].");
   for (const [index, text] of Array.from(texts).entries()) {
     if (typeof text === "string" && text.trim() !== "") continue;
-    const advice = "Say it, or leave it out.";
+    const advice = "Pass some text, or remove the entry.";
     throw mismatch(`${field}[${index}]`, "a non-empty string", text, advice);
   }
 }

@@ -33,11 +33,11 @@ export const AttachmentSchema = lazySchema(
     z
       .strictObject({
         type: AttachmentKindSchema(),
-        mediaType: z.string("a text").regex(MEDIA_TYPE, "a media type such as image/png"),
-        name: z.string("a text").optional(),
-        uri: z.string("a text").min(1, "an address").optional(),
-        data: z.string("a text").refine(isBase64, "bytes in base64").optional(),
-        text: z.string("a text").optional(),
+        mediaType: z.string("a string").regex(MEDIA_TYPE, "a media type such as image/png"),
+        name: z.string("a string").optional(),
+        uri: z.string("a string").min(1, "a URL").optional(),
+        data: z.string("a string").refine(isBase64, "bytes in base64").optional(),
+        text: z.string("a string").optional(),
       })
       .refine(
         holdsContent,

@@ -35,7 +35,7 @@ export const QuestionIdSchema = lazySchema(() => id().brand<"QuestionId">());
 /** The text as an id. Throws a `TypeError` for an empty one, and for what is no text: ids come from the `ids` option, too. */
 export function idOf<Brand extends string>(text: string): string & z.$brand<Brand> {
   if (isId<Brand>(text)) return text;
-  throw new TypeError(`Expected an id, a a non-empty string, got ${JSON.stringify(text)}.`);
+  throw new TypeError(`Expected an id, a non-empty string, got ${JSON.stringify(text)}.`);
 }
 
 /** True for a text that can be an id. */

@@ -72,11 +72,11 @@ export function checkedContent(field: string, given: unknown): MessageContent {
     return String(given);
   }
   if (given.length === 0)
-    throw mismatch(field, "at least one part", given, "Say in words what is to be done.");
+    throw mismatch(field, "at least one part", given, "Add at least one part of text.");
   const content = deepFreeze(
     Array.from(given, (part: unknown, index) => checkedPart(`${field}[${index}]`, part)),
   );
-  checkBytes(field, attachedBytes(content), MOST_REQUEST_BYTES, "Leave something out.");
+  checkBytes(field, attachedBytes(content), MOST_REQUEST_BYTES, "Remove some parts.");
   return content.some(isAttached) ? content : contentText(content);
 }
 
@@ -97,10 +97,15 @@ function checkedPart(field: string, part: unknown): ContentPart {
   checkBytes(field, bytesOf(attachment) ?? 0, MOST_ATTACHMENT_BYTES, "Make it smaller.");
   const { data, text, uri } = attachment;
   if (data === "")
-    throw mismatch(`${field}.data`, "bytes in base64", data, "There is nothing to see.");
+    throw mismatch(
+      `${field}.data`,
+      "bytes in base64",
+      data,
+      "Pass the bytes of the file: it is empty.",
+    );
   if (data !== undefined || text !== undefined || isHttps(uri)) return attachment;
-  const advice = "Nothing is fetched by espalier: for anything else give its bytes as data.";
-  throw mismatch(`${field}.uri`, "an https: or data: address", shortenQuoted(uri), advice);
+  const advice = "espalier fetches nothing. Pass other content as data.";
+  throw mismatch(`${field}.uri`, "an https: or data: URL", shortenQuoted(uri), advice);
 }
 
 function checkBytes(field: string, bytes: number, most: number, advice: string): void {

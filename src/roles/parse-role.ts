@@ -43,7 +43,7 @@ export function roleFromFile(file: RoleFile, settings: RoleFileSettings): RoleIn
     const model = defined({ model: settings.defaultModel });
     const whole = together({ ...model, ...said, name, instructions: text.body }, extension);
     if (mayBeDefinition(whole)) return { role: defineAgent(whole), nameLine: text.lineOf(".name") };
-    const advice = "Add a line model: ….";
+    const advice = "Add a line such as model: fast.";
     throw misdefinition(`${owner}.model`, "the name of a model", undefined, advice);
   } catch (cause) {
     throw relocated(cause, { text, owner, extension, errorAt });
@@ -58,12 +58,17 @@ function saidIn(
 ): Readonly<Record<string, unknown>> {
   if (values.has("instructions")) {
     const expected = "the text below the front matter";
-    throw misdefinition(`${owner}.instructions`, expected, values.get("instructions"), "Move it.");
+    throw misdefinition(
+      `${owner}.instructions`,
+      expected,
+      values.get("instructions"),
+      "Move it there.",
+    );
   }
   const code = CODE_FIELDS.find((field) => values.has(field));
   if (code !== undefined) {
     const advice = `Leave it out here, and use extend: { ${owner}: { ${code} } }.`;
-    throw misdefinition(`${owner}.${code}`, "said in code", values.get(code), advice);
+    throw misdefinition(`${owner}.${code}`, "set in code", values.get(code), advice);
   }
   const said = Object.fromEntries(values);
   checkKeys(owner, said, FILE_FIELDS);

@@ -36,7 +36,7 @@ const STANDARD_TAGS = "tag:yaml.org,2002:";
  */
 export function plainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
   if (source.length > MAX_CHARACTERS) {
-    const message = `Expected at most ${MAX_CHARACTERS} characters of front matter, got ${source.length}. What the agent is told goes below it.`;
+    const message = `Expected at most ${MAX_CHARACTERS} characters of front matter, got ${source.length}. Write the instructions below it.`;
     throw errorAt(1, message);
   }
   const counter = new LineCounter();
@@ -66,17 +66,17 @@ export function plainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
 
 /** What is said of errors of which the parser's own text says too little. */
 const FAULT_TEXTS = {
-  DUPLICATE_KEY: "Expected every key once, got one twice. Leave one of them out.",
+  DUPLICATE_KEY: "Expected every key once, got one twice. Remove the duplicate.",
   MULTIPLE_DOCS: "Expected one YAML document, got more. Leave out the line that ends the first.",
   NON_STRING_KEY:
-    "Expected keys that are texts, got something else. Write lines such as model: fast.",
+    "Expected keys that are strings, got something else. Write lines such as model: fast.",
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
 function faultText({ code, message }: YAMLError): string {
   const texts: Partial<Record<ErrorCode, string>> = FAULT_TEXTS;
   return (
     texts[code] ??
-    `Expected valid YAML, got an error: ${asSentence(message)} Texts with a colon or a # go in quotes.`
+    `Expected valid YAML, got an error: ${asSentence(message)} Put text with a colon or a # in quotes.`
   );
 }
 
@@ -88,7 +88,7 @@ function checkLevels(source: string, errorAt: FileErrorAt): void {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { token, level } = next;
     if (level > MAX_LEVELS) {
-      const message = `Expected at most ${MAX_LEVELS} levels of nesting, got more. No field of a role needs them.`;
+      const message = `Expected at most ${MAX_LEVELS} levels of nesting, got more. Remove levels: no field of a role needs so many.`;
       throw errorAt(counter.linePos(token.offset).line, message);
     }
     for (const part of listTokenParts(token)) open.push({ token: part, level: level + 1 });

@@ -102,7 +102,7 @@ async function listRoleFiles(
     const got = folder instanceof URL ? shown(folder.href) : shown(folder);
     throw new EspalierError({
       code: "invalid_option",
-      message: `Expected readRoles.folder to be a folder that can be read, got ${got} (${messageOf(cause)}). Give its path, or new URL("roles", import.meta.url) for one beside the program.`,
+      message: `Expected readRoles.folder to be a folder that can be read, got ${got} (${messageOf(cause)}). Pass its path, or new URL("roles", import.meta.url) for a folder beside the program.`,
       data: { field: "readRoles.folder", expected: "a folder that can be read", got },
       cause,
     });
@@ -126,7 +126,7 @@ async function readBytes(file: string, errorAt: FileErrorAt): Promise<Buffer | u
   try {
     return (await stat(file)).isFile() ? await readFile(file) : undefined;
   } catch (cause) {
-    const message = `Expected a file that can be read, got an error (${messageOf(cause)}). Mend it, or take it out of the folder.`;
+    const message = `Cannot read the file (${messageOf(cause)}). Fix it, or remove it from the folder.`;
     throw errorAt(1, message, cause);
   }
 }

@@ -49,19 +49,19 @@ export const OPTION_FIELDS = ["models", "defaultModel", "tools", "extend"];
 export function roleFileSettings(owner: string, options: RoleFileOptions): RoleFileSettings {
   const { models, defaultModel, tools = [], extend = {} } = options;
   if (typeof models !== "function" && !isRecord(models)) {
-    const advice = 'Give them as { fast: openai("…") }, or as a function of the name.';
+    const advice = 'Pass them as { fast: openai("…") }, or as a function of the name.';
     throw mismatch(`${owner}.models`, "models by name", models, advice);
   }
   if (defaultModel !== undefined) checkModel(`${owner}.defaultModel`, defaultModel);
   checkList(`${owner}.tools`, tools);
   const kinds = ["function", "external", "delegation"] as const;
   for (const [index, tool] of tools.entries()) {
-    const advice = "Finish comes with the output of an agent.";
+    const advice = "Leave it out: an agent with an output gets Finish automatically.";
     checkTool(`${owner}.tools[${index}]`, tool, kinds, advice);
   }
   checkNames(owner, tools);
   if (!isRecord(extend)) {
-    const advice = "Give it as { researcher: { hooks: [ … ] } }.";
+    const advice = "Pass it as { researcher: { hooks: [ … ] } }.";
     throw mismatch(`${owner}.extend`, "fields by the name of a role", extend, advice);
   }
   const extensions = Object.entries(extend).map(([name, extension]) => {
@@ -106,7 +106,7 @@ function listedIn(models: Readonly<Record<string, Model>>): RoleFileSettings["mo
 
 function givenBy(models: (name: string) => Model): RoleFileSettings["modelOf"] {
   return (field, name) => {
-    const expected = "the name of a model that models() gives";
+    const expected = "the name of a model that models() returns";
     let model: Model | undefined;
     try {
       model = models(name);

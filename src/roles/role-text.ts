@@ -37,7 +37,7 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
     .trim();
   if (body === "") {
     const message =
-      "Expected a text below the front matter, got none. Write there what the agent is told.";
+      "Expected text below the front matter, got none. Write the instructions of the agent there.";
     throw errorAt(end + 1, message);
   }
   return {

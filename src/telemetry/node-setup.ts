@@ -152,16 +152,16 @@ function checkNodeOptions(options: NodeTracingOptions): void {
   if (serviceName !== undefined) checkText("serviceName", serviceName);
   checkBoolean("serviceNamePerRole", serviceNamePerRole);
   if (tracesUrl !== undefined && !isHttpUrl(tracesUrl)) {
-    const expected = "an address that begins with http:// or https://";
+    const expected = "a URL that begins with http:// or https://";
     const got: unknown = tracesUrl;
     const shown = typeof got === "string" ? withoutSecrets(got) : got;
-    throw misdefinition("tracesUrl", expected, shown, "Say it with its path.");
+    throw misdefinition("tracesUrl", expected, shown, "Include its path.");
   }
   if (exporter === undefined) return;
   checkMethods("exporter", exporter, ["export", "shutdown"]);
   if (tracesUrl === undefined) return;
-  const advice = "Say the address to the exporter that you make.";
-  throw mismatch("tracesUrl", "left out beside an exporter", withoutSecrets(tracesUrl), advice);
+  const advice = "Set the address of the exporter that you create.";
+  throw mismatch("tracesUrl", "left out when exporter is set", withoutSecrets(tracesUrl), advice);
 }
 
 /** Spans with content are large: fewer of them at a time stall the event loop no longer than others do. */

@@ -60,7 +60,7 @@ export class ManualClock implements Clock {
    * @throws EspalierError `invalid_option` for what is no finite number from 0 up: time does not go back.
    */
   advance(byMs: number): void {
-    checkAmount("byMs", byMs, "Time does not go back: setWallClock sets what it shows.");
+    checkAmount("byMs", byMs, "Time cannot go back. Use setWallClock to change the shown time.");
     const untilMs = toMicroseconds(this.#monotonicMs + byMs);
     for (;;) {
       const due = this.#firstUntil(untilMs);
@@ -89,5 +89,5 @@ export class ManualClock implements Clock {
 
 function checkTime(field: string, value: unknown): void {
   if (typeof value === "number" && Number.isFinite(value)) return;
-  throw mismatch(field, "milliseconds since the epoch", value, "Date.parse gives them.");
+  throw mismatch(field, "milliseconds since the epoch", value, "Use Date.parse.");
 }

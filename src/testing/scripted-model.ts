@@ -146,7 +146,9 @@ export class ScriptedModel implements Model {
       throw mismatch(`Expected a valid message list, got: ${problems.join("; ")}.`);
     const step = typeof this.#steps === "function" ? this.#steps : this.#steps[index];
     if (step === undefined)
-      throw mismatch(`Expected ${index} calls of ${this.id}, got one more. Extend the script.`);
+      throw mismatch(
+        `Expected ${index} calls of ${this.id}, got one more. Add a reply to the script.`,
+      );
     const reply = replyOf(step, request, this.id);
     if (reply.after !== undefined)
       await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
@@ -206,7 +208,9 @@ function replyOf(step: ScriptStep, request: ModelRequest, id: string): ScriptedR
   const reply = typeof step === "function" ? said(step, request, id) : step;
   const got: unknown = reply;
   if (!isRecord(got) || got instanceof Promise)
-    throw mismatch(`Expected a reply of ${id}, got ${shown(got)}. Make it with says() or asks().`);
+    throw mismatch(
+      `Expected a reply of ${id}, got ${shown(got)}. Create it with says() or asks().`,
+    );
   const unknown = Object.keys(got).find((key) => !Object.hasOwn(REPLY_FIELDS, key));
   if (unknown === undefined) return reply;
   const fields = Object.keys(REPLY_FIELDS).join(", ");
@@ -224,8 +228,8 @@ function said(
     return step(request);
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    const message = `Expected the script of ${id} to give a reply, but it threw: ${asSentence(messageOf(cause))}`;
-    throw mismatch(`${message} A failure of the model is a reply with { error }.`, cause);
+    const message = `Expected the script of ${id} to return a reply, but it threw: ${asSentence(messageOf(cause))}`;
+    throw mismatch(`${message} To simulate a failed call, return { error }.`, cause);
   }
 }
 

@@ -37,14 +37,14 @@ function isRoleLike(value: unknown): boolean {
 /** What to do about something that is no tool. In a list a whole toolset can be spread, anywhere else one tool is expected. */
 function helpWith(field: string, value: unknown): string {
   if (isPromiseLike(value)) return "Await it.";
-  if (isRoleLike(value)) return "A role goes into subagents.";
+  if (isRoleLike(value)) return "Put roles into subagents.";
   const isInList = field.endsWith("]");
   if (isToolset(value)) return isInList ? "Spread its tools: ...server.tools." : ONE_OF_THEM;
   if (Array.isArray(value)) return isInList ? "Spread it: ...tools." : ONE_OF_THEM;
-  return "Make it with defineTool({ … }).";
+  return "Create it with defineTool({ … }).";
 }
 
-const ONE_OF_THEM = "Do it with each of its tools.";
+const ONE_OF_THEM = "Apply it to each of its tools.";
 
 /** What a model may call a tool by: what every provider takes. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;

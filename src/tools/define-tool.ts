@@ -87,7 +87,7 @@ export interface DelegationDefinition<
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
 
-const EXECUTE_ADVICE = "It does the work; left out, the tool is executed elsewhere.";
+const EXECUTE_ADVICE = "Pass a function, or leave it out for a tool that is executed elsewhere.";
 
 const BASIC_FIELDS = ["name", "description", "input", "coerceArguments", "strictSchema"];
 const EXTERNAL_FIELDS = [...BASIC_FIELDS, "maxRetries"];
@@ -152,7 +152,7 @@ function checkedFunctionTool<Input extends ToolInput>(
   checkFunction(`${descriptor.name}.execute`, execute, EXECUTE_ADVICE);
   const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
   if (!isKnown && typeof needsApproval !== "function") {
-    const advice = "Say true, or decide call by call.";
+    const advice = "Set true or false, or pass a function that decides per call.";
     const field = `${descriptor.name}.needsApproval`;
     throw misdefinition(field, "true, false or a function", needsApproval, advice);
   }
@@ -179,7 +179,7 @@ function checkedExternalTool<Input extends ToolInput>(
   const { descriptor, schema } = buildDescriptor(definition);
   const foreign = Object.keys(definition).find((key) => !EXTERNAL_FIELDS.includes(key));
   if (foreign !== undefined) {
-    const advice = "The program that executes it decides about that.";
+    const advice = "Leave it out: the program that executes the tool decides.";
     const got: unknown = Reflect.get(definition, foreign);
     throw misdefinition(`${descriptor.name}.${foreign}`, "left out without execute", got, advice);
   }
@@ -216,5 +216,5 @@ function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObjec
   const strict = strictSchema(jsonSchema);
   if (!isAsked || strict.isStrict) return;
   const expected = `false for an input without a strict form (${strict.reason})`;
-  throw misdefinition(field, expected, isAsked, "Name what may be in it, or leave it out.");
+  throw misdefinition(field, expected, isAsked, "Declare its fields, or leave strictSchema out.");
 }

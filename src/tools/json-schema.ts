@@ -15,7 +15,7 @@ import { isZodLike } from "./arguments/unusable-schema.ts";
 export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaInput<Value> {
   const field = "jsonSchema.schema";
   if (isZodLike(schema)) {
-    const advice = "Give a zod schema to input as it is.";
+    const advice = "Pass a JSON Schema; a zod schema goes directly into input.";
     throw misdefinition(field, "a JSON Schema", schema, advice);
   }
   return declareInput(objectSchema(field, schema), true);

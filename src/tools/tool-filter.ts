@@ -56,7 +56,7 @@ export function toolFilter<Context = unknown>(
 
 /** Throws `invalid_definition` unless `filters` is a list of filters. */
 export function checkFilters(field: string, filters: unknown): void {
-  checkMade(field, filters, { made, what: "a filter", advice: "Make it with toolFilter()." });
+  checkMade(field, filters, { made, what: "a filter", advice: "Create it with toolFilter()." });
 }
 
 /** A tool that is not offered, and the filter that took it away. */
@@ -101,7 +101,7 @@ function askFilter(
 function filterFailed(filter: string, what: string, cause: unknown): EspalierError {
   return new EspalierError({
     code: "filter_failed",
-    message: `Expected the tool filter ${filter} to give true or false, but ${what}. Make it a pure function that answers at once.`,
+    message: `Expected the tool filter ${filter} to return true or false, but ${what}. Make it a synchronous pure function.`,
     data: { filter },
     cause,
   });

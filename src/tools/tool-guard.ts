@@ -88,7 +88,7 @@ export function toolGuard<Context = unknown>(
 
 /** Throws `invalid_definition` unless `guards` is a list of guards. */
 export function checkGuards(field: string, guards: unknown): void {
-  checkMade(field, guards, { made, what: "a guard", advice: "Make it with toolGuard()." });
+  checkMade(field, guards, { made, what: "a guard", advice: "Create it with toolGuard()." });
 }
 
 /** A guard under the name by which it is known. */

@@ -43,7 +43,12 @@ export class ToolResult {
     checkKeys("toolResult", options, ["text", "structured", "attachments", "show"]);
     const { text, structured, attachments, show = true } = options;
     if (text !== undefined && typeof text !== "string")
-      throw mismatch("toolResult.text", "a text", text, "Leave it out to show the data.");
+      throw mismatch(
+        "toolResult.text",
+        "a string",
+        text,
+        "Leave it out to send the data to the model.",
+      );
     checkBoolean("toolResult.show", show, "Leave it out to show what the model takes.");
     this.show = show;
     this.structured = structuredOf(structured);
@@ -125,7 +130,7 @@ function structuredOf(structured: unknown): JsonValue | undefined {
     const reason = plain === undefined ? undefined : unsoundness(plain, ALL_LEVELS);
     if (reason !== undefined)
       throw new TypeError(
-        `Expected ${field} to be data that can be kept, got some in which ${reason}. Leave that out.`,
+        `Expected ${field} to be plain JSON data, but ${reason}. Remove that value.`,
       );
     return deepFreeze(plain);
   } catch (cause) {

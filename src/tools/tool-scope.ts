@@ -16,7 +16,7 @@ export function toolScope(
   work: { readonly name: unknown },
   options: Partial<ToolScope>,
 ): ToolScope {
-  checkFunction(`${owner}.check`, work, "It says what may be.");
+  checkFunction(`${owner}.check`, work, "Pass an array of tool names.");
   const field = `${owner}.options`;
   checkKeys(field, options, ["name", "tools"]);
   const name = nameFunction(`${field}.name`, options.name, work);

@@ -51,7 +51,7 @@ export const DEFAULT_TOOL_SETTINGS = Object.freeze({
   needsApproval: false,
 } satisfies EffectiveSettings);
 
-const IDENTICAL_CALLS_ADVICE = `Leave it out for the default, ${DEFAULT_TOOL_SETTINGS.maxIdenticalCalls}, or say "unlimited".`;
+const IDENTICAL_CALLS_ADVICE = `Leave it out for the default, ${DEFAULT_TOOL_SETTINGS.maxIdenticalCalls}, or use "unlimited".`;
 
 export const SETTING_FIELDS = [
   "timeoutMs",
@@ -62,7 +62,11 @@ export const SETTING_FIELDS = [
 ] as const;
 
 /** Throws `invalid_option` unless `value` is a finite number above 0. */
-export function checkSpan(field: string, value: unknown, advice = "Say how long it is."): void {
+export function checkSpan(
+  field: string,
+  value: unknown,
+  advice = "Set the time in milliseconds.",
+): void {
   if (typeof value === "number" && Number.isFinite(value) && value > 0) return;
   throw mismatch(field, "a number of milliseconds above 0", value, advice);
 }

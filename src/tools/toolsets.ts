@@ -104,7 +104,7 @@ function listPlaces<T extends ToolsetTool<never>>(
   return Array.from(tools, (tool, index) => {
     const at = `${field}[${index}]`;
     const kinds = ["function", "external", "delegation"] as const;
-    checkTool(at, tool, kinds, "Finish comes with the output of an agent.");
+    checkTool(at, tool, kinds, "Leave it out: an agent with an output gets Finish automatically.");
     return { tool, at };
   });
 }
@@ -115,7 +115,12 @@ function selectNamed(
 ): (tool: ToolsetTool<never>) => boolean {
   const isList: boolean = Array.isArray(names);
   if (!isList)
-    throw misdefinition("filterTools.kept", "names or a function", names, "Put names in brackets.");
+    throw misdefinition(
+      "filterTools.kept",
+      "names or a function",
+      names,
+      "Pass an array of names.",
+    );
   const known = tools.map(({ name }) => name);
   for (const [index, name] of names.entries()) {
     if (known.includes(name)) continue;
@@ -145,7 +150,7 @@ function uniquelyNamed<T extends ToolsetTool<never>>(
     if (first !== undefined)
       throw new EspalierError({
         code: "duplicate_tool",
-        message: `Expected ${field} to give unique names, got "${tool.name}" from ${first} and from ${at}. Rename one of them, or leave it out.`,
+        message: `Expected ${field} to return unique names, got "${tool.name}" from ${first} and from ${at}. Rename one of them, or leave it out.`,
         data: { field, name: tool.name, places: [first, at] },
       });
     taken.set(tool.name, at);

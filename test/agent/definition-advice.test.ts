@@ -28,9 +28,9 @@ function loosely(call: (...given: never[]) => unknown, ...given: readonly unknow
 }
 
 const OTHER_ZOD =
-  'a zod object schema of zod 4, from the same copy of zod that espalier uses, got an object. Take z from "zod", not from "zod/mini" or "zod/v3".';
+  'a zod object schema of zod 4, from the same copy of zod that espalier uses, got an object. Import z from "zod", not from "zod/mini" or "zod/v3".';
 const ZOD_3 =
-  'a zod object schema of zod 4, got a schema of zod 3. Install zod 4 (npm install zod@4), and take z from "zod".';
+  'a zod object schema of zod 4, got a schema of zod 3. Install zod 4 (npm install zod@4), and import z from "zod".';
 
 test.each<readonly [string, () => unknown]>([
   // Left out, these have a default; none of them is without a limit then.
@@ -43,7 +43,7 @@ test.each<readonly [string, () => unknown]>([
     toolOf({ maxResultCharacters: Infinity }),
   ],
   [
-    'read.maxIdenticalCalls to be a whole number from 0 up, got Infinity. Leave it out for the default, 2, or say "unlimited".',
+    'read.maxIdenticalCalls to be a whole number from 0 up, got Infinity. Leave it out for the default, 2, or use "unlimited".',
     toolOf({ maxIdenticalCalls: Infinity }),
   ],
   [
@@ -97,19 +97,19 @@ test.each<readonly [string, () => unknown]>([
     roleOf({ tools: [server.tools] }),
   ],
   [
-    "lead.tools[0] to be a tool, got an object. A role goes into subagents.",
+    "lead.tools[0] to be a tool, got an object. Put roles into subagents.",
     roleOf({ tools: [defineAgent(ROLE)] }),
   ],
   [
-    "lead.tools[0] to be a tool, got an object. Make it with defineTool({ … }).",
+    "lead.tools[0] to be a tool, got an object. Create it with defineTool({ … }).",
     roleOf({ tools: [TOOL] }),
   ],
   [
-    "withTimeout.tool to be a tool, got an array. Do it with each of its tools.",
+    "withTimeout.tool to be a tool, got an array. Apply it to each of its tools.",
     () => loosely(withTimeout, [tool], { timeoutMs: 1 }),
   ],
   [
-    "withTimeout.tool to be a tool, got an object. Do it with each of its tools.",
+    "withTimeout.tool to be a tool, got an object. Apply it to each of its tools.",
     () => loosely(withTimeout, server, { timeoutMs: 1 }),
   ],
   // Schemas that look alike.
@@ -132,7 +132,7 @@ test.each<readonly [string, () => unknown]>([
   ...[z.object({ path: z.string() }), mini.object({}), early.z.object({})].map(
     (schema) =>
       [
-        "jsonSchema.schema to be a JSON Schema, got an object. Give a zod schema to input as it is.",
+        "jsonSchema.schema to be a JSON Schema, got an object. Pass a JSON Schema; a zod schema goes directly into input.",
         () => loosely(jsonSchema, schema),
       ] as const,
   ),

@@ -173,7 +173,7 @@ describe("in the middle of a stream", () => {
     expect(facts).toEqual({
       code: "model_unavailable",
       message:
-        "Expected a reply from the model, got a reply that was cut (terminated). Try again; if it stays so, check the network and the provider's base URL.",
+        "Expected a reply from the model, got a reply that was cut (terminated). Try again. If it persists, check the network and the provider's base URL.",
       isRetryable: true,
       retryAfterMs: undefined,
       lostOutputTokens: 5,

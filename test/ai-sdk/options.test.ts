@@ -32,7 +32,7 @@ proves(["M30"], "what is no model of the AI SDK 7 is refused, with what to do", 
   ).toEqual([
     [
       "invalid_definition",
-      'Expected aiSdkModel.model to be a model of the AI SDK, got "anthropic/claude-sonnet-5". An id alone would need a gateway: make the model with its provider, as anthropic("…") does.',
+      'Expected aiSdkModel.model to be a model of the AI SDK, got "anthropic/claude-sonnet-5". An id alone needs a gateway. Create the model with its provider, for example anthropic("…").',
     ],
     [
       "invalid_definition",
@@ -44,7 +44,7 @@ proves(["M30"], "what is no model of the AI SDK 7 is refused, with what to do", 
     ],
     [
       "invalid_definition",
-      "Expected aiSdkModel.model to be a language model with doStream(), got an object. Embeddings, images and speech are no models for agents.",
+      "Expected aiSdkModel.model to be a language model with doStream(), got an object. Pass a language model: agents cannot use models of embeddings, images or speech.",
     ],
     [
       "invalid_definition",

@@ -148,7 +148,7 @@ describe("Claude with a budget for reasoning", () => {
   ])("of %i tokens under a cap of %i is within it", async (budget, cap, body) => {
     const { sent, warnings } = await asked("claude-sonnet-4-5", budgeted(budget), cap);
     expect(sent).toEqual([body, body]);
-    const warning = `A cap of ${cap} output tokens leaves no room for reasoning: asked without.`;
+    const warning = `A cap of ${cap} output tokens leaves no room for reasoning: the request disables it.`;
     expect(warnings).toEqual(body.thinking.type === "disabled" ? [[warning], [warning]] : [[], []]);
   });
 

@@ -71,7 +71,7 @@ proves(
     expect(reply.warnings).toEqual(
       ["reasoning.summary", "verbosity", "parallelToolCalls"].map(
         (name) =>
-          `The setting ${name} is not passed on: say it in providerOptions, as the provider has it.`,
+          `The setting ${name} is not passed on. Set it in providerOptions, in the form of the provider.`,
       ),
     );
   },

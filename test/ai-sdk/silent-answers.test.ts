@@ -19,7 +19,7 @@ const ANSWERS: Readonly<Record<string, readonly [type: string, body: string]>> =
   "comments alone": ["text/event-stream", ": keep-alive\n\n: keep-alive\n\n"],
 };
 const ADVICE =
-  "Try again. Unless the provider has it already, pass sameOriginFetch of espalier/ai-sdk as its fetch: the error then contains what such an answer says.";
+  "Try again. Unless the provider already uses it, pass sameOriginFetch of espalier/ai-sdk as its fetch: the error then quotes such an answer.";
 
 async function failureOf(name: ProviderName, answer: () => Response): Promise<ModelError> {
   const model = aiSdkModel(PROVIDERS[name](new FakeNetwork(answer).fetch));

@@ -60,7 +60,7 @@ test.each<{
   readonly env?: Readonly<Record<string, string>>;
   readonly says: string;
 }>([
-  { name: "a folder that is not there", args: ["nowhere"], says: 'there is no "nowhere"' },
+  { name: "a folder that is not there", args: ["nowhere"], says: 'There is no folder "nowhere"' },
   {
     name: "an address of Jaeger that is none",
     env: {
@@ -69,7 +69,7 @@ test.each<{
     },
     says: "ESPALIER_JAEGER_URL: Expected baseUrl to be an http or https URL",
   },
-  { name: "a file", args: ["package.json"], says: '"package.json" is none' },
+  { name: "a file", args: ["package.json"], says: '"package.json" is not one' },
   { name: "too many words", args: ["src", "what", "is", "it"], says: "too many arguments" },
   { name: "an empty task", args: ["src", " "], says: "got an empty one" },
   { name: "an unknown option", args: ["--fast"], says: "unknown option '--fast'" },

@@ -112,7 +112,7 @@ proves(
     const { child, ended, seen } = startCommand(["run", "lead.md", "Go.", "--json"], at);
     await asked;
     child.kill("SIGTERM");
-    await seen("Told to end: the run pauses before its next step");
+    await seen("Received a termination signal: the run pauses before its next step");
     release();
     const { code, stdout } = await ended;
     expect([code, SummarySchema.parse(JSON.parse(stdout)).status]).toEqual([143, "paused"]);
@@ -276,16 +276,16 @@ proves(["V50"], "what Node cannot load is said with file, line and what to do", 
   const faults: readonly (readonly [text: string, says: RegExp])[] = [
     [
       "\nenum A { x }\nexport default {};",
-      /config-0\.ts:2: TypeScript enum is not supported.*Use what only has to be left out/,
+      /config-0\.ts:2: TypeScript enum is not supported.*Use erasable syntax only/,
     ],
     [
       "class A { constructor(private x: number) {} }",
       /config-1\.ts:1: TypeScript parameter property is not supported/,
     ],
-    ['import { a } from "./there.js";\nexport default { a };', /There is one that ends in \.ts/],
+    ['import { a } from "./there.js";\nexport default { a };', /A file of that name ends in \.ts/],
     [
       'import a from "@/there";\nexport default { a };',
-      /Paths of tsconfig\.json are not known here/,
+      /Paths of tsconfig\.json are not supported/,
     ],
     ["export default {\n  roles: ,\n};", /config-4\.ts:2: /],
     ["export const roles = [];", /to have a default export, got none/],

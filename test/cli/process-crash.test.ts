@@ -73,7 +73,7 @@ proves(
       "pay",
     ]);
     expect(server.request(2).bodyText).toContain(
-      "Not repeated: the process ended while this call was under way",
+      "Not repeated: the process ended during this call",
     );
   },
 );

@@ -152,14 +152,14 @@ proves(
     for (const pid of await childrenOf(started.pid)) process.kill(pid, "SIGKILL");
     await started.ended;
     const lost =
-      /Run run_\S+ is lost: its process has stopped no sign of life\. Resume it: espalier resume run_/u;
+      /Run run_\S+ is lost: its process has stopped responding\. Resume it: espalier resume run_/u;
     const piped = await performed(["tail", "@last"], { cwd: path });
     expect([piped.code, piped.stderr]).toEqual([4, expect.stringMatching(lost)]);
     const events = await performed(["tail", "@last", "--events"], { cwd: path });
     expect([events.code, events.stderr]).toEqual([4, expect.stringMatching(lost)]);
     for (const line of events.stdout.trimEnd().split("\n")) JSON.parse(line);
     expect(await follower.ended).toBe(4);
-    expect(follower.screen()).toMatch(/is lost: its process gives/u);
+    expect(follower.screen()).toMatch(/is lost: its process has stopped/u);
   },
 );
 

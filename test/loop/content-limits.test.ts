@@ -135,7 +135,7 @@ const BAD: readonly (readonly [what: string, task: unknown, code: string, messag
     "no media type",
     [{ type: "image", data: "AAAA" }],
     "invalid_option",
-    "Expected task[0].mediaType to be a text, got undefined.",
+    "Expected task[0].mediaType to be a string, got undefined.",
   ],
   [
     "broken base64",
@@ -147,7 +147,7 @@ const BAD: readonly (readonly [what: string, task: unknown, code: string, messag
     "no bytes",
     [{ ...CHART, data: "" }],
     "invalid_option",
-    'Expected task[0].data to be bytes in base64, got "". There is nothing to see.',
+    'Expected task[0].data to be bytes in base64, got "". Pass the bytes of the file: it is empty.',
   ],
   [
     "a broken data: address",
@@ -159,19 +159,19 @@ const BAD: readonly (readonly [what: string, task: unknown, code: string, messag
     "an address that is not safe",
     [{ ...PHOTO, uri: "http://example.com/photo.jpg" }],
     "invalid_option",
-    'Expected task[0].uri to be an https: or data: address, got "http://example.com/photo.jpg". Nothing is fetched by espalier: for anything else give its bytes as data.',
+    'Expected task[0].uri to be an https: or data: URL, got "http://example.com/photo.jpg". espalier fetches nothing. Pass other content as data.',
   ],
   [
     "a file of this machine",
     [{ ...PHOTO, uri: "file:///etc/passwd" }],
     "invalid_option",
-    "Expected task[0].uri to be an https: or data: address",
+    "Expected task[0].uri to be an https: or data: URL",
   ],
   [
     "an address with text in it",
     [{ ...PHOTO, uri: "data:text/plain,hello" }],
     "invalid_option",
-    "Expected task[0].uri to be an https: or data: address",
+    "Expected task[0].uri to be an https: or data: URL",
   ],
   [
     "neither bytes nor an address",
@@ -200,7 +200,7 @@ proves(
     ]);
     expect(refusal([most, most, most])).toEqual([
       "invalid_option",
-      "Expected task to be at most 50,000,000 bytes, got 60000000. Leave something out.",
+      "Expected task to be at most 50,000,000 bytes, got 60000000. Remove some parts.",
     ]);
   },
 );
@@ -210,10 +210,10 @@ proves(["M74"], "so is refused what an agent is told on its way, and what a fork
   const fixture = newFixture();
   const run = fixture.start(role);
   const bad: MessageContent = [{ ...PHOTO, uri: "http://example.com/a.jpg" }];
-  expect(() => run.steer(bad)).toThrow("Expected message[0].uri to be an https: or data: address");
+  expect(() => run.steer(bad)).toThrow("Expected message[0].uri to be an https: or data: URL");
   await fixture.outcome(run);
   expect(() => fixture.fork(role, run.snapshot(), { message: bad })).toThrow(
-    "Expected fork options.message[0].uri to be an https: or data: address",
+    "Expected fork options.message[0].uri to be an https: or data: URL",
   );
 });
 
@@ -229,7 +229,7 @@ proves(["M74"], "a role whose model takes what there is not is refused", () => {
   // @ts-expect-error No such kind.
   const smelling = (): unknown => soloist([], {}, { inputModalities: ["smell"] });
   expect(smelling).toThrow(
-    "Expected solo.model.inputModalities to be a list of image, audio and file, got an array.",
+    "Expected solo.model.inputModalities to be an array of image, audio and file, got an array.",
   );
 });
 

@@ -97,7 +97,7 @@ for (const [modelSettings, message] of [
   ],
   [
     { stop: [] },
-    "Expected solo.modelSettings.stop to be a list of 1 to 4 texts that are not empty, got an array. Leave it out for the provider's default.",
+    "Expected solo.modelSettings.stop to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
   ],
   [
     { seed: 1.5 },

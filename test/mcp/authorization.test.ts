@@ -181,7 +181,7 @@ describe("a provider", () => {
     const transport = { ...peer.transport, auth };
     expect(await rejectionOf(connected(transport))).toEqual({
       code: "mcp_unauthorized",
-      message: `Expected the MCP server "peer" at ${peer.url} to be satisfied by its auth provider, got: HTTP 401: Unauthorized (it asks for Bearer with scope "notes", "invalid_token", resource metadata: ${metadataOf(peer)}). If the provider has sent somebody to authorize it, hand what came of that to auth() of @modelcontextprotocol/client, then connect again.`,
+      message: `Expected the MCP server "peer" at ${peer.url} to be satisfied by its auth provider, got: HTTP 401: Unauthorized (it asks for Bearer with scope "notes", "invalid_token", resource metadata: ${metadataOf(peer)}). If the provider started an authorization in the browser, pass its result to auth() of @modelcontextprotocol/client, then connect again.`,
       data: {
         server: "peer",
         reason: "unauthorized",

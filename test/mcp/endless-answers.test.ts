@@ -24,7 +24,7 @@ const MAX_PEAK_BYTES = 512 * 1024 * 1024;
 const TIME_LIMIT_MS = 300_000;
 const TOO_LONG = "its answer is longer than 10,485,760 bytes (maxResponseBytes).";
 const CALL_FAILS = `peer_look failed: The MCP server "peer" returned an answer that is too long: ${TOO_LONG} The call may have taken effect. Request less if you can.`;
-const CONNECTING_FAILS = `mcp_response_too_large too_large: Cannot use the MCP server "peer": ${TOO_LONG} Raise maxResponseBytes if the server is to be trusted.`;
+const CONNECTING_FAILS = `mcp_response_too_large too_large: Cannot use the MCP server "peer": ${TOO_LONG} Raise maxResponseBytes if you trust the server.`;
 
 type Case = readonly [EndlessPlace, EndlessShape];
 

@@ -118,7 +118,7 @@ describe("a child that dies", () => {
     const peer = handMadeOverStdio("well");
     const { call } = await line(peer.transport, { reconnect: { maxAttempts: 0 } });
     expect(await call("die")).toBe("lost: the connection was closed");
-    const gone = "unreachable: it is gone, and is not to be reached again";
+    const gone = "unreachable: it has ended, and is not restarted";
     expect([await call("meta"), await call("meta")]).toEqual([gone, gone]);
     expect(peer.pids).toHaveLength(1);
   });

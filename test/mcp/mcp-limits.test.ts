@@ -51,7 +51,7 @@ proves(
     ]);
     await settled();
     expect(takeWarnings()).toEqual([
-      'EspalierWarning: Tool "#1001" of MCP server "odd" is skipped: The list has more than 1,000 tools (maxTools). This tool and all that follow are left out. Leave it out with filter to hear no more of it.',
+      'EspalierWarning: Tool "#1001" of MCP server "odd" is skipped: The list has more than 1,000 tools (maxTools). This tool and all that follow are left out. Exclude it with filter to silence this warning.',
     ]);
   },
 );
@@ -126,7 +126,7 @@ proves(
     const filter: McpOptions["filter"] = ({ name }) => /^t\d*$/.test(name);
     const server = await offering(tools, { filter });
     const reason =
-      "With it, the schemas of the list have more than 50,000 parts. Take fewer tools with filter.";
+      "With it, the schemas of the list have more than 50,000 parts. Select fewer tools with filter.";
     expect([server.tools.length, server.tools.at(-1)?.name, server.skipped]).toEqual([
       50,
       "odd_t",

@@ -42,7 +42,7 @@ test("a program that ends: with its code, and apart from that what it wrote", as
     "unreachable",
     "the connection was closed; it exited with code 3",
   ]);
-  expect(fault.detail).toMatch(/^it wrote: pid \d+\nNo key was given\.$/);
+  expect(fault.detail).toMatch(/^its stderr: pid \d+\nNo key was given\.$/);
 });
 
 test.each(["silent", "garbage"])("a program that is %s, when its time is up", async (behaviour) => {
@@ -97,14 +97,14 @@ test("what the user reads has the server, the place without secrets, the reason 
   await expect(connectMcp({ name: "far", transport: { type: "http", url } })).rejects.toMatchObject(
     {
       code: "mcp_unavailable",
-      message: `Expected the MCP server "far" at http://127.0.0.1:${port}/mcp to answer, got: fetch failed: connect ECONNREFUSED 127.0.0.1:${port}. Check its URL, and that it runs.`,
+      message: `Expected the MCP server "far" at http://127.0.0.1:${port}/mcp to answer, got: fetch failed: connect ECONNREFUSED 127.0.0.1:${port}. Check its URL, and that it is running.`,
       data: { server: "far", reason: "unreachable" },
     },
   );
   const { transport } = handMadeOverStdio("exits");
   const near = connectMcp({ name: "near", transport });
   await expect(near).rejects.toThrow(
-    /^Expected the MCP server "near" at .* to answer, got: the connection was closed; it exited with code 3 \(it wrote: pid \d+\nNo key was given\.\)\. Check its command, and that it runs by itself\.$/,
+    /^Expected the MCP server "near" at .* to answer, got: the connection was closed; it exited with code 3 \(its stderr: pid \d+\nNo key was given\.\)\. Check its command, and that it runs by itself\.$/,
   );
 });
 
@@ -132,7 +132,7 @@ describe("a server that answers 401", () => {
     );
     expect(thrown).toEqual({
       code: "mcp_unauthorized",
-      message: `Expected the MCP server "far" at ${url} to need no authorization, got: HTTP 401 (it asks for Bearer). Give it a valid one: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
+      message: `Expected the MCP server "far" at ${url} to need no authorization, got: HTTP 401 (it asks for Bearer). Pass valid credentials: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
       data: {
         server: "far",
         reason: "unauthorized",
@@ -148,7 +148,7 @@ describe("a server that answers 401", () => {
       connectMcp({ name: "far", transport: { type: "http", url, headers } }),
     );
     expect(thrown.message).toBe(
-      `Expected the MCP server "far" at ${url} to take the authorization of its headers, got: HTTP 401 (it asks for Bearer). Give it a valid one: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
+      `Expected the MCP server "far" at ${url} to accept the authorization in its headers, got: HTTP 401 (it asks for Bearer). Pass valid credentials: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
     );
   });
 });

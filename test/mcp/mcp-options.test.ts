@@ -129,7 +129,7 @@ test.each([
     { name: "a", transport, connectTimeoutMs: Infinity },
   ],
   [
-    'connectMcp.transport.url to be an http or https URL, got "localhost:3000/mcp". Begin it with http:// or https://.',
+    'connectMcp.transport.url to be an http or https URL, got "localhost:3000/mcp". Start it with http:// or https://.',
     http({ url: "localhost:3000/mcp" }),
   ],
   [
@@ -137,11 +137,11 @@ test.each([
     http({ auth: {} }),
   ],
   [
-    'connectMcp.transport.url to be an http or https URL, got "file:///etc". Begin it with http:// or https://.',
+    'connectMcp.transport.url to be an http or https URL, got "file:///etc". Start it with http:// or https://.',
     http({ url: new URL("file:///etc") }),
   ],
   [
-    "connectMcp.transport.url to be an http or https URL, got undefined. Begin it with http:// or https://.",
+    "connectMcp.transport.url to be an http or https URL, got undefined. Start it with http:// or https://.",
     http({ url: undefined }),
   ],
 ])("Expected %s", (message, options) => {

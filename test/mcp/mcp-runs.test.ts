@@ -158,7 +158,7 @@ describe.each([
       expect([result.status, result.text]).toEqual(["completed", "Done."]);
       const gone =
         transport === "stdio"
-          ? /^everything_get-env failed: The MCP server "everything" cannot be reached: it is gone, and is not to be reached again\. Nothing was done\. Do without it if you can\.$/
+          ? /^everything_get-env failed: The MCP server "everything" cannot be reached: it has ended, and is not restarted\. Nothing was done\. Do without it if you can\.$/
           : /^everything_get-env failed: The MCP server "everything" cannot be reached: fetch failed: connect ECONNREFUSED 127\.0\.0\.1:\d+ \(tried 2 times\)\. Nothing was done\. Do without it if you can\.$/;
       expect(textsOf(executionsOf(result)).slice(1)).toEqual([
         expect.stringMatching(gone),

@@ -116,7 +116,7 @@ describe("with an SDK", () => {
     expect(await metaOf(handMadeOverStdio("well").transport)).toEqual({});
     expect(await metaOf(handMadeOverStdio("well").transport)).toEqual({});
     expect(takeWarnings()).toEqual([
-      "EspalierWarning: Expected the propagator of OpenTelemetry to write a trace, got an error (out of order). MCP servers get no trace context; tools are not affected.",
+      "EspalierWarning: The propagator of OpenTelemetry threw (out of order). MCP servers get no trace context; tools are not affected.",
     ]);
   });
 });

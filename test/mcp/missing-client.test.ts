@@ -61,7 +61,7 @@ test("the entry is imported, and connecting says what to install", async () => {
     {
       code: "mcp_unavailable",
       message:
-        'Expected @modelcontextprotocol/client to be installed, got none, and without it the MCP server "files" cannot be reached. Run: npm install @modelcontextprotocol/client.',
+        'Cannot connect to the MCP server "files": the package @modelcontextprotocol/client is not installed. Run: npm install @modelcontextprotocol/client.',
       data: { server: "files", reason: "not_installed" },
       cause: "ERR_MODULE_NOT_FOUND",
     },

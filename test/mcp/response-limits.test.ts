@@ -180,7 +180,7 @@ test("does not connect to a server over stdio that writes without end", async ()
   expect(await failureOf(handMadeOverStdio("endless").transport)).toEqual({
     code: "mcp_response_too_large",
     data: { server: "peer", reason: "too_large" },
-    message: `Cannot use the MCP server "peer": ${TOO_LONG}. Raise maxResponseBytes if the server is to be trusted.`,
+    message: `Cannot use the MCP server "peer": ${TOO_LONG}. Raise maxResponseBytes if you trust the server.`,
   });
 });
 
@@ -202,7 +202,7 @@ proves(["D400"], "bounds the answers of an authorization", async () => {
   expect(await failureOf({ type: "http", url: server.url, auth })).toEqual({
     code: "mcp_response_too_large",
     data: { server: "peer", reason: "too_large" },
-    message: `Cannot use the MCP server "peer": ${TOO_LONG}. Raise maxResponseBytes if the server is to be trusted.`,
+    message: `Cannot use the MCP server "peer": ${TOO_LONG}. Raise maxResponseBytes if you trust the server.`,
   });
   await until(() => server.flooded.size === 0);
 });

@@ -157,7 +157,7 @@ describe("an answer that is nested deeper than a call stack", () => {
             api,
             mode,
             "model_protocol_error",
-            "Expected a reply from the model, got a reply that is nested too deeply to be read. Check the server: no reply needs such nesting.",
+            "Expected a reply from the model, got a reply that is nested too deeply to be read. Check the server: no valid reply is nested so deeply.",
           ]);
           expect(facts.isRetryable).toBe(false);
         }

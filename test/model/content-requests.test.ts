@@ -255,7 +255,7 @@ describe("what a model takes besides text", () => {
   proves(["M74"], "is refused if it is no list of kinds", () => {
     // @ts-expect-error A kind that there is not.
     expect(() => openai("gpt-5.6", { inputModalities: ["video"] })).toThrow(
-      "Expected openai.inputModalities to be a list of image, audio and file, got an array.",
+      "Expected openai.inputModalities to be an array of image, audio and file, got an array.",
     );
   });
 });

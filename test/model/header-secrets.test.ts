@@ -66,7 +66,7 @@ describe("values of headers", () => {
     expect(thrown).toMatchObject({
       code: "model_not_authorized",
       message:
-        "Expected a reply from the model, got status 403 No [header authorization]. Check the API key (OPENAI_API_KEY or the option apiKey) and what it may use.",
+        "Expected a reply from the model, got status 403 No [header authorization]. Check the API key (OPENAI_API_KEY or the option apiKey) and its rights.",
       data: { status: 403, providerCode: "nope" },
     });
   });

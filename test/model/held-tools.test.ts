@@ -148,8 +148,8 @@ proves(["M19"], "a tool that asks for a strict form and has none is refused, wit
     refusalOf({ input: jsonSchema({ type: "object" }), strictSchema }),
     refusalOf({ input, strictSchema: "yes" }),
   ]).toEqual([
-    "Expected go.strictSchema to be false for an input without a strict form (.m: a record of any keys), got true. Name what may be in it, or leave it out.",
-    "Expected go.strictSchema to be false for an input without a strict form (.: a record of any keys), got true. Name what may be in it, or leave it out.",
+    "Expected go.strictSchema to be false for an input without a strict form (.m: a record of any keys), got true. Declare its fields, or leave strictSchema out.",
+    "Expected go.strictSchema to be false for an input without a strict form (.: a record of any keys), got true. Declare its fields, or leave strictSchema out.",
     'Expected go.strictSchema to be true or false, got "yes". Set true or false.',
   ]);
 });

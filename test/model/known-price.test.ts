@@ -107,8 +107,8 @@ describe("a price", () => {
     expect(copyPrice(more)).toEqual({ ...rates, cachedInputUsdPerMillion: 0 });
   });
 
-  const ADVICE = "Give US dollars per million tokens; a price that you do not know is left out.";
-  const DAY = "Say on which day the price was looked up.";
+  const ADVICE = "Set US dollars per million tokens, or leave an unknown price out.";
+  const DAY = "Set the day on which the price was looked up.";
   test.each<[object, string]>([
     [
       { ...rates, asOf: "2026-02-30" },
@@ -124,7 +124,7 @@ describe("a price", () => {
     ],
     [
       { ...rates, source: " " },
-      'Expected p.source to be a non-empty string, got " ". Leave it out, or say it.',
+      'Expected p.source to be a non-empty string, got " ". Pass some text, or leave it out.',
     ],
     [
       { ...rates, inputUsdPerMillion: Number.NaN },

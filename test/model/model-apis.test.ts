@@ -245,7 +245,7 @@ proves(["M40"], "a role's setting that its interface has no field for is refused
     });
   expect(define({ api: "chat" }, { seed: 7 })).not.toThrow();
   expect(thrownBy(define({ api: "responses" }, { seed: 7 })).message).toBe(
-    'Expected modelSettings.seed to be left out, got 7. Responses has no such field: leave it out, or say api: "chat".',
+    'Expected modelSettings.seed to be left out, got 7. Responses has no such field. Leave it out, or set api: "chat".',
   );
 });
 
@@ -276,23 +276,23 @@ test("options are copied: no later change reaches the model", async () => {
 test.each<readonly [OpenAiOptions, string]>([
   [
     { api: "responses", seed: 1 },
-    'Expected openai.seed to be left out, got 1. Responses has no such field: leave it out, or say api: "chat".',
+    'Expected openai.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat".',
   ],
   [
     { api: "responses", stop: ["END"] },
-    'Expected openai.stop to be left out, got an array. Responses has no such field: leave it out, or say api: "chat".',
+    'Expected openai.stop to be left out, got an array. Responses has no such field. Leave it out, or set api: "chat".',
   ],
   [
     { api: "chat", reasoning: { summary: "auto" } },
-    'Expected openai.reasoning.summary to be left out, got "auto". Chat Completions has no summaries: leave it out, or say api: "responses".',
+    'Expected openai.reasoning.summary to be left out, got "auto". Chat Completions has no summaries. Leave it out, or set api: "responses".',
   ],
   [
     { extraBody: { store: true } },
-    "Expected openai.extraBody.store to be left out, got true. That is for the options of the model, or the request, to say.",
+    "Expected openai.extraBody.store to be left out, got true. Use the option of the model, or the field of the request, for that.",
   ],
   [
     { extraBody: { max_tokens: 1 } },
-    "Expected openai.extraBody.max_tokens to be left out, got 1. That is for the options of the model, or the request, to say.",
+    "Expected openai.extraBody.max_tokens to be left out, got 1. Use the option of the model, or the field of the request, for that.",
   ],
   [
     { topP: 0 },
@@ -300,7 +300,7 @@ test.each<readonly [OpenAiOptions, string]>([
   ],
   [
     { stop: [] },
-    "Expected openai.stop to be a list of 1 to 4 texts that are not empty, got an array. Leave it out for the provider's default.",
+    "Expected openai.stop to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
   ],
   [
     { seed: 0.5 },
@@ -338,7 +338,7 @@ proves(
     expect(await rejectionOf(asked)).toMatchObject({
       code: "model_refused_request",
       message:
-        'Expected settings.seed to be left out, got 1. Responses has no such field: leave it out, or say api: "chat".',
+        'Expected settings.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat".',
     });
     expect(server.requests).toEqual([]);
   },
@@ -364,7 +364,7 @@ describe("a server with only one of the interfaces", () => {
 
   proves(["M11"], "is answered with what to say instead", async () => {
     const advice =
-      'There is no Responses interface at this address: say api: "chat", or correct the base URL.';
+      'The server at this address has no Responses API. Set api: "chat", or correct the base URL.';
     for (const answer of [
       status(404, "404 page not found"),
       status(404, { detail: "Not Found" }),
@@ -382,7 +382,7 @@ describe("a server with only one of the interfaces", () => {
       },
     });
     const other =
-      'Leave api out at OpenAI itself, elsewhere say api: "responses"; or say reasoning: { effort: "none" }.';
+      'Leave api out at OpenAI itself, set api: "responses" elsewhere, or set reasoning: { effort: "none" }.';
     expect(await failureOn(refused, {}, other)).toEqual(["model_refused_request", true]);
   });
 
@@ -403,7 +403,7 @@ describe("a server with only one of the interfaces", () => {
 
   test("is recognized by a body of the other interface, too", async () => {
     const body: ServerReply = { type: "raw", body: '{"choices":[]}' };
-    const advice = 'speaks Responses, or say api: "chat".';
+    const advice = 'with the Responses API, or set api: "chat".';
     expect(await failureOn(body, { api: "responses" }, advice)).toEqual([
       "model_protocol_error",
       true,

@@ -194,7 +194,7 @@ proves(
     await two_.settled;
     expect((await three.settled).text).toBe("Last.");
     expect(second.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
-      "A request counts 500 tokens with its cap, and limits.inputTokensPerMinute is 100: it goes alone. Lower maxOutputTokens, or raise the limit.",
+      "A request counts 500 tokens with its cap, above limits.inputTokensPerMinute (100): it is sent alone. Lower maxOutputTokens, or raise the limit.",
     ]);
     expect(first.sink.of("model.warned")).toEqual([]);
   },
@@ -330,7 +330,7 @@ test("what is no limit is refused, and so is what modelLimits did not make", () 
   const made = modelLimits({ concurrent: 2 });
   expect([made, Object.isFrozen(made)]).toEqual([{ kind: "model_limits", concurrent: 2 }, true]);
   for (const limits of [{ concurrent: 2 }, { ...made }, 3, null]) {
-    const advice = "to be what modelLimits() gives, got";
+    const advice = "to be a result of modelLimits(), got";
     const model = Object.assign(new ScriptedModel([]), { limits });
     expect(() => void Reflect.apply(openai, undefined, ["m", { limits }])).toThrow(advice);
     expect(() => void Reflect.apply(roleOf, undefined, [model])).toThrow(advice);

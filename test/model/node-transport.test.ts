@@ -277,7 +277,7 @@ test("what went wrong at each address of a host is reported", async () => {
   const { code, message } = await failure(modelAt(server, { fetch: refused }), "whole");
   expect([code, message]).toEqual([
     "model_unavailable",
-    `Expected a reply from the model, got no connection (${tried.join("; ")}). Try again; if it stays so, check the network and the base URL.`,
+    `Expected a reply from the model, got no connection (${tried.join("; ")}). Try again. If it persists, check the network and the base URL.`,
   ]);
 });
 

@@ -78,7 +78,7 @@ describe.each(OWN)("$name", (face) => {
       const { code, message } = await failureOf(face, { body: '{"id": "r", "x' }, mode);
       expect([code, message]).toEqual([
         "model_protocol_error",
-        expect.stringContaining('a body that is no JSON object: {"id": "r", "x'),
+        expect.stringContaining('a body that is not a JSON object: {"id": "r", "x'),
       ]);
     });
 });

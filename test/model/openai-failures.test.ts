@@ -49,7 +49,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     const model = modelAt(await gone(), { baseUrl: `http://127.0.0.1:${port}/v1` });
     expect(await failure(model, mode)).toEqual({
       code: "model_unavailable",
-      message: `Expected a reply from the model, got no connection (connect ECONNREFUSED 127.0.0.1:${port}). Try again; if it stays so, check the network and the base URL.`,
+      message: `Expected a reply from the model, got no connection (connect ECONNREFUSED 127.0.0.1:${port}). Try again. If it persists, check the network and the base URL.`,
       isRetryable: true,
       retryAfterMs: undefined,
       lostOutputTokens: undefined,
@@ -84,7 +84,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     expect({ code, message }).toEqual({
       code: "model_protocol_error",
       message:
-        "Expected a reply from the model, got a tool call that names no tool. Check that the base URL is that of a server that speaks Chat Completions.",
+        "Expected a reply from the model, got a tool call that names no tool. Check that the base URL belongs to a server with the Chat Completions API.",
     });
   });
 });

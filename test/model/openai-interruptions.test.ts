@@ -159,7 +159,7 @@ describe("a stream that breaks off", () => {
       "streamed",
     );
     expect(message).toMatch(
-      /^Expected a reply from the model, got a reply that was cut \(.+\)\. Try again;/,
+      /^Expected a reply from the model, got a reply that was cut \(.+\)\. Try again\. If it persists,/,
     );
     expect(facts).toEqual({
       code: "model_unavailable",
@@ -179,7 +179,7 @@ describe("a stream that breaks off", () => {
     ).toEqual({
       code: "model_unavailable",
       message:
-        "Expected a reply from the model, got a stream that ended before the model had finished. Try again; if it stays so, check the network and the base URL.",
+        "Expected a reply from the model, got a stream that ended before the model had finished. Try again. If it persists, check the network and the base URL.",
       isRetryable: true,
       retryAfterMs: undefined,
       lostOutputTokens: Math.ceil("A long s".length / 3),
@@ -236,7 +236,7 @@ describe("a stream that breaks off", () => {
     expect(facts).toEqual({
       code: "model_protocol_error",
       message:
-        "Expected a reply from the model, got a chunk that is no JSON object: {broken. Check that the base URL is that of a server that speaks Chat Completions.",
+        "Expected a reply from the model, got a chunk that is not a JSON object: {broken. Check that the base URL belongs to a server with the Chat Completions API.",
       isRetryable: false,
       retryAfterMs: undefined,
       lostOutputTokens: 2,

@@ -15,7 +15,7 @@ const LINE_BYTES = 3 * BESIDE_BYTES + 1024 * 1024;
 const BODY_BYTES = 16 * 1024 * 1024;
 const STREAM_BYTES = BODY_BYTES + 1024 * CAP;
 const ADVICE =
-  "Check that the server keeps to the cap (openai.maxTokensField), or raise it." as const;
+  "Check that the server respects the cap (openai.maxTokensField), or raise it." as const;
 
 /** The same for ever, or something new each time, behind what comes first. */
 function* endless(

@@ -33,7 +33,7 @@ function thrownBy(use: () => unknown): { readonly code: string; readonly message
 const NO_KEY = {
   code: "missing_api_key",
   message:
-    "Expected an API key for the model gpt-5-mini, got none. Set the environment variable OPENAI_API_KEY or the option apiKey; a server that needs no key is named by OPENAI_BASE_URL or the option baseUrl.",
+    "Expected an API key for the model gpt-5-mini, got none. Set the environment variable OPENAI_API_KEY or the option apiKey; for a server that needs no key, set OPENAI_BASE_URL or the option baseUrl.",
 };
 
 test("a key that no header can carry is refused, and not quoted", () => {
@@ -41,7 +41,7 @@ test("a key that no header can carry is refused, and not quoted", () => {
     expect(thrownBy(() => openai("gpt-5-mini", { apiKey }).assertReady?.())).toMatchObject({
       code: "invalid_option",
       message:
-        'Expected openai.apiKey to be characters that HTTP allows in a header, got "others". Copy the key anew, on one line.',
+        'Expected openai.apiKey to be characters that HTTP allows in a header, got "others". Copy the key again, on one line.',
     });
 });
 
@@ -129,7 +129,7 @@ test("a base URL in the environment that is none is found at the start", () => {
   expect(thrownBy(() => openai("m").assertReady?.())).toEqual({
     code: "invalid_option",
     message:
-      'Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:8080". Say how it is reached: http://localhost:8080, or https://.',
+      'Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:8080". Add the scheme: http://localhost:8080, or https://.',
   });
 });
 
@@ -139,7 +139,7 @@ proves(
   () => {
     environment({ key: API_KEY, url: "localhost:11434/v1" });
     const role = defineAgent({ name: "solo", instructions: "Work.", model: openai("m") });
-    const advice = "Say how it is reached: http://localhost:11434/v1, or https://.";
+    const advice = "Add the scheme: http://localhost:11434/v1, or https://.";
     expect(thrownBy(() => new Orchestrator().start(role, "Do it."))).toEqual({
       code: "invalid_option",
       message: `Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:11434/v1". ${advice}`,
@@ -162,19 +162,19 @@ test.each<[object, string]>([
   ],
   [
     { baseUrl: "localhost" },
-    'Expected openai.baseUrl to be an http or https URL, got "localhost". Say how it is reached: http://localhost, or https://.',
+    'Expected openai.baseUrl to be an http or https URL, got "localhost". Add the scheme: http://localhost, or https://.',
   ],
   [
     { baseUrl: "ftp://localhost" },
-    'Expected openai.baseUrl to be an http or https URL, got "ftp://localhost". Give the address up to and without /chat/completions.',
+    'Expected openai.baseUrl to be an http or https URL, got "ftp://localhost". Pass the URL without /chat/completions.',
   ],
   [
     { baseUrl: "http://" },
-    'Expected openai.baseUrl to be an http or https URL, got "http://". Give the address up to and without /chat/completions.',
+    'Expected openai.baseUrl to be an http or https URL, got "http://". Pass the URL without /chat/completions.',
   ],
   [
     { price: { inputUsdPerMillion: -1, outputUsdPerMillion: 1 } },
-    "Expected openai.price.inputUsdPerMillion to be a number from 0 to 1000000, got -1. Give US dollars per million tokens; a price that you do not know is left out.",
+    "Expected openai.price.inputUsdPerMillion to be a number from 0 to 1000000, got -1. Set US dollars per million tokens, or leave an unknown price out.",
   ],
   [
     { timeoutMs: 0 },
@@ -194,7 +194,7 @@ test.each<[object, string]>([
   ],
   [
     { fetch: "fetch" },
-    'Expected openai.fetch to be a function like fetch, got "fetch". Leave it out for our own transport.',
+    'Expected openai.fetch to be a function like fetch, got "fetch". Leave it out for the built-in transport.',
   ],
 ])("the options %j are refused", (options, message) => {
   expect(thrownBy(() => Reflect.apply(openai, undefined, ["m", options]))).toEqual({

@@ -200,8 +200,7 @@ test("an open tunnel has no time limit", async () => {
   expect([response.status, clock.pendingTimers]).toEqual([200, 0]);
 });
 
-const ADVICE =
-  "Say how it is reached: http://, or https://. In a name or a password, % is written as %25.";
+const ADVICE = "Add the scheme, http:// or https://. Write % as %25 in a name or a password.";
 
 test.each<[string, OpenAiOptions, Readonly<Record<string, string>>, string]>([
   [
@@ -226,7 +225,7 @@ test.each<[string, OpenAiOptions, Readonly<Record<string, string>>, string]>([
     "a proxy beside a fetch",
     { proxy: "http://me:secret@proxy", fetch },
     {},
-    'Expected openai.proxy to be left out beside the option fetch, got "both". A fetch goes its own way: leave one of them out.',
+    'Expected openai.proxy to be left out when fetch is set, got "both". Leave one of them out: a custom fetch ignores it.',
   ],
 ])("%s is refused", (_what, options, variables, message) => {
   setVariables(variables);
@@ -254,7 +253,7 @@ proves(["M23"], "where Node cannot go through a proxy, one that is asked for is 
     const field = option === undefined ? "HTTPS_PROXY" : "openai.proxy";
     expect(thrownBy(() => proxyTo("https://d.test", option, old))).toMatchObject({
       code: "invalid_option",
-      message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${process.version}. Use a newer Node, give a fetch that goes through the proxy as the option fetch, or say proxy: false to go directly.`,
+      message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${process.version}. Use a newer Node, set the option fetch to a fetch that uses the proxy, or set proxy: false to connect directly.`,
     });
   }
   const asked = (url: string, no = environment.NO_PROXY): boolean => {

@@ -36,7 +36,7 @@ for (const [transport, options] of [
           const [from, to] = [originOf(server), originOf(other)];
           expect(facts).toEqual({
             code: "model_refused_request",
-            message: `Expected a reply from the model, got a redirect (status ${code}) from ${from} to ${to}. Give the address where the server is as baseUrl: only a 307 or 308 within one origin is followed, at most five times.`,
+            message: `Expected a reply from the model, got a redirect (status ${code}) from ${from} to ${to}. Set baseUrl to the address of the server: only a 307 or 308 within one origin is followed, at most five times.`,
             isRetryable: false,
             retryAfterMs: undefined,
             lostOutputTokens: undefined,

@@ -280,7 +280,7 @@ describe("input that the provider adds itself", () => {
       const { usage } = await s.run(role);
       expect([usage.total.inputTokens, usage.total.estimatedCalls]).toEqual([10, 1]);
       expect(s.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
-        "The usage that the provider reported (inputTokens 404500, cachedInputTokens 0, outputTokens 5, reasoningTokens 0) cannot be true. It was rejected, and the call was charged by our own count of its input and output.",
+        "The provider reported an impossible usage (inputTokens 404500, cachedInputTokens 0, outputTokens 5, reasoningTokens 0). It was rejected, and the call was charged by the token count of espalier.",
       ]);
       expect(takeWarnings()).toHaveLength(1);
     },

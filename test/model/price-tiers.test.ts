@@ -123,8 +123,8 @@ describe("a price is refused at once", () => {
     ...RATES,
     ...more,
   });
-  const ADVICE = "Give US dollars per million tokens; a price that you do not know is left out.";
-  const START = "Give the tokens of input up to which the tier before it holds.";
+  const ADVICE = "Set US dollars per million tokens, or leave an unknown price out.";
+  const START = "Set the number of input tokens above which the tier applies.";
   const ORDER = "List the tiers from the fewest tokens up, each once.";
   test.each<[string, object, string]>([
     [

@@ -114,7 +114,7 @@ test("a loss that cannot be true counts as the text that had come, and is said",
   });
   await settled(); // Warnings come with the next tick.
   expect(takeWarnings()).toEqual([
-    expect.stringContaining("reported a loss that cannot be true (lostOutputTokens 1000000000)"),
+    expect.stringContaining("reported an impossible loss (lostOutputTokens 1000000000)"),
   ]);
 });
 

@@ -63,7 +63,7 @@ test("nesting without end is refused at once, however it is written", () => {
     `tools: ${"[".repeat(21)}${"]".repeat(21)}`,
   ];
   const message =
-    "roles/researcher.md:2: Expected at most 20 levels of nesting, got more. No field of a role needs them.";
+    "roles/researcher.md:2: Expected at most 20 levels of nesting, got more. Remove levels: no field of a role needs so many.";
   const data = { file: "roles/researcher.md", line: 2 };
   for (const yaml of deep)
     expect(thrownBy(() => parsed(roleFile(yaml)))).toEqual({
@@ -130,13 +130,14 @@ test("a link that leads nowhere is no role that is silently missing", async () =
   const { code, message } = await rejectionOf(readRoles(folder.path, OPTIONS));
   expect([code, message.replaceAll(folder.path, "roles")]).toEqual([
     "invalid_role_file",
-    "roles/role.md:1: Expected a file that can be read, got an error (ENOENT: no such file or directory, stat 'roles/role.md'). Mend it, or take it out of the folder.",
+    "roles/role.md:1: Cannot read the file (ENOENT: no such file or directory, stat 'roles/role.md'). Fix it, or remove it from the folder.",
   ]);
 });
 
 test("a folder that cannot be read is an option that is wrong", async () => {
   using folder = temporaryFolder({ "role.md": roleFile("model: fast") });
-  const advice = 'Give its path, or new URL("roles", import.meta.url) for one beside the program.';
+  const advice =
+    'Pass its path, or new URL("roles", import.meta.url) for a folder beside the program.';
   const { code, message, data } = await rejectionOf(readRoles(folder.at("none"), OPTIONS));
   const got = JSON.stringify(folder.at("none"));
   expect({ code, data }).toEqual({

@@ -4,7 +4,7 @@ import { FILE_FIELDS } from "../../src/roles/role-file-options.ts";
 import { roleFile } from "./role-folder.ts";
 
 const FIELDS = FILE_FIELDS.join(", ");
-const QUOTES = "Texts with a colon or a # go in quotes.";
+const QUOTES = "Put text with a colon or a # in quotes.";
 const FENCES = "Put the front matter between two lines of ---.";
 const AXES =
   "inputTokens, cachedInputTokens, outputTokens, totalTokens, costUsd, steps, toolCalls, wallTimeMs";
@@ -30,7 +30,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "no text below",
     "---\nmodel: fast\n---\n \n\t\n",
     3,
-    "Expected a text below the front matter, got none. Write there what the agent is told.",
+    "Expected text below the front matter, got none. Write the instructions of the agent there.",
   ],
   [
     "no YAML",
@@ -48,7 +48,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "a key twice",
     roleFile("model: fast", "budget:", "  steps: 1", "  steps: 2"),
     5,
-    "Expected every key once, got one twice. Leave one of them out.",
+    "Expected every key once, got one twice. Remove the duplicate.",
   ],
   [
     "two documents",
@@ -66,7 +66,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "a key that is a list",
     roleFile("model: fast", "? [a]", ": b"),
     3,
-    "Expected keys that are texts, got something else. Write lines such as model: fast.",
+    "Expected keys that are strings, got something else. Write lines such as model: fast.",
   ],
   [
     "a list",
@@ -132,7 +132,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "too much front matter",
     roleFile(`description: ${"x".repeat(40_000)}`),
     1,
-    "Expected at most 32768 characters of front matter, got 40013. What the agent is told goes below it.",
+    "Expected at most 32768 characters of front matter, got 40013. Write the instructions below it.",
   ],
   [
     "an unknown field",
@@ -168,19 +168,19 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "instructions in the wrong place",
     roleFile("instructions: Work.", "model: fast"),
     2,
-    'Expected researcher.instructions to be the text below the front matter, got "Work.". Move it.',
+    'Expected researcher.instructions to be the text below the front matter, got "Work.". Move it there.',
   ],
   [
     "what is code",
     roleFile("model: fast", "hooks: [watch]"),
     3,
-    "Expected researcher.hooks to be said in code, got an array. Leave it out here, and use extend: { researcher: { hooks } }.",
+    "Expected researcher.hooks to be set in code, got an array. Leave it out here, and use extend: { researcher: { hooks } }.",
   ],
   [
     "code in a group",
     roleFile("model: fast", "contextPolicy:", "  selectMessages: last"),
     4,
-    'Expected researcher.contextPolicy.selectMessages to be a function, got "last". It is handed the messages and gives those that subagents see.',
+    'Expected researcher.contextPolicy.selectMessages to be a function, got "last". Pass a function that receives the messages and returns those for the subagent.',
   ],
   [
     "a name that is none",
@@ -204,13 +204,13 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "no model",
     roleFile("description: Works"),
     1,
-    "Expected researcher.model to be the name of a model, got undefined. Add a line model: ….",
+    "Expected researcher.model to be the name of a model, got undefined. Add a line such as model: fast.",
   ],
   [
     "nothing in the front matter",
     roleFile("# nothing"),
     1,
-    "Expected researcher.model to be the name of a model, got undefined. Add a line model: ….",
+    "Expected researcher.model to be the name of a model, got undefined. Add a line such as model: fast.",
   ],
   [
     "an unknown model",
@@ -276,6 +276,6 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "a wrong item",
     roleFile("model: fast", "contextPolicy:", "  contextInjections:", "    - One.", "    - ''"),
     6,
-    'Expected researcher.contextPolicy.contextInjections[1] to be a non-empty string, got "". Say it, or leave it out.',
+    'Expected researcher.contextPolicy.contextInjections[1] to be a non-empty string, got "". Pass some text, or remove the entry.',
   ],
 ];

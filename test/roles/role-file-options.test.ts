@@ -31,7 +31,7 @@ const brokenModels = (): never => {
 test("models that cannot be given are a fault of the file that names them", () => {
   const text = roleFile("model: mini");
   const start =
-    'roles/researcher.md:2: Expected researcher.model to be the name of a model that models() gives, got "mini".';
+    'roles/researcher.md:2: Expected researcher.model to be the name of a model that models() returns, got "mini".';
   expect(thrownBy(() => parsed(text, { models: noModel })).message).toBe(
     `${start} Correct the name.`,
   );

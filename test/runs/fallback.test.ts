@@ -324,7 +324,7 @@ test("what no run could go by is refused", () => {
     ],
     [
       [[main, withFallback([spare, model("last", [])])]],
-      "withFallback.models[1] to be a model that is no fallback itself",
+      "withFallback.models[1] to be a model that is not itself a fallback",
     ],
     [
       [[main, spare], { on: true }],

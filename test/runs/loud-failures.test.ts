@@ -122,7 +122,7 @@ proves(["S7.36"], "a run without a reader ends its process with the failure", as
   expect(ended.stderr).toContain("Cannot persist the run: the store failed with: disk full.");
 });
 
-const BEYOND = "Expected 1 calls of scripted, got one more. Extend the script.";
+const BEYOND = "Expected 1 calls of scripted, got one more. Add a reply to the script.";
 
 proves(["S7.37"], "a model beyond its script fails the test, however the run is read", async () => {
   const script = [asks("nothing", {})];

@@ -62,7 +62,7 @@ test("content that is to be in events only is nowhere, and one warning says so",
   ]);
   expect(isOn({ [CAPTURE]: "EVENT_ONLY", [EMIT]: "false" })).toBe(false);
   expect(await warnings()).toEqual([
-    `EspalierWarning: ${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`,
+    `EspalierWarning: ${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces contain no content. Set SPAN_ONLY to export it.`,
   ]);
 });
 
@@ -73,9 +73,9 @@ test("an unknown word is off, and one warning names variable, words and what cam
   expect(isOn({ [CAPTURE]: "SPAN_ONLY", [EMIT]: "true" })).toBe(true);
   const words = "NO_CONTENT, SPAN_ONLY, EVENT_ONLY, SPAN_AND_EVENT, true, false";
   expect(await warnings()).toEqual([
-    `EspalierWarning: Expected ${EMIT} to be one of true, false, got "sometimes". Events of espalier hold no content anyway. Correct it.`,
-    `EspalierWarning: Expected ${CAPTURE} to be one of ${words}, got "yes". Traces hold no content. Correct it.`,
-    `EspalierWarning: Expected ${CAPTURE} to be one of ${words}, got "${"x".repeat(100)}". Traces hold no content. Correct it.`,
+    `EspalierWarning: Expected ${EMIT} to be one of true, false, got "sometimes". Events of espalier contain no content in any case. Correct it.`,
+    `EspalierWarning: Expected ${CAPTURE} to be one of ${words}, got "yes". Traces contain no content. Correct it.`,
+    `EspalierWarning: Expected ${CAPTURE} to be one of ${words}, got "${"x".repeat(100)}". Traces contain no content. Correct it.`,
   ]);
 });
 

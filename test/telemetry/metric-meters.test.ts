@@ -77,7 +77,7 @@ describe("meters", () => {
       const warnings = takeWarnings();
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toMatch(
-        /^EspalierWarning: A meter threw \(.+\); what it measures has gaps\.$/,
+        /^EspalierWarning: A meter threw \(.+\); its metrics have gaps\.$/,
       );
     }
   });
@@ -117,7 +117,7 @@ describe("meters", () => {
     metrics.opened(scope);
     await settled();
     expect(takeWarnings()).toEqual([
-      "EspalierWarning: Metrics have gaps, since they could not be measured: broken",
+      "EspalierWarning: Metrics have gaps, because measuring failed: broken",
     ]);
   });
 

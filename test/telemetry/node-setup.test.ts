@@ -255,7 +255,7 @@ const CHECK_ENDPOINT =
 
 const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
 const CHECK_LOAD =
-  "It has more to do than it can. Sample (OTEL_TRACES_SAMPLER), or give it more to work with.";
+  "The endpoint is overloaded. Sample (OTEL_TRACES_SAMPLER), or give it more resources.";
 const CHECK_TIMEOUT =
   "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), or allow more time (OTEL_EXPORTER_OTLP_TIMEOUT).";
 

@@ -96,12 +96,12 @@ test("an exporter of one's own is used, and shut down", async () => {
 test("an exporter beside an address is refused, and so is an address that is none", () => {
   const exporter = new OTLPTraceExporter();
   expect(() => setUpNodeTracing({ exporter, tracesUrl: "http://me:secr@t@host/v1?key=1" })).toThrow(
-    'Expected tracesUrl to be left out beside an exporter, got "http://…@host/v1?…". ' +
-      "Say the address to the exporter that you make.",
+    'Expected tracesUrl to be left out when exporter is set, got "http://…@host/v1?…". ' +
+      "Set the address of the exporter that you create.",
   );
   expect(() => setUpNodeTracing({ tracesUrl: "localhost:4318" })).toThrow(
-    'Expected tracesUrl to be an address that begins with http:// or https://, got "localhost:4318". ' +
-      "Say it with its path.",
+    'Expected tracesUrl to be a URL that begins with http:// or https://, got "localhost:4318". ' +
+      "Include its path.",
   );
 });
 
@@ -151,7 +151,7 @@ test("gRPC is not spoken, which is said, and spans arrive as JSON", async () => 
   expect(sink.requests[0]?.contentType).toBe("application/json");
   expect(await warnings()).toEqual([
     "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans leave as JSON " +
-      "over HTTP, for which endpoints listen on port 4318. Hand an exporter for gRPC to setUpNodeTracing " +
+      "over HTTP, for which endpoints listen on port 4318. Pass an exporter for gRPC to setUpNodeTracing " +
       "as `exporter`.",
   ]);
 });
@@ -194,10 +194,10 @@ test("a slip in the environment is said once, stops nothing, and shows no secret
       "Spans leave as JSON over HTTP.",
     'Expected OTEL_EXPORTER_OTLP_TIMEOUT to be a whole number from 1 to 2147000000, got "-1". The default ' +
       "is used.",
-    "Expected OTEL_EXPORTER_OTLP_TRACES_ENDPOINT to be an address that begins with http:// or https://, " +
+    "Expected OTEL_EXPORTER_OTLP_TRACES_ENDPOINT to be a URL that begins with http:// or https://, " +
       'got "…@localhost:4318?…". The default is used.',
     'Expected OTEL_SDK_DISABLED to be one of true, false, got "no". Nothing is disabled.',
-    'Expected OTEL_TRACES_EXPORTER to be otlp or none, got "zipkin". Spans leave by OTLP. Hand another ' +
+    'Expected OTEL_TRACES_EXPORTER to be otlp or none, got "zipkin". Spans leave by OTLP. Pass another ' +
       "exporter to setUpNodeTracing as `exporter`.",
     ...SDK_REPORTS,
   ]);

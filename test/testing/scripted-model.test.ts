@@ -96,7 +96,7 @@ test("a call that the script does not expect is an error that says so", async ()
   await ask(model);
   expect(await rejectionOf(ask(model))).toEqual({
     code: "script_mismatch",
-    message: "Expected 1 calls of reader-model, got one more. Extend the script.",
+    message: "Expected 1 calls of reader-model, got one more. Add a reply to the script.",
     data: {},
   });
 });
@@ -199,7 +199,7 @@ proves(["D325"], "what a script throws, or gives that is no reply, fails the tes
   const problems: Record<string, readonly [unknown[] | (() => unknown), string]> = {
     "a function that throws": [
       [throws],
-      "Expected the script of scripted to give a reply, but it threw: expected two messages. A failure of the model is a reply with { error }.",
+      "Expected the script of scripted to return a reply, but it threw: expected two messages. To simulate a failed call, return { error }.",
     ],
     "a promise": [gives(Promise.resolve(says("Done."))), GOT("a promise")],
     nothing: [gives(undefined), GOT("undefined")],
@@ -226,7 +226,7 @@ proves(["D325"], "a script that is none is refused where it is written", () => {
 });
 
 const GOT = (got: string): string =>
-  `Expected a reply of scripted, got ${got}. Make it with says() or asks().`;
+  `Expected a reply of scripted, got ${got}. Create it with says() or asks().`;
 
 /** A model whose script no compiler has seen. */
 function scripted(script: unknown): ScriptedModel {

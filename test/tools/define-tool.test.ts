@@ -177,7 +177,7 @@ test("a type that JSON cannot express is refused with the reason", () => {
   expect(thrown).toEqual({
     code: "invalid_definition",
     message:
-      "Expected search.input.when to be a schema that JSON Schema can express, got one that it cannot: Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
+      "Expected search.input.when to be a schema that JSON Schema can express, got another one: Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
     data: { field: "search.input.when" },
   });
 });

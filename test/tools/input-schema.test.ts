@@ -121,8 +121,12 @@ const UNUSABLE_ZOD: readonly (readonly [string, () => unknown, string])[] = [
   ["a set", () => z.object({ a: z.set(z.string()) }), "Set cannot be represented"],
   ["a custom type", () => z.object({ a: z.custom() }), "Custom types cannot be represented"],
   ["undefined", () => z.object({ a: z.undefined() }), "Undefined cannot be represented"],
-  ["a file", () => z.object({ a: z.file() }), "A file cannot be given as JSON"],
-  ["a promise", () => z.object({ a: z.promise(z.string()) }), "A promise cannot be given as JSON"],
+  ["a file", () => z.object({ a: z.file() }), "A file cannot be expressed as JSON"],
+  [
+    "a promise",
+    () => z.object({ a: z.promise(z.string()) }),
+    "A promise cannot be expressed as JSON",
+  ],
   ["an asynchronous check", () => z.object({ a: z.string().refine(async () => true) }), "An asyn"],
   ["an asynchronous transform", () => z.object({}).transform(async () => 1), "An asynchronous"],
   ["an asynchronous step before", () => z.preprocess(async (v) => v, z.object({})), "An async"],
@@ -141,7 +145,7 @@ proves(
     const advice =
       "Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.";
     const about = (place: string): string =>
-      `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${advice}`;
+      `Expected ${place} to be a schema that JSON Schema can express, got another one: ${advice}`;
     const model = new ScriptedModel([]);
     const tool = () =>
       defineTool({ name: "visit", description: "Visits.", input: visits, execute: () => "" });
@@ -163,7 +167,7 @@ for (const [what, make, reason] of UNUSABLE_ZOD) {
     const place = UNUSABLE_WHOLE.has(what) ? "t.input" : "t.input.a";
     expect([code, data]).toEqual(["invalid_definition", { field: place }]);
     expect(message).toContain(
-      `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${reason}`,
+      `Expected ${place} to be a schema that JSON Schema can express, got another one: ${reason}`,
     );
   });
 }
@@ -226,8 +230,8 @@ test("a schema that no request should hold is refused", () => {
     (schema) => thrownBy(() => jsonSchema(schema)).message,
   );
   expect(messages).toEqual([
-    "Expected jsonSchema.schema to be a JSON Schema that can be checked, got one that cannot: it is longer than 200000 characters. Give a smaller schema.",
-    "Expected jsonSchema.schema to be a JSON Schema that can be checked, got one that cannot: it is nested too deeply. Give a smaller schema.",
+    "Expected jsonSchema.schema to be a JSON Schema that can be checked, got one that cannot: it is longer than 200000 characters. Use a smaller schema.",
+    "Expected jsonSchema.schema to be a JSON Schema that can be checked, got one that cannot: it is nested too deeply. Use a smaller schema.",
   ]);
 });
 

@@ -109,7 +109,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "a text that is a number",
     { text: 5 },
-    "Expected toolResult.text to be a text, got 5. Leave it out to show the data.",
+    "Expected toolResult.text to be a string, got 5. Leave it out to send the data to the model.",
   ],
   [
     "data that is a function",
@@ -154,7 +154,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "no media type",
     { attachments: [{ type: "file", text: "" }] },
-    "Expected toolResult.attachments[0].mediaType to be a text, got undefined. See the type Attachment.",
+    "Expected toolResult.attachments[0].mediaType to be a string, got undefined. See the type Attachment.",
   ],
   [
     "a media type with a line break",
@@ -164,17 +164,17 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "a name that is none",
     { attachments: [{ ...CHART, name: 5 }] },
-    "Expected toolResult.attachments[0].name to be a text, got 5. See the type Attachment.",
+    "Expected toolResult.attachments[0].name to be a string, got 5. See the type Attachment.",
   ],
   [
     "an empty address",
     { attachments: [{ ...CHART, uri: "" }] },
-    'Expected toolResult.attachments[0].uri to be an address, got "". See the type Attachment.',
+    'Expected toolResult.attachments[0].uri to be a URL, got "". See the type Attachment.',
   ],
   [
     "bytes as they are",
     { attachments: [{ ...CHART, data: Buffer.alloc(1) }] },
-    "Expected toolResult.attachments[0].data to be a text, got an object. See the type Attachment.",
+    "Expected toolResult.attachments[0].data to be a string, got an object. See the type Attachment.",
   ],
   [
     "no base64",

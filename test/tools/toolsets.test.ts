@@ -63,7 +63,7 @@ proves(
     expect(thrownBy(() => combineTools(tools, prefixTools([search], "docs_")))).toEqual({
       code: "duplicate_tool",
       message:
-        'Expected combineTools to give unique names, got "docs_search" from combineTools.lists[0][0] and from combineTools.lists[1][0]. Rename one of them, or leave it out.',
+        'Expected combineTools to return unique names, got "docs_search" from combineTools.lists[0][0] and from combineTools.lists[1][0]. Rename one of them, or leave it out.',
       data: {
         field: "combineTools",
         name: "docs_search",
@@ -292,12 +292,12 @@ test("what is no list of tools, and what a filter must not say, is refused by na
   ].map((build) => thrownBy(build).message);
   expect(complaints).toEqual([
     "Expected prefixTools.tools to be an array, got an object. List its parts: [a, b].",
-    'Expected prefixTools.tools[1].kind to be "function" or "external" or "delegation", got "finish". Finish comes with the output of an agent.',
+    'Expected prefixTools.tools[1].kind to be "function" or "external" or "delegation", got "finish". Leave it out: an agent with an output gets Finish automatically.',
     "Expected prefixTools.tools[0] to be a tool, got a promise. Await it.",
-    "Expected prefixTools.tools[1] to be a tool, got undefined. Make it with defineTool({ … }).",
+    "Expected prefixTools.tools[1] to be a tool, got undefined. Create it with defineTool({ … }).",
     "Expected prefixTools.prefix to be a non-empty string, got undefined. Pass some text.",
     "Expected renameTools.names to be a plain object, got an object. Its fields are search.",
-    'Expected filterTools.kept to be names or a function, got "search". Put names in brackets.',
+    'Expected filterTools.kept to be names or a function, got "search". Pass an array of names.',
     'Expected the answer about filterTools.tools[0] to be true or false, got "yes". Set true or false.',
     "Expected the answer about filterTools.tools[0] to be true or false, got a promise. Set true or false.",
     "Expected combineTools.lists[1] to be an array, got an object. List its parts: [a, b].",

@@ -84,7 +84,7 @@ describe("a usage that cannot be true", () => {
         const warnings = takeWarnings();
         expect(warnings).toHaveLength(1);
         expect(warnings[0]).toContain(
-          "The model helper-model of scripted reported a usage that cannot be true (",
+          "The model helper-model of scripted reported an impossible usage (",
         );
         expect(await new Orchestrator({ store }).getResult(result.runId)).toEqual(result);
       },
@@ -116,7 +116,7 @@ describe("a usage that cannot be true", () => {
         // The broken attempts: their input; the last: 10 + 5.
         expect([result.status, totalTokens, estimatedCalls]).toEqual(["completed", 35, 2]);
         expect(takeWarnings()).toEqual([
-          `EspalierWarning: The model helper-model of scripted reported a loss that cannot be true (lostOutputTokens ${lost}) for a call of 10 counted input tokens and a cap of 100. Such calls are charged by our own count. Check the server, or the model's adapter.`,
+          `EspalierWarning: The model helper-model of scripted reported an impossible loss (lostOutputTokens ${lost}) for a call of 10 counted input tokens and a cap of 100. Such calls are charged by the token count of espalier. Check the server, or the model's adapter.`,
         ]);
       },
     );

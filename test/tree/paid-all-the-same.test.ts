@@ -170,7 +170,7 @@ describe("a price that a model was given after its role was defined", () => {
       const role = latePriced({ inputUsdPerMillion, outputUsdPerMillion: 1 });
       const start = () => newFixture().start(role, "Go.", { budget: { costUsd: 1 } });
       expect(start).toThrow(
-        `Expected late.price.inputUsdPerMillion to be a number from 0 to 1000000, got ${inputUsdPerMillion}. Give US dollars per million tokens; a price that you do not know is left out.`,
+        `Expected late.price.inputUsdPerMillion to be a number from 0 to 1000000, got ${inputUsdPerMillion}. Set US dollars per million tokens, or leave an unknown price out.`,
       );
     });
 

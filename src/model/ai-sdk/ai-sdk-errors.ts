@@ -20,11 +20,11 @@ import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.t
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
-  model_unavailable: "Try again; if it stays so, check the network and the provider's base URL.",
-  model_not_authorized: "Check the provider's API key and what it may use.",
-  model_protocol_error: "Check that the provider's base URL is that of a server that it is for.",
-  model_misbehaved: "Check the provider and what it is wrapped in.",
-  excess: "Check that the server keeps to the cap, or raise it.",
+  model_unavailable: "Try again. If it persists, check the network and the provider's base URL.",
+  model_not_authorized: "Check the provider's API key and its rights.",
+  model_protocol_error: "Check that the provider's base URL belongs to a compatible server.",
+  model_misbehaved: "Check the provider and its wrappers.",
+  excess: "Check that the server respects the cap, or raise it.",
 });
 
 /** The words of `@ai-sdk/anthropic` for a first event that is not JSON, or not one of its events. */
@@ -84,7 +84,7 @@ export function silentAnswer(contentType: string | undefined): ModelError {
   const type = contentType === undefined ? "" : ` of the type ${contentType}`;
   const got = `an answer${type} without an event`;
   const advice =
-    "Try again. Unless the provider has it already, pass sameOriginFetch of espalier/ai-sdk as its fetch: the error then contains what such an answer says.";
+    "Try again. Unless the provider already uses it, pass sameOriginFetch of espalier/ai-sdk as its fetch: the error then quotes such an answer.";
   return failures.failure({ code: "model_unavailable", got, advice });
 }
 

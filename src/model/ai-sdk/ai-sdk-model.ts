@@ -83,7 +83,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
   providerOptions: mustBe(
     "an object of objects, by provider",
     (value) => isRecord(value) && Object.values(value).every(isRecord),
-    "Put what is for Anthropic under anthropic, and so on.",
+    "Put options of Anthropic under anthropic, and so on.",
   ),
   headers: checkHeaders,
   price: checkPriceOption,
@@ -154,7 +154,7 @@ const FORCING = /^(openai|azure|anthropic|google)\b/;
 function checkSdkModel(model: unknown): void {
   if (typeof model === "string") {
     const advice =
-      'An id alone would need a gateway: make the model with its provider, as anthropic("…") does.';
+      'An id alone needs a gateway. Create the model with its provider, for example anthropic("…").';
     throw misdefinition("aiSdkModel.model", "a model of the AI SDK", model, advice);
   }
   const fields = isRecord(model) ? model : {};
@@ -165,7 +165,8 @@ function checkSdkModel(model: unknown): void {
     throw misdefinition("aiSdkModel.model", expected, version ?? model, advice);
   }
   if (typeof fields["doStream"] !== "function") {
-    const advice = "Embeddings, images and speech are no models for agents.";
+    const advice =
+      "Pass a language model: agents cannot use models of embeddings, images or speech.";
     throw misdefinition("aiSdkModel.model", "a language model with doStream()", model, advice);
   }
   checkText("aiSdkModel.model.provider", fields["provider"]);

@@ -107,7 +107,7 @@ export function toCallOptions(
   const unsaid = { "reasoning.summary": said.reasoning?.summary, verbosity, parallelToolCalls };
   const warnings = Object.keys(defined(unsaid)).map(
     (name) =>
-      `The setting ${name} is not passed on: say it in providerOptions, as the provider has it.`,
+      `The setting ${name} is not passed on. Set it in providerOptions, in the form of the provider.`,
   );
   return { options, warnings };
 }
@@ -159,7 +159,7 @@ export class OutputCap {
       providerOptions: { ...providerOptions, anthropic },
       maxOutputTokens: hasRoom ? cap - budgetTokens : cap,
     };
-    const warning = `A cap of ${cap} output tokens leaves no room for reasoning: asked without.`;
+    const warning = `A cap of ${cap} output tokens leaves no room for reasoning: the request disables it.`;
     return { options, warnings: hasRoom ? [] : [warning], isBudgeted: true };
   }
 

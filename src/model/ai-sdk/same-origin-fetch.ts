@@ -13,7 +13,7 @@ import {
 } from "../server-sent-events.ts";
 import { findLostTokens } from "./raw-events.ts";
 
-const BASE_URL = "Give the provider the address of the server as baseURL";
+const BASE_URL = "Set baseURL of the provider to the address of the server";
 
 /**
  * Does what `fetch` does, but follows a redirect only within the origin of the request. `fetch` sends

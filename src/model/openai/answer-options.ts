@@ -100,11 +100,11 @@ export function isApi(api: unknown): api is OpenAiApi {
 }
 
 function checkExtraBody(field: string, extraBody: unknown): void {
-  const advice = "Give plain JSON.";
+  const advice = "Pass plain JSON.";
   if (!isRecord(extraBody)) throw mismatch(field, "a plain object", extraBody, advice);
   const own = Object.keys(extraBody).find((name) => OWN_FIELDS.includes(name));
   if (own !== undefined) {
-    const advice = "That is for the options of the model, or the request, to say.";
+    const advice = "Use the option of the model, or the field of the request, for that.";
     throw mismatch(`${field}.${own}`, "left out", extraBody[own], advice);
   }
   try {
@@ -128,8 +128,8 @@ export function uncarriedError(
 }
 
 const UNCARRIED_ADVICE: Readonly<Record<OpenAiApi, string>> = {
-  chat: 'Chat Completions has no summaries: leave it out, or say api: "responses".',
-  responses: 'Responses has no such field: leave it out, or say api: "chat".',
+  chat: 'Chat Completions has no summaries. Leave it out, or set api: "responses".',
+  responses: 'Responses has no such field. Leave it out, or set api: "chat".',
 };
 
 /** What of the options goes into each request. */

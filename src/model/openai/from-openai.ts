@@ -70,7 +70,10 @@ export function parseBody(
   if (error !== undefined) throw failures.reported(error, undefined);
   // Broken JSON is what is left of a reply; anything else was never one.
   const came = tokensThatCame(Buffer.byteLength(body), limits);
-  throw refuse(`a body that is no JSON object: ${body}`, body.startsWith("{") ? came : undefined);
+  throw refuse(
+    `a body that is not a JSON object: ${body}`,
+    body.startsWith("{") ? came : undefined,
+  );
 }
 
 /** How large the data of a piece is. */

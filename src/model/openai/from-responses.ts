@@ -49,7 +49,7 @@ export interface ReadItem {
 export type AdmitTexts = (texts: readonly string[]) => readonly string[];
 
 const WRONG_SERVER =
-  'Check that the base URL is that of a server that speaks Responses, or say api: "chat".';
+  'Check that the base URL belongs to a server with the Responses API, or set api: "chat".';
 
 /** The server answered with something that is no response. */
 export function noResponseError(got: string, lostOutputTokens: number | undefined): Error {

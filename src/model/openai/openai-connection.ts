@@ -136,7 +136,7 @@ class LeanClient extends OpenAI {
         const location = response.header("location");
         if (location === null || !isRedirect(status)) throw this.#refusal(response, opening);
         const redirect = { status, location, from: head.target.href, count: redirects };
-        const option = "Give the address where the server is as baseUrl";
+        const option = "Set baseUrl to the address of the server";
         const target = requestTarget(followRedirect(redirect, failures, option));
         return await this.#exchange({ ...head, target }, body, signal, redirects + 1);
       },

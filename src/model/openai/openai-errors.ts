@@ -18,16 +18,15 @@ import { UndecodableBody } from "./node-transport.ts";
 import type { OpenAiApi } from "./answer-options.ts";
 import { readFields } from "../wire-json.ts";
 
-const WRONG_SERVER = "Check that the base URL is that of a server that speaks Chat Completions.";
+const WRONG_SERVER = "Check that the base URL belongs to a server with the Chat Completions API.";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
-  model_unavailable: "Try again; if it stays so, check the network and the base URL.",
-  model_not_authorized:
-    "Check the API key (OPENAI_API_KEY or the option apiKey) and what it may use.",
+  model_unavailable: "Try again. If it persists, check the network and the base URL.",
+  model_not_authorized: "Check the API key (OPENAI_API_KEY or the option apiKey) and its rights.",
   model_protocol_error: WRONG_SERVER,
   model_misbehaved: "Check the option fetch, if you gave one.",
-  excess: "Check that the server keeps to the cap (openai.maxTokensField), or raise it.",
+  excess: "Check that the server respects the cap (openai.maxTokensField), or raise it.",
 });
 
 /** The failure of a call that was not aborted by its caller. */
@@ -64,7 +63,7 @@ export function unreachedError(cause: unknown): ModelError {
     return failures.failure({
       code: isRefused ? "model_refused_request" : "model_unavailable",
       got: `no way through the proxy (${String(message).replace(/\/\/\S*@/g, "//")})`,
-      advice: "Check the proxy and what it wants (HTTPS_PROXY or the option proxy).",
+      advice: "Check the proxy and its credentials (HTTPS_PROXY or the option proxy).",
     });
   }
   // What was tried at each address of a host has no message of its own.
@@ -118,10 +117,10 @@ function statusError(error: APIError, api: OpenAiApi): ModelError {
   const hasNone = api === "responses" && isNowhere;
   const code = hasNone ? "model_protocol_error" : codeOfRefusal(status, word, message);
   const advice = hasNone
-    ? 'There is no Responses interface at this address: say api: "chat", or correct the base URL.'
+    ? 'The server at this address has no Responses API. Set api: "chat", or correct the base URL.'
     : // Some models take tools, or anything at all, over Responses only.
       api === "chat" && message.includes("v1/responses")
-      ? 'Leave api out at OpenAI itself, elsewhere say api: "responses"; or say reasoning: { effort: "none" }.'
+      ? 'Leave api out at OpenAI itself, set api: "responses" elsewhere, or set reasoning: { effort: "none" }.'
       : undefined;
   return failures.failure({
     code,

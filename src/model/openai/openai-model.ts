@@ -205,14 +205,14 @@ function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettin
   if (baseUrl === undefined && (apiKey === undefined || apiKey === ""))
     throw new EspalierError({
       code: "missing_api_key",
-      message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; a server that needs no key is named by ${URL_VARIABLE} or the option baseUrl.`,
+      message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; for a server that needs no key, set ${URL_VARIABLE} or the option baseUrl.`,
       data: { model: modelId, variable: KEY_VARIABLE, option: "apiKey" },
     });
   if (!areHeaders({ authorization: apiKey ?? "" })) {
     const field = options.apiKey === undefined ? KEY_VARIABLE : "openai.apiKey";
     const expected = "characters that HTTP allows in a header";
     // The key is not quoted.
-    throw mismatch(field, expected, "others", "Copy the key anew, on one line.");
+    throw mismatch(field, expected, "others", "Copy the key again, on one line.");
   }
   const named = readVariable(API_VARIABLE);
   if (options.api === undefined && named !== undefined) checkApi(API_VARIABLE, named);
@@ -288,12 +288,12 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
   reasoningField: mustBe(
     '"reasoning_content", "reasoning" or false',
     (value) => value === false || REASONING_FIELDS.some((field) => field === value),
-    "Leave it out to go by what the server sends.",
+    "Leave it out to detect the field in the replies.",
   ),
   inputModalities: checkAccepts,
   headers: checkHeaders,
   proxy: checkProxy,
-  fetch: mustBeFunction("a function like fetch", "Leave it out for our own transport."),
+  fetch: mustBeFunction("a function like fetch", "Leave it out for the built-in transport."),
   ...ANSWER_CHECKS,
 };
 
@@ -303,16 +303,16 @@ function checkAll(options: OpenAiOptions): void {
   const { api, fetch, proxy } = options;
   if (api !== undefined) refuseUncarried(api, "openai", options);
   if (proxy === undefined || fetch === undefined) return;
-  const advice = "A fetch goes its own way: leave one of them out.";
-  throw mismatch("openai.proxy", "left out beside the option fetch", "both", advice);
+  const advice = "Leave one of them out: a custom fetch ignores it.";
+  throw mismatch("openai.proxy", "left out when fetch is set", "both", advice);
 }
 
 function checkBaseUrl(field: string, url: unknown): void {
   if (isHttpAddress(url)) return;
   const isBare = typeof url === "string" && !url.includes("://") && URL.canParse(`http://${url}`);
   const advice = isBare
-    ? `Say how it is reached: http://${url}, or https://.`
-    : "Give the address up to and without /chat/completions.";
+    ? `Add the scheme: http://${url}, or https://.`
+    : "Pass the URL without /chat/completions.";
   throw mismatch(field, "an http or https URL", url, advice);
 }
 

@@ -48,7 +48,7 @@ export function proxyTo(
   const { version } = process;
   throw new EspalierError({
     code: "invalid_option",
-    message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${version}. Use a newer Node, give a fetch that goes through the proxy as the option fetch, or say proxy: false to go directly.`,
+    message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${version}. Use a newer Node, set the option fetch to a fetch that uses the proxy, or set proxy: false to connect directly.`,
     data: { field, expected: "Node 24.5, or 22.21, or later", got: version },
   });
 }
@@ -82,7 +82,7 @@ function checkProxyUrl(field: string, url: string): void {
     field,
     "an http or https URL",
     shown,
-    "Say how it is reached: http://, or https://. In a name or a password, % is written as %25.",
+    "Add the scheme, http:// or https://. Write % as %25 in a name or a password.",
   );
 }
 

@@ -148,7 +148,7 @@ export class StreamedReply {
     if (!isRecord(chunk)) {
       const error = findErrorInBody(chunk);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
-      throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
+      throw protocolError(`a chunk that is not a JSON object: ${data}`, this.lostOutputTokens);
     }
     const text = this.#takeChunk(chunk, findFirstChoice(chunk));
     if (text !== "") this.#alike.learn(data, text);

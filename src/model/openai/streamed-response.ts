@@ -134,7 +134,7 @@ export class StreamedResponse implements ReplyStream {
     if (!isRecord(event)) {
       const error = findErrorInBody(event);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
-      throw noResponseError(`an event that is no JSON object: ${data}`, this.lostOutputTokens);
+      throw noResponseError(`an event that is not a JSON object: ${data}`, this.lostOutputTokens);
     }
     this.#read(event);
   }

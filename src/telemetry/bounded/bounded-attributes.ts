@@ -84,7 +84,7 @@ function shortenValue(name: string, value: AttributeValue | undefined): Attribut
   const got = countAttributeCharacters(value).toLocaleString("en-US");
   offenders.warn(
     name,
-    `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning; say it shorter.`,
+    `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning. Shorten it.`,
   );
   if (!Array.isArray(value)) return cutWithMark(String(value), MAX_ATTRIBUTE_CHARACTERS);
   // The first entries, as many as there is room for, none of them alone taking all of it.

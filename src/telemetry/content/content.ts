@@ -192,7 +192,7 @@ function redactContent(
   } catch (cause) {
     warnOnce(
       redact,
-      `Expected content.redact to give content, got an error (${describeRedactFault(cause)}). What it was asked about, of type ${content.type}, is not exported; runs are not affected.`,
+      `Expected content.redact to return content, got an error (${describeRedactFault(cause)}). The content of type ${content.type} is not exported; runs are not affected.`,
     );
     return undefined;
   }
@@ -267,9 +267,9 @@ export function contentSettings(
   const whole = { redact: undefined, maxCharacters };
   if (choice === undefined) {
     const reader = new VariableReader(env);
-    const noEvents = "Events of espalier hold no content anyway. Correct it.";
+    const noEvents = "Events of espalier contain no content in any case. Correct it.";
     const emits = reader.word(EMIT_EVENT, EMIT_WORDS, noEvents);
-    const captured = reader.word(CAPTURE, CAPTURE_WORDS, "Traces hold no content. Correct it.");
+    const captured = reader.word(CAPTURE, CAPTURE_WORDS, "Traces contain no content. Correct it.");
     for (const warning of reader.warnings) offenders.warn(warning, warning);
     if (captured === "EVENT_ONLY" && emits !== "false") offenders.warn(captured, EVENTS_ONLY);
     return ON_SPANS.has(captured) ? whole : undefined;
@@ -293,7 +293,7 @@ const CAPTURE_WORDS = ["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"
 const EMIT_WORDS = ["true", "false"];
 const ON_SPANS: ReadonlySet<string | undefined> = new Set(["SPAN_ONLY", "SPAN_AND_EVENT", "true"]);
 
-const EVENTS_ONLY = `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`;
+const EVENTS_ONLY = `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces contain no content. Set SPAN_ONLY to export it.`;
 
 /** By their warnings, so that each is given once however often tracing is set up. */
 const offenders = new NamedOffenders();

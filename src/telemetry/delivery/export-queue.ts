@@ -293,7 +293,7 @@ function checkQueueOptions(options: ExportQueueOptions): void {
   const { exporter, processor, settings = {} } = options;
   checkMethods("ExportQueue.exporter", exporter, ["export", "shutdown"]);
   if (typeof processor !== "function") {
-    const advice = "Create a BatchSpanProcessor from its two arguments.";
+    const advice = "Pass a function that creates a BatchSpanProcessor from its two arguments.";
     throw mismatch("ExportQueue.processor", "a function", processor, advice);
   }
   checkKeys("ExportQueue.settings", settings, Object.keys(DEFAULTS));
@@ -357,7 +357,7 @@ const CHECK_ENDPOINT =
   "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT) and the headers (OTEL_EXPORTER_OTLP_HEADERS), and " +
   "that it takes OTLP over HTTP.";
 const CHECK_LOAD =
-  "It has more to do than it can. Sample (OTEL_TRACES_SAMPLER), or give it more to work with.";
+  "The endpoint is overloaded. Sample (OTEL_TRACES_SAMPLER), or give it more resources.";
 const CHECK_TIMEOUT =
   "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), or allow more time (OTEL_EXPORTER_OTLP_TIMEOUT).";
 

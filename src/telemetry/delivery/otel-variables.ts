@@ -21,7 +21,7 @@ export function readTracingVariables(environment: Environment) {
   const words = exporters.map((word) => word.trim());
   const unknown = words.find((word) => word !== "otlp" && word !== "none" && word !== "");
   if (unknown !== undefined) {
-    const advice = "Spans leave by OTLP. Hand another exporter to setUpNodeTracing as `exporter`.";
+    const advice = "Spans leave by OTLP. Pass another exporter to setUpNodeTracing as `exporter`.";
     reader.warn(exportName, "otlp or none", unknown, advice);
   }
   const own = reader.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
@@ -136,7 +136,7 @@ export class VariableReader {
   url(name: string): string | undefined {
     const text = this.text(name);
     if (text === undefined || isHttpUrl(text)) return text;
-    const expected = "an address that begins with http:// or https://";
+    const expected = "a URL that begins with http:// or https://";
     this.warn(name, expected, withoutSecrets(text));
     return undefined;
   }

@@ -43,7 +43,7 @@ const PROTOBUF_MISSING =
   `Spans leave as JSON, which every OTLP endpoint takes, too. npm install ${PROTOBUF_PACKAGE}@^0.223.1`;
 const GRPC_UNKNOWN =
   "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans leave as JSON over " +
-  "HTTP, for which endpoints listen on port 4318. Hand an exporter for gRPC to setUpNodeTracing as `exporter`.";
+  "HTTP, for which endpoints listen on port 4318. Pass an exporter for gRPC to setUpNodeTracing as `exporter`.";
 
 /** `url`: with its path; wins over the environment. */
 export function createTraceExporter(

@@ -141,7 +141,7 @@ export class RunMetrics {
     try {
       work();
     } catch (cause) {
-      warnOnce(this, `Metrics have gaps, since they could not be measured: ${messageOf(cause)}`);
+      warnOnce(this, `Metrics have gaps, because measuring failed: ${messageOf(cause)}`);
     }
   }
 }
@@ -413,7 +413,7 @@ class Instruments {
     try {
       work();
     } catch (cause) {
-      warnOnce(this.#meter, `A meter threw (${messageOf(cause)}); what it measures has gaps.`);
+      warnOnce(this.#meter, `A meter threw (${messageOf(cause)}); its metrics have gaps.`);
     }
   }
 }
@@ -470,7 +470,7 @@ const METHODS = ["createCounter", "createUpDownCounter", "createHistogram"];
 /** Throws `invalid_option` for an option that cannot be used. */
 function checkMetricsOptions({ meter, legacyMetrics }: MetricsOptions): void {
   if (meter !== undefined) checkMethods("openTelemetry.meter", meter, METHODS);
-  const advice = "Leave it out for the newest names alone.";
+  const advice = "Leave it out for the newest names only.";
   if (legacyMetrics !== undefined)
     checkBoolean("openTelemetry.legacyMetrics", legacyMetrics, advice);
 }

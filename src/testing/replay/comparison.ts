@@ -212,7 +212,7 @@ export function divergenceError(
   const where = `in step ${stepNumber}${segment === 1 ? "" : ` of segment ${segment}`}`;
   return new EspalierError({
     code: "replay_diverged",
-    message: `Expected ${agentPath} to do ${where} what was recorded, got another ${field}: ${shownWas} was recorded, ${shownIs} came. Find what changed in roles, prompts or tools, or record the run anew.`,
+    message: `The replay of ${agentPath} diverged ${where}: expected the ${field} ${shownWas} of the recording, got ${shownIs}. Find the change in roles, prompts or tools, or record the run again.`,
     data: { segment, agentPath, stepNumber, field, expected: shownWas, got: shownIs },
   });
 }

@@ -204,7 +204,7 @@ class Replayer {
       if (this.#result !== undefined && this.#compared.first === undefined) return this.#result;
       throw this.#missing("result", "the end of the run");
     } catch (cause) {
-      await this.#leave("The replay went its own way.");
+      await this.#leave("The replay diverged.");
       throw cause;
     }
   }

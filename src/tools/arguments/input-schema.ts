@@ -112,7 +112,7 @@ interface Node {
 function refuseUnusable({ zodSchema, path }: Node): void {
   const { def } = zodSchema._zod;
   if (def.type === "file" || def.type === "promise")
-    throw new UnusablePart(path, `A ${def.type} cannot be given as JSON`, def.type);
+    throw new UnusablePart(path, `A ${def.type} cannot be expressed as JSON`, def.type);
   const ends: readonly unknown[] = def.type === "pipe" ? [def.in, def.out] : [];
   const isAsync =
     ends.some((end) =>
@@ -122,7 +122,7 @@ function refuseUnusable({ zodSchema, path }: Node): void {
 }
 
 const ASYNCHRONOUS =
-  "An asynchronous check or transform cannot run before a tool; do that in its execute";
+  "An asynchronous check or transform cannot run before a tool; move it into execute";
 
 function readMember(owner: unknown, key: string): unknown {
   return isRecord(owner) ? owner[key] : undefined;

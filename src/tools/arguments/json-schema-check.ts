@@ -65,12 +65,12 @@ export function jsonSchemaExaminer(
   const { $schema: dialect, ...rest } = declared;
   const schema = deepFreeze(runsPatterns ? rest : withoutPatterns(rest));
   const excess = excessOf(schema);
-  if (excess !== undefined) throw unusable(field, excess, "Give a smaller schema.");
+  if (excess !== undefined) throw unusable(field, excess, "Use a smaller schema.");
   const source = { schema, Rules: chooseRules(field, schema, dialect), runsPatterns, work };
   try {
     return examinerOf(source);
   } catch (cause) {
-    const advice = "Correct it; what it refers to must be within it.";
+    const advice = "Correct it. Its references must point into the schema itself.";
     throw unusable(field, describeSchemaCause(cause), advice, cause);
   }
 }

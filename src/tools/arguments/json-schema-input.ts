@@ -36,9 +36,9 @@ function plainSchema(field: string, schema: unknown, expected = "a JSON Schema")
   try {
     text = JSON.stringify(schema);
   } catch (cause) {
-    throw unusable(field, messageOf(cause), "Give it as plain JSON.", cause);
+    throw unusable(field, messageOf(cause), "Pass it as plain JSON.", cause);
   }
-  const advice = "Give a smaller schema.";
+  const advice = "Use a smaller schema.";
   if (text !== undefined && text.length > MOST_CHARACTERS)
     throw unusable(field, `it is longer than ${MOST_CHARACTERS} characters`, advice);
   const copy = parseJson(text ?? "null");

@@ -14,7 +14,7 @@ export function noZodSchema(field: string, value: unknown, advice: string): Espa
       field,
       "a zod object schema of zod 4, from the same copy of zod that espalier uses",
       value,
-      'Take z from "zod", not from "zod/mini" or "zod/v3".',
+      'Import z from "zod", not from "zod/mini" or "zod/v3".',
     );
   return earlyZod(field, "a schema of zod 3");
 }
@@ -23,7 +23,7 @@ function earlyZod(field: string, got: string): EspalierError {
   const expected = "a zod object schema of zod 4";
   return new EspalierError({
     code: "invalid_definition",
-    message: `Expected ${field} to be ${expected}, got ${got}. Install zod 4 (npm install zod@4), and take z from "zod".`,
+    message: `Expected ${field} to be ${expected}, got ${got}. Install zod 4 (npm install zod@4), and import z from "zod".`,
     data: { field, expected, got },
   });
 }
@@ -65,7 +65,7 @@ export function unusableSchema(field: string, input: z.ZodType, cause: unknown):
   const place = `${field}${pathWords(part.path)}`;
   return new EspalierError({
     code: "invalid_definition",
-    message: `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${part.message}. ${PLAIN_TYPES[part.type] ?? "Use plain types."}`,
+    message: `Expected ${place} to be a schema that JSON Schema can express, got another one: ${part.message}. ${PLAIN_TYPES[part.type] ?? "Use plain types."}`,
     data: { field: place },
     cause,
   });

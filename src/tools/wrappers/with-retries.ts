@@ -62,7 +62,7 @@ function policyOf(options: RetriesOptions): Policy {
   checkAtLeastOne("withRetries.maxAttempts", maxAttempts, "1 means no retries.");
   checkAmount("withRetries.firstDelayMs", firstDelayMs, defaultAdvice(500));
   checkAmount("withRetries.maxDelayMs", maxDelayMs, defaultAdvice(30_000));
-  const advice = "It is given the error, and says true or false.";
+  const advice = "Pass a function of the error that returns true or false.";
   checkFunction("withRetries.shouldRetry", shouldRetry, advice);
   return { maxAttempts, firstDelayMs, maxDelayMs, shouldRetry };
 }
@@ -120,7 +120,7 @@ function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean
   } catch (cause) {
     what = `it threw: ${messageOf(cause)}`;
   }
-  const message = `Expected shouldRetry of withRetries to give true or false, but ${what}. The call is not tried again.`;
+  const message = `Expected shouldRetry of withRetries to return true or false, but ${what}. The call is not retried.`;
   warnOnce(shouldRetry, message);
   return false;
 }

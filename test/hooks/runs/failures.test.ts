@@ -125,7 +125,7 @@ for (const { point, owner, hook, isTimed } of SITES.filter((site) => site.isTime
     const name = `my ${point}`;
     const error = {
       code: "hook_timeout",
-      message: `Expected the hook "${name}" at ${point} to settle within 100 ms, got nothing. Obey its signal, or give it more time.`,
+      message: `Expected the hook "${name}" at ${point} to settle within 100 ms, got nothing. Make it react to its signal, or raise hookTimeoutMs.`,
       data: { point, hook: name, timeoutMs: 100, wasCancelled: false },
     };
     expect([isTimed, failure(result, fixture.sink, owner)]).toEqual([true, failedBy(error)]);

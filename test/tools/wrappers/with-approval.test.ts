@@ -174,11 +174,11 @@ test("what cannot be wrapped, and what is no reason, is said at once", () => {
     ["invalid_definition", "Expected withApproval.tool to be a tool, got a promise. Await it."],
     [
       "invalid_definition",
-      "Expected withApproval.tool to be a tool, got an object. Make it with defineTool({ … }).",
+      "Expected withApproval.tool to be a tool, got an object. Create it with defineTool({ … }).",
     ],
     [
       "invalid_definition",
-      "Expected withApproval.tool to be a tool, got undefined. Make it with defineTool({ … }).",
+      "Expected withApproval.tool to be a tool, got undefined. Create it with defineTool({ … }).",
     ],
     [
       "invalid_definition",

@@ -216,7 +216,7 @@ test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of 
       "it returned an object",
     ].map(
       (what) =>
-        `EspalierWarning: Expected shouldRetry of withRetries to give true or false, but ${what}. The call is not tried again.`,
+        `EspalierWarning: Expected shouldRetry of withRetries to return true or false, but ${what}. The call is not retried.`,
     ),
   );
 });

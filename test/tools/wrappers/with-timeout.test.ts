@@ -292,7 +292,7 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
   expect(complaints.map(({ message }) => message)).toEqual(
     ["0", "0", "-1", "NaN", "Infinity", '"30"', "30", "null", "undefined"].map(
       (got) =>
-        `Expected withTimeout.timeoutMs to be a number of milliseconds above 0, got ${got}. Say how long it is.`,
+        `Expected withTimeout.timeoutMs to be a number of milliseconds above 0, got ${got}. Set the time in milliseconds.`,
     ),
   );
   expect(
