@@ -157,6 +157,13 @@ export function isAgentRole(value: unknown): boolean {
   return typeof value === "object" && value !== null && "hasOutput" in value;
 }
 
+/** Throws `invalid_definition` if a role that `supervisor` may spawn has no description. */
+export function checkDescription(supervisor: string, { name, description }: AgentRole): void {
+  if (description !== undefined) return;
+  const advice = `Describe ${name} in one line: ${supervisor} chooses its subagents by their descriptions.`;
+  throw misdefinition(`${name}.description`, "set, since it is a subagent", description, advice);
+}
+
 /** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
 export function checkAgentRole(field: string, value: unknown): void {
   if (isAgentRole(value)) return;

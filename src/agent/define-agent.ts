@@ -56,6 +56,7 @@ import {
   delegationToolNames,
   isAgentRole,
   SPAWN_TOOL_NAME,
+  checkDescription,
   type AgentRole,
   type ContextOf,
 } from "./agent-role.ts";
@@ -195,19 +196,29 @@ export type FieldKind = "data" | "names" | "text" | "code";
  *
  * @throws EspalierError `invalid_definition`, `invalid_option` or `duplicate_tool`, naming the field.
  */
+// `Field`: the fields that are given. They tell a role that has no description from one whose type does not say.
 export function defineAgent<
   Output = undefined,
   Context = unknown,
   Own extends ToolsetTool<never> = ToolsetTool<Context>,
   Child extends AgentRole<unknown, never> | string = AgentRole<unknown, Context> | string,
+  Field extends keyof AgentDefinition = keyof AgentDefinition,
 >(
   definition: AgentDefinition<
     Output,
     Context & ContextOf<Own | Exclude<Child, string>>,
     Own,
     Child
-  >,
-): AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>;
+  > & { readonly [Name in Field]?: unknown } & {
+    readonly subagents?: readonly (Child extends { readonly description: undefined }
+      ? "Describe this role in one line: its supervisor chooses subagents by their descriptions."
+      : Child)[];
+  },
+): "description" extends Field
+  ? AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>
+  : AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>> & {
+      readonly description: undefined;
+    };
 export function defineAgent(definition: AgentDefinition): AgentRole {
   checkKeys("agent", definition, Object.keys(DEFINITION_FIELDS));
   const { name, model } = definition;
@@ -336,10 +347,13 @@ function checkFilterNames(
 
 function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {
   for (const [index, subagent] of subagents.entries()) {
-    if (typeof subagent === "string" || isAgentRole(subagent)) continue;
-    const field = `${name}.subagents[${index}]`;
-    const advice = "Use defineAgent({ … }).";
-    throw misdefinition(field, "a role or the name of a role", subagent, advice);
+    if (typeof subagent === "string") continue;
+    if (!isAgentRole(subagent)) {
+      const field = `${name}.subagents[${index}]`;
+      const advice = "Use defineAgent({ … }).";
+      throw misdefinition(field, "a role or the name of a role", subagent, advice);
+    }
+    checkDescription(name, subagent);
   }
 }
 

@@ -77,7 +77,7 @@ test("a role has its definition, with the documented defaults", () => {
 test("what is given is taken", () => {
   const [search, helper, enough] = [
     tool("search"),
-    define({ name: "helper" }),
+    define({ name: "helper", description: "Helps." }),
     hasToolCall("search"),
   ];
   const role = defineAgent({

@@ -164,17 +164,17 @@ test("a role that is spawned needs a description; one that is only the root does
   expect(
     () => new RoleRegistry(silent, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
   ).not.toThrow();
-  const lead = role("lead", { subagents: [silent] });
   const expected = "set, since it is a subagent";
-  expect(
-    thrownBy(
-      () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
-    ),
-  ).toEqual({
+  const refusal = {
     code: "invalid_definition",
     message: `Expected silent.description to be ${expected}, got undefined. Describe silent in one line: lead chooses its subagents by their descriptions.`,
     data: { field: "silent.description", expected, got: "undefined" },
-  });
+  };
+  const listed: readonly AgentRole[] = [silent];
+  expect(thrownBy(() => role("lead", { subagents: listed }))).toEqual(refusal);
+  const lead = role("lead", { subagents: ["silent"] });
+  const parts = { roles: listed, hooks: [], priceOf: priceLookup(undefined) };
+  expect(thrownBy(() => new RoleRegistry(lead, parts))).toEqual(refusal);
 });
 
 test("a role without subagents reaches itself", () => {

@@ -3,7 +3,7 @@
 import { misdefinition } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
+import { checkDescription, delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
 import { modelsOf } from "../../model/fallback.ts";
 import { nativeOutput, requireNative } from "../../agent/typed-result.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
@@ -170,15 +170,7 @@ export class RoleRegistry {
       if (known === undefined) throw this.#unknown(field, name);
       if (names.has(name)) throw misdefinition(field, "listed once", name, "Remove the duplicate.");
       names.add(name);
-      if (known.description === undefined) {
-        const advice = `Describe ${name} in one line: ${role.name} chooses its subagents by their descriptions.`;
-        throw misdefinition(
-          `${name}.description`,
-          "set, since it is a subagent",
-          known.description,
-          advice,
-        );
-      }
+      checkDescription(role.name, known);
     }
   }
 

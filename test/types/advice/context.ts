@@ -10,7 +10,7 @@ import {
   type ToolContext,
 } from "../../../src/index.ts";
 import type { Engine } from "../../../src/engines.ts";
-import type { Model } from "../../../src/extend.ts";
+import type { Model } from "../../../src/model/model.ts";
 
 declare const model: Model;
 declare const engine: Engine;
