@@ -151,6 +151,9 @@ export function packFolder(folder: string, into: string, isDry = false): Packed 
   return packed;
 }
 
+/** The number of a promise or an invariant, such as `(R125)`: for those who work on the package. */
+const PRIVATE_MARK = /\([A-Z]{1,2}\d+(?:\.\d+)?(?:,[^()]*)?\)/;
+
 /** Throws, with all that is wrong, unless the package is as it should be. */
 function checkPackage(folder: string, packed: Packed): void {
   const files = packed.files.map(({ path }) => path);
@@ -159,7 +162,14 @@ function checkPackage(folder: string, packed: Packed): void {
   );
   const documents = files.filter((file) => file.endsWith(".md"));
   const texts = new Map(documents.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
-  const problems = [...packageProblems(manifest, files), ...brokenLinks(texts, files)];
+  const marked = files.filter(
+    (file) => file.endsWith(".d.ts") && PRIVATE_MARK.test(readFileSync(join(folder, file), "utf8")),
+  );
+  const problems = [
+    ...packageProblems(manifest, files),
+    ...brokenLinks(texts, files),
+    ...marked.map((file) => `${file} cites a promise or an invariant by its number.`),
+  ];
   if (problems.length > 0)
     throw new Error(`The package is not as it should be:\n${problems.join("\n")}`);
 }

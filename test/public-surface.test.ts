@@ -1,7 +1,7 @@
 // Goal: what a user can import is small, has one place for each name, and shows nothing from inside (H20).
 // Method: the reports in etc/, which `npm run check:api` holds against the declarations that are built.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
 
 import { expect } from "vitest";
 import { z } from "zod";
@@ -87,4 +87,21 @@ proves(["H20"], "what the entries load is what their reports have", async () => 
       entry,
     ).toEqual([]);
   }
+});
+
+/** The comments of exported declarations and of members, which declaration files have. */
+function publicComments(source: string): readonly string[] {
+  const comments = source.matchAll(
+    /^(\/\*\*(?:(?!\*\/).)*\*\/)\s*export |^ {2,}(\/\*\*(?:(?!\*\/).)*\*\/)\s*readonly /gms,
+  );
+  return [...comments].map(([, declaration, member]) => declaration ?? member ?? "");
+}
+
+proves(["H20"], "no comment that declaration files have cites a promise by its number", () => {
+  const marked = globSync("src/**/*.ts").flatMap((file) =>
+    publicComments(readFileSync(file, "utf8")).filter((text) =>
+      /\((?:[XRCMH]\d|S\d+\.\d)[^()]*\)/.test(text),
+    ),
+  );
+  expect(marked).toEqual([]);
 });

@@ -11,11 +11,9 @@ export function code(text: string): string {
   return `${fence}${text.replaceAll("|", String.raw`\|`)}${fence}`;
 }
 
-/** A docstring as one line of a table: without the ids of promises, which are for those who work on the package. */
+/** A docstring as one line of a table. */
 export function inline(text: string): string {
-  const cited = / ?\((?:[A-Z]+\d+(?:\.\d+)?(?:, )?)+\)/g;
   const parts = text
-    .replace(cited, "")
     .replace(/\{@link ([^}]+)\}/g, "`$1`")
     .replace(/\s+/g, " ")
     .trim()

@@ -52,7 +52,7 @@ export interface AgentFacts {
   readonly spawnCallId?: CallId | undefined;
   /** The step of its parent in which it is started. */
   readonly spawnStepId?: StepId | undefined;
-  /** What its parent's model wrote, where its role was made at spawn (X27). */
+  /** What its parent's model wrote, where its role was made at spawn. */
   readonly roleDefinition?: DynamicRole | undefined;
 }
 
@@ -104,9 +104,9 @@ export class AgentRuntime {
   readonly firstStartedAtMs: number;
   /** Which execution of the agent this is, from 1. */
   readonly execution: number;
-  /** How deep and how broad the tree below it may be (X16). */
+  /** How deep and how broad the tree below it may be. */
   readonly shape: TreeShape;
-  /** What it may not use, and nothing below it (T4). */
+  /** What it may not use, and nothing below it. */
   readonly toolLimits: ToolLimits;
   readonly account: BudgetAccount;
   readonly tools: ToolSet;
@@ -402,7 +402,7 @@ export class AgentRuntime {
 
   // What it works with
 
-  /** The orchestrator's guards, those of every agent above, from the root down, and those of its own role (T4). */
+  /** The orchestrator's guards, those of every agent above, from the root down, and those of its own role. */
   get guards(): readonly NamedGuard[] {
     if (this.#guards !== undefined) return this.#guards;
     const { name, guards } = this.role;
@@ -431,7 +431,7 @@ export class AgentRuntime {
 
   /**
    * Records an event of a phase, or of the wait for its lease, once: a phase that is repeated after a crash
-   * does not record it again (E3). The run counts it if it is a failure or a refusal.
+   * does not record it again. The run counts it if it is a failure or a refusal.
    */
   record(body: EventBody, at?: EventPosition): void {
     if (this.persistence?.inFlight?.takeRecorded(body, at) === true) return;
@@ -538,12 +538,12 @@ export class AgentRuntime {
     return this.#reported?.get(childId) === stepId;
   }
 
-  /** The subagents that a step of it has started (X11). */
+  /** The subagents that a step of it has started. */
   findGroup(stepId: StepId): SpawnGroup | undefined {
     return this.#groups?.get(stepId);
   }
 
-  /** The subagents that a step of it starts (X11). `size`: how many delegations of the reply may still start one. */
+  /** The subagents that a step of it starts. `size`: how many delegations of the reply may still start one. */
   groupOf(stepId: StepId, size: number): SpawnGroup {
     const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
     const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.failurePolicy, size);

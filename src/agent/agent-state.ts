@@ -247,7 +247,7 @@ export interface RunningState extends StateParts {
   readonly executionId: ExecutionId;
   readonly step?: OpenStep | undefined;
 }
-/** At rest until it is resumed, perhaps in another process (R26). */
+/** At rest until it is resumed, perhaps in another process. */
 export interface PausedState extends StateParts {
   readonly status: "paused";
   readonly executionId: ExecutionId;
@@ -308,7 +308,7 @@ export function isWholeReply({ reply }: Partial<Pick<OpenStep, "reply">>): boole
   return reply?.finishReason === "tool_calls" || reply?.finishReason === "stop";
 }
 
-/** The open step. Throws `invalid_state` where there is none: nothing is made up by looking (R37, R38). */
+/** The open step. Throws `invalid_state` where there is none: nothing is made up by looking. */
 export function openStepOf(state: AgentState): OpenStep {
   const { step } = state;
   if (step !== undefined) return step;

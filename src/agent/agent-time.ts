@@ -76,7 +76,7 @@ export class AgentTime {
     if (!this.#isClosed) this.#arm();
   }
 
-  /** A deadline that passed during a pause ends the agent before anything of it continues (R58). */
+  /** A deadline that passed during a pause ends the agent before anything of it continues. */
   endIfOverdue(): void {
     const { account, run } = this.#agent;
     const deadlineAtMs = account.ownDeadlineAtMs();

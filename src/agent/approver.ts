@@ -12,7 +12,7 @@ import {
 } from "../protocol/question.ts";
 
 /**
- * Answers the questions whether a call may run, in this process, while the run waits (R33). Called once per question; may ask a person
+ * Answers the questions whether a call may run, in this process, while the run waits. Called once per question; may ask a person
  * and take its time, which the agent's time limit does not count. Give `approve(question)` or `deny(question, reason)`, or nothing,
  * and the run pauses. It is also asked what tools at work want to know (`ask` of their context): questions of kind `external`, to which it
  * gives `provideResult(question, value)` or `provideError(question, message)`, or nothing, and the tool continues without. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is recorded with it.

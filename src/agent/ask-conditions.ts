@@ -20,7 +20,7 @@ import { eventPosition, type AgentState, type FiredParts } from "./agent-state.t
 import { elapsed } from "./life-cycle.ts";
 import { recordFired } from "./transition.ts";
 
-/** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution (R62). */
+/** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution. */
 export async function askConditions(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { stopWhen } = agent.role;
   const { fired = {} } = state.log;
@@ -95,7 +95,7 @@ function reasonsIn(given: unknown): readonly StopReason[] {
   });
 }
 
-/** The name of its function, or its place in the role's list (R87). */
+/** The name of its function, or its place in the role's list. */
 function conditionName({ role }: AgentRuntime, index: number): string {
   const name = role.stopWhen[index]?.name ?? "";
   return name === "" ? `${role.name}.stopWhen[${index}]` : name;

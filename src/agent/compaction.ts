@@ -2,7 +2,7 @@
 
 import { checkCount, checkFields, mismatch } from "../kernel/check.ts";
 
-/** How a history that grew too long is made shorter. Instructions and task stay, and so does what was said last (R14, R100). */
+/** How a history that grew too long is made shorter. Instructions and task stay, and so does what was said last. */
 export interface Compaction {
   /**
    * What is done with a history that is too long. Default `truncate`: its oldest messages are left out, and a notice says how many.

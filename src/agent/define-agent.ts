@@ -87,7 +87,7 @@ export interface AgentDefinition<
   readonly tools?: readonly Own[];
   /** What holds for its tools where they do not say themselves. */
   readonly toolDefaults?: ToolDefaults;
-  /** Functions that decide of each tool call whether it may run, here and in every agent below: what is forbidden here is forbidden below (T4). */
+  /** Functions that decide of each tool call whether it may run, here and in every agent below: what is forbidden here is forbidden below. */
   readonly guards?: readonly ToolGuard<Context>[];
   /** Which of its tools the agent is offered, step by step. Default: all. */
   readonly toolFilters?: readonly ToolFilter<Context>[];
@@ -102,15 +102,15 @@ export interface AgentDefinition<
   /** How it delegates: in the background, with which part of its budget, and what one failure means for the others. */
   readonly delegation?: Partial<DelegationPolicy>;
   /**
-   * Bounds on the tree below each agent of this role, next to those of the run: what is looser than above has no effect (X16).
+   * Bounds on the tree below each agent of this role, next to those of the run: what is looser than above has no effect.
    * `maxDepth` is counted from the root of the run, `maxTotalSubagents` below the agent.
    */
   readonly limits?: Partial<SubagentLimits>;
-  /** Lets the model write roles when it delegates, within these bounds (X27). Default: it may start `subagents` only. */
+  /** Lets the model write roles when it delegates, within these bounds. Default: it may start `subagents` only. */
   readonly dynamicRoles?: DynamicRoleBounds<Context>;
   /** Upper limits for each agent of this role with its descendants. */
   readonly budget?: Budget;
-  /** Ends every request with a line that says what is left of the budget, where anything is limited (X6). Default false. */
+  /** Ends every request with a line that says what is left of the budget, where anything is limited. Default false. */
   readonly showBudget?: boolean;
   /** Asked before the first step and after every step, next to the budget. */
   readonly stopWhen?: readonly StopCondition<Context>[];

@@ -99,7 +99,7 @@ export class InFlightWork {
     return takeFirst(this.operations, isIt) !== undefined;
   }
 
-  /** True if the event was recorded before the crash: it must not be recorded twice (E3). */
+  /** True if the event was recorded before the crash: it must not be recorded twice. */
   takeRecorded(body: EventBody, position: EventPosition | undefined): boolean {
     const print = fingerprint(body, position);
     const count = this.#recorded.get(print) ?? 0;

@@ -144,13 +144,13 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
   return opened;
 }
 
-/** Time since the start of the execution in which it neither waited for an answer nor was paused (R34). */
+/** Time since the start of the execution in which it neither waited for an answer nor was paused. */
 export function elapsed(agent: AgentRuntime, state: AgentState, nowMs: number): number {
   const { startedAtMs = nowMs, stoodBeforeMs = 0 } = state.telemetry;
   return Math.max(0, nowMs - startedAtMs - (agent.account.stoodMs - stoodBeforeMs));
 }
 
-/** Completes the open step, if there is one: calls that nothing has answered get their result here (L3), and the step its one record (L4). */
+/** Completes the open step, if there is one: calls that nothing has answered get their result here, and the step its one record. */
 export function completeStep(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
   const { stepId, limit, isIncorporated, deferrals, reply } = state.step;
@@ -177,8 +177,8 @@ function describeStep(record: StepRecord): EventBody<"step.completed"> {
 }
 
 /**
- * Leaves the loop: paused, or with a terminal status by the winning signal (L5). No subagent is left behind: a paused
- * agent settles after its background subagents have, and one that ends does so after all of them have ended (T2).
+ * Leaves the loop: paused, or with a terminal status by the winning signal. No subagent is left behind: a paused
+ * agent settles after its background subagents have, and one that ends does so after all of them have ended.
  */
 export async function settle(agent: AgentRuntime, state: AgentState): Promise<SettledState> {
   if (state.status === "paused") return await settlePaused(agent, state);
@@ -285,7 +285,7 @@ const SUBAGENT_CUT_SHORT = failCall(
 
 // The subagents that an agent leaves when it ends, or when its step is over: none is left behind (T2).
 
-/** Ends the subagents that are paused and whose calls will not be continued (T2). */
+/** Ends the subagents that are paused and whose calls will not be continued. */
 export async function dismissChildren(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { supervisor } = agent.run;
   const children = pausedChildrenOf(state);
@@ -294,7 +294,7 @@ export async function dismissChildren(agent: AgentRuntime, state: AgentState): P
   return dropSubagents(state, state.log.background);
 }
 
-/** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so (X9). */
+/** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so. */
 async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { role } = agent;
   const { supervisor } = agent.run;
@@ -313,7 +313,7 @@ async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<A
   return dropSubagents(state, isDetaching ? [] : state.log.background);
 }
 
-/** Records the end of each section that was made for the execution (R95). */
+/** Records the end of each section that was made for the execution. */
 function clearSections(agent: AgentRuntime, sections: readonly MadeSection[]): void {
   const made = new Map(sections.map(({ name, text }) => [name, text]));
   for (const { name, lifeCycle } of agent.role.sections) {

@@ -5,7 +5,7 @@ import type { MessageContent } from "../protocol/message-content.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
 
-/** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
+/** What became of a message to an agent: the step before which it was read, or the status in which the agent came to rest unread. */
 export type SteerReceipt =
   | { readonly isDelivered: true; readonly stepNumber: number }
   | { readonly isDelivered: false; readonly reason: SettledStatus };

@@ -117,7 +117,7 @@ export function storedMessages(
   });
 }
 
-/** What the agent itself has added, in order, also what compactions left out since (R102). */
+/** What the agent itself has added, in order, also what compactions left out since. */
 export function addedMessages(history: TaggedHistory, agentId: AgentId): readonly StoredMessage[] {
   return [...history.leftOut, ...ownBetween(history, 0, history.messages.length)]
     .toSorted((left, right) => left.tag.number - right.tag.number)

@@ -16,7 +16,7 @@ import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { NO_PREFIX } from "./agent-state.ts";
 
-/** Requests a lease for one model call, and records the outcome. Waits in line while calls in flight may still make room (X2). Never rejects. */
+/** Requests a lease for one model call, and records the outcome. Waits in line while calls in flight may still make room. Never rejects. */
 export async function reserve(
   agent: AgentRuntime,
   effectPosition: EffectPosition,
@@ -56,7 +56,7 @@ export async function reserve(
   return outcome;
 }
 
-/** Whatever came of a call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). Gives what was charged. */
+/** Whatever came of a call, what it consumed is charged to the agent and every ancestor here, and once. Gives what was charged. */
 export function settleCall(
   agent: AgentRuntime,
   position: EffectPosition,
@@ -90,7 +90,7 @@ export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | 
   readonly ephemeralCount: number;
 };
 
-/** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
+/** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for. Never rejects. */
 export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { persistence } = agent;
   if (persistence === undefined) return makeCall(agent, paid);

@@ -43,7 +43,7 @@ export interface Persistence {
 
   /** What the agent had begun when its process died; `undefined` once that is in its state. */
   readonly inFlight: InFlightWork | undefined;
-  /** Ends subagents that calls had started, and that none of them has adopted: no call waits for them (T2). */
+  /** Ends subagents that calls had started, and that none of them has adopted: no call waits for them. */
   dismissOrphans(): Promise<void> | undefined;
   /** The stop requests that are not in the log of the agent already. */
   unlogged(requests: readonly StopSignal[]): readonly StopSignal[];
@@ -52,7 +52,7 @@ export interface Persistence {
 
   /** A stop request of the agent's own. */
   requested(signal: StopSignal): void;
-  /** A model call is to be made: the step that it opens is completed at some time, whatever happens (L4). */
+  /** A model call is to be made: the step that it opens is completed at some time, whatever happens. */
   stepOpened(state: AgentState): void;
   /** A phase has ended with this state. */
   phaseOver(phase: Phase, state: AgentState): void;

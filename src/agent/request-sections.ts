@@ -37,7 +37,7 @@ export interface RequestSection<in Context = unknown> {
    * which they are listed. Default, if `before` is left out, too: behind the `history`; for `execution` right before it.
    *
    * What changes from step to step should stand behind the history: the prompt caches of providers keep a request up to the first
-   * difference, so a change before the history makes all of it dear again (X31).
+   * difference, so a change before the history makes all of it dear again.
    */
   readonly after?: string;
   /** The section that it stands right before: `history`, `wrapUp`, `budget` or another one of the role. Instead of `after`. */

@@ -65,7 +65,7 @@ export interface AgentRun<Agent> {
   };
   readonly tree: {
     readonly limits: TreeShape;
-    /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
+    /** In how many steps other than this one a role was started with this task, anywhere in the run. */
     delegationsBefore(delegation: Delegation, stepId: StepId): number;
   };
   /** Aborted when the run is to pause: questions are waited for no longer. */
@@ -117,7 +117,7 @@ export interface DelegatedCall extends EventPosition {
   readonly isAlone?: boolean;
 }
 
-/** A delegation as it is distinguished from others (X21): what is no text in its task is named there. */
+/** A delegation as it is distinguished from others: what is no text in its task is named there. */
 export interface Delegation {
   readonly role: string;
   readonly task: string;
@@ -129,9 +129,9 @@ export interface Delegation {
  */
 export interface AgentSupervisor<Agent> {
   spawn(parent: Agent, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
-  /** Continues a subagent that has ended (X10). */
+  /** Continues a subagent that has ended. */
   continue(parent: Agent, request: ContinueRequest, call: DelegatedCall): Promise<SpawnOutcome>;
-  /** A delegation was denied: it starts no subagent (X11). */
+  /** A delegation was denied: it starts no subagent. */
   cancelDelegation(parent: Agent, call: DelegatedCall): void;
   /** Continues a paused subagent. */
   resume(parent: Agent, childId: AgentId, at: EventPosition): Promise<SpawnOutcome>;
@@ -139,11 +139,11 @@ export interface AgentSupervisor<Agent> {
   dismiss(parent: Agent, childId: AgentId): Promise<void>;
   /** Cancels those that the calls of a step have started. */
   cancelStartedBy(parent: Agent, stepId: StepId): void;
-  /** Leaves a subagent in the background to the run (X9). */
+  /** Leaves a subagent in the background to the run. */
   detach(parent: Agent, childId: AgentId): Promise<void>;
   /**
    * Why this request starts nothing as things stand; recorded and counted, so that the call is refused before an
-   * approver is asked about it (R137). `isReviewed`: a guard, a hook or an approver decides about it first; then
+   * approver is asked about it. `isReviewed`: a guard, a hook or an approver decides about it first; then
    * those ahead of it in its reply count as started. Undefined: it may start a subagent, and its place in the
    * group of its reply is reserved.
    */
@@ -154,7 +154,7 @@ export interface AgentSupervisor<Agent> {
     isReviewed: boolean,
   ): RefusedSpawn | undefined;
   /**
-   * Records and counts that a guard, a hook, a rule or a filter forbids what `SpawnSubagent` with these arguments asks for (X14). Undefined:
+   * Records and counts that a guard, a hook, a rule or a filter forbids what `SpawnSubagent` with these arguments asks for. Undefined:
    * they ask for nothing that can be read.
    */
   recordForbiddenSpawn(

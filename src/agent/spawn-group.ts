@@ -32,7 +32,7 @@ export class SpawnGroup {
     this.#expected = size;
   }
 
-  /** What was left for the group when its first member was to be started: all shares are parts of the same (X4). */
+  /** What was left for the group when its first member was to be started: all shares are parts of the same. */
   leftToShare(read: () => Remaining): Remaining {
     this.#left ??= read();
     return this.#left;

@@ -9,7 +9,7 @@ import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import type { ExecutionLog } from "./agent-state.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
-/** What a step results in (R15). */
+/** What a step results in. */
 export type StepOutcome =
   /** There is work that needs another step. */
   | { readonly type: "continue"; readonly work: readonly WorkType[] }
@@ -95,7 +95,7 @@ const COMPLETED: StopSignal = deepFreeze({
   reason: { code: "completed", message: "The agent gave its answer.", data: {} },
 });
 
-/** Why a reply without calls is not an answer: it was cut off, filtered, or declined (R10). */
+/** Why a reply without calls is not an answer: it was cut off, filtered, or declined. */
 function cutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
   const { finishReason, refusal } = last.io;
   if (refusal !== undefined)

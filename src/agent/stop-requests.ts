@@ -19,8 +19,8 @@ export function handleStopsAndPause(agent: AgentRuntime, state: AgentState): Age
 }
 
 /**
- * The same before the calls of a reply, which evaluate has seen: after a pause it does not see them again
- * (R28). If it has raised a signal, nothing pauses.
+ * The same before the calls of a reply, which evaluate has seen: after a pause it does not see them again.
+ * If it has raised a signal, nothing pauses.
  */
 export function pauseBeforeCalls(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
@@ -54,7 +54,7 @@ export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSi
   return recordSignal(state, signal);
 }
 
-/** Lists the limits of the agent that its replies have passed, unless a signal says so already (C36). None of them stops anything. */
+/** Lists the limits of the agent that its replies have passed, unless a signal says so already. None of them stops anything. */
 export function listOvershoots(agent: AgentRuntime, state: AgentState): AgentState {
   const passed = findOvershoots(agent.account);
   if (passed.length === 0) return state;
@@ -71,7 +71,7 @@ export function listOvershoots(agent: AgentRuntime, state: AgentState): AgentSta
     .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
 }
 
-/** The one failure path (R16): whatever broke becomes one error in the log and one signal. */
+/** The one failure path: whatever broke becomes one error in the log and one signal. */
 export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): AgentState {
   return failWith(agent, state, errorRecord(cause));
 }
@@ -90,7 +90,7 @@ export function budgetSignal(refusal: BudgetRefusal): StopSignal {
   return signalOf(refusal, explanation(refusal), defined({ asked, kept }));
 }
 
-/** The steps are used up, and the request said so in time (C6). */
+/** The steps are used up, and the request said so in time. */
 export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
   return {
     source: "budget",

@@ -123,7 +123,7 @@ export function endExecution(
 
 /**
  * Returns the first state of a further execution. History and queue stay. Steps, signals, errors, counters and
- * usage begin anew (R40, R158). `instructions` replace the earlier ones.
+ * usage begin anew. `instructions` replace the earlier ones.
  */
 export function continueExecution(
   state: AgentState,
@@ -244,7 +244,7 @@ export function recordEvaluation(state: AgentState): RunningState {
   return shared({ ...state, step: { ...state.step, isEvaluated: true } });
 }
 
-/** Results come in as they are known and are kept in call order, also over a pause (R32). */
+/** Results come in as they are known and are kept in call order, also over a pause. */
 export function recordExecutions(
   state: AgentState,
   given: {
@@ -286,7 +286,7 @@ export function recordExecutions(
 }
 
 /**
- * Adds the results to the history: one for every call, in call order, and none before all are known (L3). Failures are
+ * Adds the results to the history: one for every call, in call order, and none before all are known. Failures are
  * counted here, and once.
  */
 export function recordResults(state: AgentState): RunningState {

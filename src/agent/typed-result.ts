@@ -34,7 +34,7 @@ import { problemsOf, type ArgumentProblem } from "../tools/arguments/argument-pr
 import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
 import type { AgentRole } from "./agent-role.ts";
 
-/** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides (X20). */
+/** Makes the tool whose arguments are the agent's result. Arguments that do not fit go back to the model; how often, the loop decides. */
 export function finishTool(field: string, output: ToolInput): FinishTool {
   if (output instanceof z.ZodType) refuseLoose(field, output);
   const isWrapped = output instanceof z.ZodType && isListOrUnion(output);

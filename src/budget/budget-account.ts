@@ -147,7 +147,7 @@ export class BudgetAccount implements AccountFigures {
   // Model calls
 
   /**
-   * Requests a lease. Waits in the queue while calls in flight may still make room (X2). Never rejects.
+   * Requests a lease. Waits in the queue while calls in flight may still make room. Never rejects.
    * `onWait` is called before a wait, with the path of the account that lacks room
    * or is contested by an earlier waiter.
    */
@@ -269,7 +269,7 @@ export class BudgetAccount implements AccountFigures {
     this.#ledger.queue?.serve();
   }
 
-  /** Releases an unused lease (B2). */
+  /** Releases an unused lease. */
   release({ leaseId }: Pick<Lease, "leaseId">): void {
     const open = this.#findLease(leaseId);
     this.#addReserved(open.hold, -1);
@@ -486,7 +486,7 @@ export class BudgetAccount implements AccountFigures {
     return time.timeSpent(this, this.#ledger.clock.nowMs());
   }
 
-  /** Emits the thresholds of its limit in time reached since it had spent `before` milliseconds (X6). */
+  /** Emits the thresholds of its limit in time reached since it had spent `before` milliseconds. */
   emitThresholds(before: number): void {
     const { maximum, spent } = this.timeSpent() ?? {};
     if (maximum !== undefined && spent !== undefined)

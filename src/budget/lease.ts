@@ -18,7 +18,7 @@ export interface LeaseAsk {
   readonly steps?: 0 | 1;
 }
 
-/** The right to one model call. No call is made without one (B4); settled or released exactly once (B2). */
+/** The right to one model call. No call is made without one; settled or released exactly once. */
 export interface Lease {
   readonly leaseId: LeaseId;
   readonly inputTokens: number;

@@ -98,7 +98,7 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /**
-   * Raises limits of one account, serves the agents that waited for it (X7), and gives what is on record of it. Only limits that the account has
+   * Raises limits of one account, serves the agents that waited for it, and gives what is on record of it. Only limits that the account has
    * can be raised; its deadline has to be looked at anew. `field` names the grant in the error. The grant itself must be checked before.
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.

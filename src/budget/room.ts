@@ -138,7 +138,7 @@ export function findLastStep(account: AccountFigures, asked: number): LastStep |
   return undefined;
 }
 
-/** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start (C5). */
+/** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start. */
 const REPLY_AXES: readonly SpendAxis[] = [
   "totalTokens",
   "inputTokens",

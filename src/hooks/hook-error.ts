@@ -47,7 +47,7 @@ export interface Breach {
   readonly cause?: unknown;
 }
 
-/** `hook_contract`: the hook gave what it may not give at this point (R80). */
+/** `hook_contract`: the hook gave what it may not give at this point. */
 export function hookContract({ point, hook }: HookPlace, breach: Breach): EspalierError {
   const { field, expected, got, advice, cause } = breach;
   return new EspalierError({

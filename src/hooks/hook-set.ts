@@ -20,11 +20,11 @@ export interface Named<H> {
 /** The transformers of one point. */
 export type Chain<P extends TransformPoint> = readonly Named<TransformHook<P>>[];
 
-/** Compiled hooks. Every list is frozen and in order: higher priority first, then as registered (R83). */
+/** Compiled hooks. Every list is frozen and in order: higher priority first, then as registered. */
 export interface HookSet {
   /** The points at which there are transformers. Ask first: most agents have none. */
   readonly points: ReadonlySet<TransformPoint>;
-  /** The hooks of a point. `toolName`: the tool that it is about; hooks that are limited to other tools, or to any if there is none, are left out (R85). */
+  /** The hooks of a point. `toolName`: the tool that it is about; hooks that are limited to other tools, or to any if there is none, are left out. */
   chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P>;
   readonly modelWraps: readonly Named<ModelWrapHook>[];
   readonly hasToolWraps: boolean;

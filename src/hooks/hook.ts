@@ -121,7 +121,7 @@ const made = new WeakSet<object>();
 
 /**
  * A hook that is shown events of the given types: of the run as a whole and of every agent. It cannot change anything; it is not waited
- * for, and what it throws is given once as a warning (R76).
+ * for, and what it throws is given once as a warning.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
@@ -182,7 +182,7 @@ export function transform<P extends TransformPoint>(
 
 /**
  * A hook around every model call, retries of the provider's included: `next` makes the call, and may be called again, or not at all, in
- * which case the model is not asked and the reply that the hook gives is used (R86). If it throws, the call has failed.
+ * which case the model is not asked and the reply that the hook gives is used. If it throws, the call has failed.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
@@ -199,7 +199,7 @@ export function wrapModelCall<Context = unknown>(
 
 /**
  * A hook around the calls of function tools that were admitted; delegations, external calls and `Finish` are none of its business.
- * `next` runs the tool and gives its result; not called, the tool does not run and what the hook gives is the result (R86). What it
+ * `next` runs the tool and gives its result; not called, the tool does not run and what the hook gives is the result. What it
  * throws is the failure of the call: the model reads it, and the run continues. It has no time of its own, and ends with its agent.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
@@ -218,7 +218,7 @@ export function wrapToolCall<Context = unknown>(
 
 /**
  * A hook that is called after every completed step with its record, which is frozen; processors run in order, one at a time. If it throws, the
- * run fails, later processors are not called, and the step is kept (R88). A step that an error or a stop cut off is not completed: the
+ * run fails, later processors are not called, and the step is kept. A step that an error or a stop cut off is not completed: the
  * events and the result have it.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.

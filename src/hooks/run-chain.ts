@@ -29,11 +29,11 @@ export interface HookChange {
 }
 
 /**
- * Runs the hooks of a chain in order. Each gets a frozen copy of the input with the changes of the earlier ones (R81); what is frozen
+ * Runs the hooks of a chain in order. Each gets a frozen copy of the input with the changes of the earlier ones; what is frozen
  * already is not copied, so hand in frozen lists. `refuse`, `deny` and `continueWith` end the chain.
  *
  * Rejects with the first error, and calls no later hook: `hook_failed` if a hook threw, `hook_timeout` if it did not settle in time,
- * `hook_contract` if it gave what its point does not allow (R80).
+ * `hook_contract` if it gave what its point does not allow.
  */
 export async function runChain<P extends TransformPoint>(
   point: P,
@@ -71,7 +71,7 @@ function showChanges<P extends TransformPoint>(
 
 /**
  * Runs the processors over one step, which must be frozen, one after the other. Rejects with `hook_failed` or `hook_timeout` of the
- * first that goes wrong; later ones are not called (R88).
+ * first that goes wrong; later ones are not called.
  */
 export async function runProcessors(
   processors: readonly Named<ProcessorHook>[],
@@ -200,7 +200,7 @@ function calledLate(place: HookPlace): Error {
   });
 }
 
-/** Shows an event to the observers, in order, and waits for none of them. `context`: of the run. What they throw is given once as a warning for each (R76). */
+/** Shows an event to the observers, in order, and waits for none of them. `context`: of the run. What they throw is given once as a warning for each. */
 export function notify(
   observers: readonly Named<ObserverHook>[],
   event: EspalierEvent,

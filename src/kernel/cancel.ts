@@ -175,7 +175,7 @@ export interface Bounds {
   readonly graceMs: number;
 }
 
-/** Runs foreign work that may ignore its signal. Always resolves, at the latest `graceMs` after the signal was aborted (X33). */
+/** Runs foreign work that may ignore its signal. Always resolves, at the latest `graceMs` after the signal was aborted. */
 export function runBounded<T>(
   work: () => T | PromiseLike<T>,
   bounds: Bounds,

@@ -31,7 +31,7 @@ export interface MeasuredPrefix {
 }
 
 /**
- * Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest (R101).
+ * Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest.
  * `prefix` is one of the messages that are not `ephemeral`.
  */
 export function countInputTokens(

@@ -44,7 +44,7 @@ export interface Model {
   readonly serviceTier?: string | undefined;
   /**
    * What it costs. Left out: what the `prices` of the orchestrator or our own table have for it, else unknown, which is never zero; a cost
-   * limit over it is refused at the start (R57). `"unknown"`: nothing is looked up.
+   * limit over it is refused at the start. `"unknown"`: nothing is looked up.
    */
   readonly price?: ModelPrice | "unknown";
   /** Where it is asked, if its price is looked up by that: `https://api.deepseek.com/v1`. Left out: by `provider`. */

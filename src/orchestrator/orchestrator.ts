@@ -98,8 +98,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Continues a run at rest, in this process or another. A paused one: the same run and executions, with the answers to its open
-   * questions (R28). One that a limit stopped: the same run with its history, as a further execution of its root, once more budget is
-   * granted (X7). `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. The roles must be those that it
+   * questions. One that a limit stopped: the same run with its history, as a further execution of its root, once more budget is
+   * granted. `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. The roles must be those that it
    * was started with, by name.
    *
    * What was approved runs once: within a process a second call for the same pause is refused. Two processes know of each other by a store
@@ -373,7 +373,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   /**
    * Starts a run that continues from a step of another one's root: with its history up to there and the subagents that it had started and
    * that have ended, under ids of its own. `atStep: 0` begins with the input of its first step. `role` holds in place of the one that the
-   * orchestrator has under the same name. Nothing is spent yet, limits are those of the original, and the original stays as it was (X24).
+   * orchestrator has under the same name. Nothing is spent yet, limits are those of the original, and the original stays as it was.
    * `stored`: the `snapshot()` or the `pausedRun` of a run, or its JSON text.
    *
    * @throws EspalierError before anything has happened: `unsupported_version` or `invalid_paused_run` if it cannot be read or its roles

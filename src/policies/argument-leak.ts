@@ -10,7 +10,7 @@ export interface SpokenCalls {
 }
 
 /**
- * The first call that the text of its reply repeats; undefined if the text says anything else (R113). It repeats a call if all of it,
+ * The first call that the text of its reply repeats; undefined if the text says anything else. It repeats a call if all of it,
  * but for white space and a fence around it, is one JSON object that is equal to the arguments of the call, or has two keys, `name` and
  * `arguments`, that are both those of the call.
  *

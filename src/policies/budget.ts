@@ -7,8 +7,8 @@ import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 
 /**
  * Upper limits for an agent with all its descendants. An axis that is left out has no limit of its own; the limits of the
- * ancestors hold all the same, and the tightest on the path wins (X3). Zero means zero.
- * A budget is exhausted when it is reached: N steps are allowed, step N + 1 is not (C46).
+ * ancestors hold all the same, and the tightest on the path wins. Zero means zero.
+ * A budget is exhausted when it is reached: N steps are allowed, step N + 1 is not.
  */
 export interface Budget {
   /** Input of all model calls, what was read from a cache included. */

@@ -16,7 +16,7 @@ export interface ChildToolFacts {
 
 /**
  * The tools that a subagent does not have. By tool, in the order of the role; of one tool, from the root down. Each rule that takes it away
- * is named (C45). `Finish` stays in any case.
+ * is named. `Finish` stays in any case.
  */
 export function toolsTakenAway({
   names,

@@ -17,7 +17,7 @@ export interface ParentConstraints {
   readonly deniedTools: readonly string[];
 }
 
-/** What binds the parent (R151). */
+/** What binds the parent. */
 export function constraintsNote(constraints: ParentConstraints): string {
   const { remaining, subagentsLeft, deniedTools } = constraints;
   const amounts = Object.entries(remaining).map(([axis, left]) => {
@@ -43,7 +43,7 @@ export function shownAttempts(attempts: readonly ToolErrorRecord[]): readonly To
   return attempts.slice(-MOST_ATTEMPTS);
 }
 
-/** The failed tool calls of the parent (R151). Messages are quoted: what tools say is no instruction. */
+/** The failed tool calls of the parent. Messages are quoted: what tools say is no instruction. */
 export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
   const lines = attempts.map(
     ({ stepNumber, toolName, code, message }) =>
@@ -53,17 +53,17 @@ export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
   return [heading, ...lines].join("\n");
 }
 
-/** What other subagents of the parent came to, in short (R150). */
+/** What other subagents of the parent came to, in short. */
 export function siblingsNote(results: readonly FramedResult[]): string {
   return `Summaries of the results of other subagents of the agent that started you. ${framed(results)}`;
 }
 
-/** What other subagents of the parent came to, word for word (X12). */
+/** What other subagents of the parent came to, word for word. */
 export function resultsNote(results: readonly FramedResult[]): string {
   return `Results of other subagents for your task, word for word. ${framed(results)}`;
 }
 
-/** What the subagent cannot use, and why (R134). */
+/** What the subagent cannot use, and why. */
 export function removedToolsNote(removed: readonly RemovedTool[]): string {
   const names = [...new Set(removed.map(({ toolName }) => toolName))];
   const lines = names.map((name) => {

@@ -8,12 +8,12 @@ import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
 /** Decides how the agents of a role delegate. Everything has a default. */
 export interface DelegationPolicy {
   /**
-   * Lets the model start subagents in the background, and gives it the tools to list, wait for, write to and cancel them (X10).
+   * Lets the model start subagents in the background, and gives it the tools to list, wait for, write to and cancel them.
    * Default false.
    */
   readonly background: boolean;
   /**
-   * What becomes of subagents in the background that live when the agent has given its answer (X9): it waits for them and reads what
+   * What becomes of subagents in the background that live when the agent has given its answer: it waits for them and reads what
    * they say (default), cancels them, or leaves them to the run. An agent that is stopped, fails or is cancelled cancels them.
    */
   readonly parentEndPolicy: "await" | "cancel" | "detach";
@@ -27,13 +27,13 @@ export interface DelegationPolicy {
         /** Once so many have completed, or cannot any more, the others are cancelled and waited for. */
         readonly quorum: number;
       };
-  /** How the budget is shared among the subagents (X4). Default: a common pool. */
+  /** How the budget is shared among the subagents. Default: a common pool. */
   readonly share: BudgetShare;
-  /** What subagents must leave of the agent's own budget, for its last word (X5). Default: nothing. */
+  /** What subagents must leave of the agent's own budget, for its last word. Default: nothing. */
   readonly reserve: Budget;
   /**
    * How often the same role may be started with the same task in one run; the next one is asked about, or
-   * refused without an approver (X21). Calls of one reply count once. Default 2.
+   * refused without an approver. Calls of one reply count once. Default 2.
    */
   readonly maxIdenticalDelegations: number | "unlimited";
 }

@@ -7,7 +7,7 @@ import type { StopCode, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { countFailures, countsAs, type FailureCounts } from "./failure-counts.ts";
 
-/** How many failed tool calls one execution may have: N are within it, N + 1 stop it (C46). */
+/** How many failed tool calls one execution may have: N are within it, N + 1 stop it. */
 export interface ErrorBudget {
   /** Failed and blocked calls in all. Default 5. */
   readonly maxToolErrors: number;
@@ -19,9 +19,9 @@ export interface ErrorBudget {
 
 /** What is done about single failures. */
 export interface ErrorPolicy {
-  /** When a guard, a hook or an approver denies a call, or whether to ask cannot be found out: the agent continues (default), or stops with `blocked` (R71). */
+  /** When a guard, a hook or an approver denies a call, or whether to ask cannot be found out: the agent continues (default), or stops with `blocked`. */
   readonly blockedPolicy: "continue" | "stop";
-  /** When a tool was retried as often as it allows: the agent stops with `retry_limit` (default), or continues without the call (R110). */
+  /** When a tool was retried as often as it allows: the agent stops with `retry_limit` (default), or continues without the call. */
   readonly retryLimitPolicy: "stop" | "continue";
 }
 

@@ -37,7 +37,7 @@ export function retriesOf({ retriesByTool }: FailureCounts, toolName: string): n
 
 /**
  * The counts after the calls of one reply, in call order. However many calls of a tool had to be corrected in one reply, the model was
- * asked once (R109).
+ * asked once.
  */
 export function countFailures(
   before: FailureCounts,

@@ -2,7 +2,7 @@ import type { ExecutionId } from "../protocol/ids.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 
 /**
- * The groups of a history: a reply with the results of its calls, or a single message. A group is kept or left out whole (C27). Pure; the
+ * The groups of a history: a reply with the results of its calls, or a single message. A group is kept or left out whole. Pure; the
  * list must be valid.
  */
 export function messageGroups<Stored extends { readonly role: string }>(

@@ -34,7 +34,7 @@ export interface RepairedMessages {
 
 /**
  * The same messages, with the least change that makes them valid: instructions first; right after each reply one result for each
- * of its calls, in call order; something to answer at the end (L3, R97). A result belongs to the nearest reply before it that made
+ * of its calls, in call order; something to answer at the end. A result belongs to the nearest reply before it that made
  * its call; of two the first counts. A valid list is returned as it is, the same reference; the given messages are never changed.
  */
 export function repairMessages(messages: readonly Message[]): RepairedMessages {

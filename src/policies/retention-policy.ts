@@ -5,7 +5,7 @@ import { defined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
 
-/** The option `retention` of a session, with the defaults in the place of what was left out (R155). */
+/** The option `retention` of a session, with the defaults in the place of what was left out. */
 export interface MessageRetentionPolicy {
   readonly maxMessages: number | "unlimited";
   readonly maxExecutions: number | "unlimited";

@@ -14,7 +14,7 @@ export interface StopFacts<out Context = unknown> {
   readonly steps: readonly StepRecord[];
   /** What the agent itself has consumed. */
   readonly usage: Usage;
-  /** Since its start, without the time in which it waited for an answer or was paused (R34). */
+  /** Since its start, without the time in which it waited for an answer or was paused. */
   readonly elapsedMs: number;
   /** The context of the run: the very value that was given with it; undefined: none was. */
   readonly context: Context;
@@ -23,7 +23,7 @@ export interface StopFacts<out Context = unknown> {
 /**
  * Called once before the first step and once after every step, in the order of the role's list. Gives the reason to stop, with a
  * code of your choice, a list of such reasons, or nothing. Of several reasons all are recorded, and the highest by rank is the one reported.
- * Must be pure and keep no state of its own: the same condition serves many runs at once (R63). If it throws or rejects, the run fails.
+ * Must be pure and keep no state of its own: the same condition serves many runs at once. If it throws or rejects, the run fails.
  */
 export type StopCondition<Context = unknown> = (
   facts: StopFacts<Context>,
@@ -33,7 +33,7 @@ export type StopCondition<Context = unknown> = (
   | undefined
   | Promise<StopReason | readonly StopReason[] | undefined>;
 
-/** Stops after a step in which the tool of this name was called; earlier steps do not count (R54). */
+/** Stops after a step in which the tool of this name was called; earlier steps do not count. */
 export function hasToolCall(toolName: string): (facts: StopFacts) => StopReason | undefined {
   checkName("hasToolCall(toolName)", toolName, /./, "the name of a tool");
   return setName(`hasToolCall(${toolName})`, ({ steps }: StopFacts) => {
@@ -48,7 +48,7 @@ export function hasToolCall(toolName: string): (facts: StopFacts) => StopReason 
   });
 }
 
-/** Stops after a step whose reply ended for one of these reasons, also when it asked for tools; earlier steps do not count (R55). */
+/** Stops after a step whose reply ended for one of these reasons, also when it asked for tools; earlier steps do not count. */
 export function hasFinishReason(
   ...finishReasons: readonly FinishReason[]
 ): (facts: StopFacts) => StopReason | undefined {
@@ -66,7 +66,7 @@ export function hasFinishReason(
   });
 }
 
-/** Fires when at least one part fires. All parts are asked, one after the other, and every reason is given, in their order (R59). */
+/** Fires when at least one part fires. All parts are asked, one after the other, and every reason is given, in their order. */
 export function anyOf<Context = unknown>(
   ...conditions: readonly StopCondition<Context>[]
 ): StopCondition<Context>;
@@ -76,11 +76,11 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
 }
 
 /**
- * Fires when every part has fired, at this check or an earlier one of this execution: what fired stays fired (R60). Gives the reasons
+ * Fires when every part has fired, at this check or an earlier one of this execution: what fired stays fired. Gives the reasons
  * of all parts in their order, each as it last fired, so that the result has a code and data that a part wrote, and says of each when.
  * Every check asks each part once, one after the other, also those that have fired.
  *
- * The agent remembers what fired, over a pause and a crash too; the condition itself keeps nothing (R63). That holds for `allOf` in
+ * The agent remembers what fired, over a pause and a crash too; the condition itself keeps nothing. That holds for `allOf` in
  * `stopWhen`, also as a part of other combinations. Called by a function of your own it knows of nothing earlier, and fires when all
  * parts fire at once.
  */
@@ -94,7 +94,7 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
 
 /**
  * Fires with `reason` after every step after which the condition does not; never before the first step. As a part
- * of `allOf` it stays fired like any other (R60): to say "this, and that has not happened", write a function that asks both.
+ * of `allOf` it stays fired like any other: to say "this, and that has not happened", write a function that asks both.
  */
 export function not<Context = unknown>(
   condition: StopCondition<Context>,

@@ -12,7 +12,7 @@ const RANKS: ReadonlyMap<string, number> = new Map(STOP_CODES.map((code, rank) =
 /** A code that a stop condition declared ranks with `tool_called`: below every limit, above what the model says of itself. */
 const DECLARED_RANK = STOP_CODES.indexOf("tool_called");
 
-/** The highest signal, whatever the order of arrival (R22); undefined if there is none. What only records an overshoot is passed over. */
+/** The highest signal, whatever the order of arrival; undefined if there is none. What only records an overshoot is passed over. */
 export function winningSignal(signals: readonly StopSignal[]): StopSignal | undefined {
   let winner: StopSignal | undefined;
   for (const signal of signals) {
@@ -22,7 +22,7 @@ export function winningSignal(signals: readonly StopSignal[]): StopSignal | unde
   return winner;
 }
 
-/** The status that belongs to a reason: set here, never guessed from a class or a flag (L5). */
+/** The status that belongs to a reason: set here, never guessed from a class or a flag. */
 export function statusOf(reason: StopReason): TerminalStatus {
   switch (reason.code) {
     case "error":

@@ -38,7 +38,7 @@ export interface SubagentContextPolicy {
   readonly failedAttempts: boolean;
   /** Of the tools of their role, subagents and all agents below them have only these. Default: all; an empty list means none. */
   readonly allowedTools: readonly string[] | undefined;
-  /** Subagents and all agents below them have none of these tools, whatever any list allows (T4). Default: none is denied. */
+  /** Subagents and all agents below them have none of these tools, whatever any list allows. Default: none is denied. */
   readonly deniedTools: readonly string[];
   /** Show a subagent which tools of its role it cannot use. Default true. */
   readonly tellRemovedTools: boolean;

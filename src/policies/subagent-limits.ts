@@ -52,7 +52,7 @@ export interface TreeFacts {
   readonly ahead?: number;
 }
 
-/** The refusal if one more subagent would break a limit; undefined if it may start (T3). */
+/** The refusal if one more subagent would break a limit; undefined if it may start. */
 export function checkSubagentLimits(
   limits: TreeShape,
   { parentDepth, childCount, totals, ahead = 0 }: TreeFacts,
@@ -81,7 +81,7 @@ function countedUpTo(maximum: number, started: number, ahead: number): number {
   return Math.max(started, Math.min(started + ahead, maximum));
 }
 
-/** The limits of depth and breadth below an agent: those from above, tightened by its own (X16). */
+/** The limits of depth and breadth below an agent: those from above, tightened by its own. */
 export function tighterShape(above: TreeShape, own: Partial<SubagentLimits>): TreeShape {
   return {
     maxDepth: Math.min(above.maxDepth, own.maxDepth ?? Infinity),

@@ -12,7 +12,7 @@ export interface TruncateHistoryOptions {
 
 /**
  * The leading instructions, the task that it works on, and of the others the most recent, up to `keepMessages`. They go in whole groups: a reply
- * and the results of its calls are never torn apart (C27). Where messages are missing one notice says how many; a later truncation
+ * and the results of its calls are never torn apart. Where messages are missing one notice says how many; a later truncation
  * replaces it and adds its number. If nothing has to go, the same list is returned, by which a caller that tries smaller and smaller
  * numbers knows the end. A valid list stays valid; the given messages are never changed.
  */

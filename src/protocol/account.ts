@@ -4,7 +4,7 @@ import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { ModelUsageSchema, UsageSchema, type ModelUsage, type Usage } from "./usage.ts";
 
-/** More budget, given to one account while its tree ran or stood (X7). */
+/** More budget, given to one account while its tree ran or stood. */
 export interface AccountGrant {
   /** Who granted it, in the words of the caller. */
   readonly by: string;

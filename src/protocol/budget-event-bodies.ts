@@ -68,7 +68,7 @@ export interface BudgetEventBodies {
     /** So much of the rest is kept by the ancestor for itself. */
     readonly kept?: number | undefined;
   };
-  /** So much of a limit is spent: of the account of the agent that the event is about. Once for each threshold of each limit (X6). */
+  /** So much of a limit is spent: of the account of the agent that the event is about. Once for each threshold of each limit. */
   readonly "budget.threshold_reached": {
     /** The axis of the limit, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */
     readonly axis: string;
@@ -81,7 +81,7 @@ export interface BudgetEventBodies {
     /** The limit. */
     readonly maximum: number;
   };
-  /** Limits of an account were raised while the tree ran or stood (X7). */
+  /** Limits of an account were raised while the tree ran or stood. */
   readonly "budget.granted": {
     /** The agent whose limits were raised. */
     readonly accountPath: string;

@@ -56,7 +56,7 @@ export interface EventBodies extends BudgetEventBodies {
     readonly queuedMs?: number | undefined;
     /** The span of the caller below which it was asked to stand, as W3C Trace Context writes it. */
     readonly traceparent?: string | undefined;
-    /** The run and the step of its root from which this one was forked, and the trace and span of that run (X24). */
+    /** The run and the step of its root from which this one was forked, and the trace and span of that run. */
     readonly forkedFrom?:
       | {
           readonly runId: RunId;
@@ -185,7 +185,7 @@ export interface EventBodies extends BudgetEventBodies {
   readonly "step.started": {
     /** From 1. */
     readonly number: number;
-    /** Of the instructions, and of the tool definitions, that the model is shown (C28). */
+    /** Of the instructions, and of the tool definitions, that the model is shown. */
     readonly promptHash: string;
     /** Of the definitions of the tools that the model is offered. */
     readonly toolsHash: string;
@@ -223,7 +223,7 @@ export interface EventBodies extends BudgetEventBodies {
     readonly toolNames: readonly string[];
     /** How long the request is: what is leased for it. */
     readonly estimatedInputTokens: number;
-    /** True if that is an estimate, in part at least; false if the model counted it all itself (R101). */
+    /** True if that is an estimate, in part at least; false if the model counted it all itself. */
     readonly isEstimated: boolean;
     /** The cap on the reply: that of the role, or what the budget has left. */
     readonly maxOutputTokens: number;
@@ -245,7 +245,7 @@ export interface EventBodies extends BudgetEventBodies {
     readonly queuedMs?: number | undefined;
     /**
      * How far it begins like the last request of the execution, which is what prompt caches of providers
-     * go by (X31). Absent for the first request of a process, and for the first that something hears of.
+     * go by. Absent for the first request of a process, and for the first that something hears of.
      */
     readonly prefix?:
       | {
@@ -414,7 +414,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** What the delegated subtree consumed. */
     readonly usage?: Usage | undefined;
   };
-  /** All guards of a call were asked (R72). */
+  /** All guards of a call were asked. */
   readonly "tool.guarded": {
     /** The name of the tool. */
     readonly toolName: string;
@@ -452,7 +452,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** What it is doing, in words. */
     readonly message?: string | undefined;
   };
-  /** A result that was too long for the model was summarised; what that cost is in the usage of the step (R112). */
+  /** A result that was too long for the model was summarised; what that cost is in the usage of the step. */
   readonly "result.summarized": {
     /** The name of the tool. */
     readonly toolName: string;
@@ -473,7 +473,7 @@ export interface EventBodies extends BudgetEventBodies {
       readonly filter: string;
     }[];
   };
-  /** The text of a reply was nothing but the arguments of one of its calls, and was dropped (R113). */
+  /** The text of a reply was nothing but the arguments of one of its calls, and was dropped. */
   readonly "reply.filtered": {
     /** The tool of that call. */
     readonly toolName: string;
@@ -515,7 +515,7 @@ export interface EventBodies extends BudgetEventBodies {
       /** The fields that it changed. */
       readonly fields: readonly string[];
     }[];
-    /** Arguments of a tool call, before and after (R79). */
+    /** Arguments of a tool call, before and after. */
     readonly before?: JsonValue | undefined;
     /** Arguments of the call as hooks left them. */
     readonly after?: JsonValue | undefined;
@@ -537,12 +537,12 @@ export interface EventBodies extends BudgetEventBodies {
     readonly tokensBefore: number;
     /** Input tokens of the history after, counted or estimated. */
     readonly tokensAfter: number;
-    /** Length of the summary that stands for what was left out; absent if there is none (R100). */
+    /** Length of the summary that stands for what was left out; absent if there is none. */
     readonly summaryCharacters?: number | undefined;
     /** What the summary consumed, also if nothing came of it. In no step: it was made between two. */
     readonly usage?: Usage | undefined;
   };
-  /** The execution is over, and with it a section that was made for it (R95). */
+  /** The execution is over, and with it a section that was made for it. */
   readonly "section.cleared": {
     /** The name of the section. */
     readonly name: string;
@@ -579,7 +579,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** Subagents that the run has started at each depth, this one included, from "1". */
     readonly subagentsByDepth: Readonly<Record<string, number>>;
   };
-  /** A subagent that had ended continues with its history: a further execution, no further subagent (X10). */
+  /** A subagent that had ended continues with its history: a further execution, no further subagent. */
   readonly "subagent.continued": {
     /** The subagent. */
     readonly childId: AgentId;
@@ -596,7 +596,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** Which execution of the subagent this is, from 2. */
     readonly execution: number;
   };
-  /** A subagent in the background was left to the run: it continues after its parent (X9). */
+  /** A subagent in the background was left to the run: it continues after its parent. */
   readonly "subagent.detached": {
     /** The subagent. */
     readonly childId: AgentId;

@@ -19,7 +19,7 @@ import { lazySchema, z } from "./lazy-schema.ts";
 import type { SpanContent } from "./message.ts";
 import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
-/** The ids that place an event in the tree (R176). */
+/** The ids that place an event in the tree. */
 export interface EventScope {
   readonly runId: RunId;
   readonly agentId: AgentId;
@@ -134,7 +134,7 @@ export function continuesSpan(body: EventBody): body is EventBody<"run.resumed">
 
 /** Takes events: a log, a metric, a live view. */
 export interface EventSink {
-  /** Called once for each event, in order, at once. Must not block; if it throws, the run continues and a warning is given once (E2). */
+  /** Called once for each event, in order, at once. Must not block; if it throws, the run continues and a warning is given once. */
   emit(event: EspalierEvent): void;
 }
 

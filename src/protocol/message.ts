@@ -135,7 +135,7 @@ export function userMessage(said: MessageContent, origin: MessageOrigin): UserMe
     : { role: "user", text, origin, content: said };
 }
 
-/** Where a message of a history came from. Kept beside the message, which goes to the model as it is (R98). */
+/** Where a message of a history came from. Kept beside the message, which goes to the model as it is. */
 export interface MessageTag {
   /** The execution that added it; of a boundary, the one that ended there. */
   readonly executionId: ExecutionId;

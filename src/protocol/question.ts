@@ -15,7 +15,7 @@ import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 import type { ToolCall } from "./message.ts";
 
-/** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere (R27, R29). */
+/** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere. */
 export interface Question {
   readonly questionId: QuestionId;
   /**

@@ -12,7 +12,7 @@ import {
   type ToolChoice,
 } from "./model-settings.ts";
 
-/** What a step began with. Texts are in the table of the run, under their hashes (C28). */
+/** What a step began with. Texts are in the table of the run, under their hashes. */
 export interface StepContext {
   /** Of the step, from 1. */
   readonly number: number;

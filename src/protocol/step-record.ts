@@ -7,7 +7,7 @@ import { ErrorRecordSchema, type ErrorRecord } from "./stop.ts";
 import { ToolExecutionSchema, type ToolExecution } from "./tool-outcome.ts";
 import { UsageSchema, type Usage } from "./usage.ts";
 
-/** One completed pass of the loop (R43). */
+/** One completed pass of the loop. */
 export interface StepRecord {
   readonly stepId: StepId;
   /** From 1. */

@@ -75,9 +75,9 @@ export interface StopSignal {
   readonly source: "budget" | "caller" | "hook" | "loop" | "model" | "stop_condition" | "tool";
   /** What it gives as the reason of the end. */
   readonly reason: StopReason;
-  /** The name of the stop condition, the hook or the guard behind it (R87). */
+  /** The name of the stop condition, the hook or the guard behind it. */
   readonly name?: string | undefined;
-  /** Set if it only records that a reply went beyond a limit of the budget: it stops nothing, and is never the reason (C36). */
+  /** Set if it only records that a reply went beyond a limit of the budget: it stops nothing, and is never the reason. */
   readonly isOvershoot?: true;
 }
 

@@ -9,7 +9,7 @@ import type { ToolErrorRecord } from "./tool-error-record.ts";
 import type { RemovedTool } from "./tool-rule.ts";
 import type { UsageReport } from "./usage.ts";
 
-/** A role that is written at spawn. It gets no more than the bounds of the role that spawns it allow (X27). */
+/** A role that is written at spawn. It gets no more than the bounds of the role that spawns it allow. */
 export interface DynamicRole {
   /** Its system prompt. */
   readonly instructions: string;
@@ -27,15 +27,15 @@ export interface SpawnRequest {
   readonly role: string;
   /** What the subagent is to do: a text, or parts of which some are images or files. */
   readonly task: MessageContent;
-  /** The call ends at once with a receipt; the result comes as a message (X10). Default false. */
+  /** The call ends at once with a receipt; the result comes as a message. Default false. */
   readonly background?: boolean;
-  /** Subagents of the same parent that have ended: their results are handed on word for word, as `childName` names them (X12). */
+  /** Subagents of the same parent that have ended: their results are handed on word for word, as `childName` names them. */
   readonly includeResultsFrom?: readonly string[];
   /** Of its tools, only these. Left out: all. */
   readonly allowedTools?: readonly string[];
   /** None of these tools. */
   readonly deniedTools?: readonly string[];
-  /** A new role, where the parent's role has bounds for such (X27). */
+  /** A new role, where the parent's role has bounds for such. */
   readonly roleDefinition?: DynamicRole;
 }
 
@@ -71,7 +71,7 @@ export type SpawnRefusalCode = (typeof SPAWN_REFUSAL_CODES)[number];
 export interface SpawnRefusal {
   /** Why it was not started. */
   readonly code: SpawnRefusalCode;
-  /** An instruction to the model: which limit, where it stands, what to do instead (X14). */
+  /** An instruction to the model: which limit, where it stands, what to do instead. */
   readonly message: string;
   /** The limit, in the unit of the message. Absent: no number is behind it. */
   readonly maximum?: number | undefined;
@@ -80,7 +80,7 @@ export interface SpawnRefusal {
 }
 
 /**
- * What a subagent's result is worth (X15). Only `completed` is a success. `partial`: it was stopped, and wrote something before.
+ * What a subagent's result is worth. Only `completed` is a success. `partial`: it was stopped, and wrote something before.
  * `no_output`: it ended without failing, and there is neither a text nor a typed result.
  */
 export type SubagentOutcome = "completed" | "partial" | "no_output" | "failed" | "cancelled";
@@ -92,7 +92,7 @@ const SUBAGENT_OUTCOMES = [
   "cancelled",
 ] as const satisfies readonly SubagentOutcome[];
 
-/** How a subagent ended: the whole of what its parent learns (R135, R136). */
+/** How a subagent ended: the whole of what its parent learns. */
 export interface SubagentResult {
   readonly agentId: AgentId;
   readonly executionId: ExecutionId;

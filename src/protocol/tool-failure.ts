@@ -12,7 +12,7 @@ export interface FailureClass {
   readonly counts: "error" | "retry" | "nothing";
 }
 
-/** Why a tool call did not succeed (R160). `docs/errors.md` shows all of them with what they mean and an example of each text. */
+/** Why a tool call did not succeed. `docs/errors.md` shows all of them with what they mean and an example of each text. */
 export type ToolFailureCode =
   /** The delegation was refused. */
   | SpawnRefusalCode

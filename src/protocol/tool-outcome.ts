@@ -8,7 +8,7 @@ import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
 
 /**
- * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
+ * How a tool call ended. `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
  * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
  * is discarded.
  */
@@ -28,7 +28,7 @@ const TOOL_OUTCOME_TYPES = [
   "cancelled",
 ] as const satisfies readonly ToolOutcomeType[];
 
-/** One tool call with its outcome: exactly one for every call in a history (L3). */
+/** One tool call with its outcome: exactly one for every call in a history. */
 export interface ToolExecution {
   /** As the model wrote it. */
   readonly call: ToolCall;
@@ -43,7 +43,7 @@ export interface ToolExecution {
   readonly type: ToolOutcomeType;
   /** What the model reads. */
   readonly text: string;
-  /** The whole of a result that was too long for the model (R111). */
+  /** The whole of a result that was too long for the model. */
   readonly fullText?: string | undefined;
   /** The result as data, if the tool gave it by `toolResult`. */
   readonly structured?: JsonValue | undefined;
@@ -57,13 +57,13 @@ export interface ToolExecution {
   readonly causeCode?: string | undefined;
   /** Set unless it succeeded. */
   readonly severity?: ToolErrorSeverity | undefined;
-  /** The guard or the hook that denied it (R87). */
+  /** The guard or the hook that denied it. */
   readonly blockedBy?: string | undefined;
-  /** What hooks noted about the call (R82). */
+  /** What hooks noted about the call. */
   readonly metadata?: JsonObject | undefined;
-  /** Subtasks that the tool queued: worked off before the next model call (R13). */
+  /** Subtasks that the tool queued: worked off before the next model call. */
   readonly subtasks?: readonly SpawnRequest[] | undefined;
-  /** Subagents that the call started in the background: their results come as messages (X10). */
+  /** Subagents that the call started in the background: their results come as messages. */
   readonly startedIds?: readonly AgentId[] | undefined;
   /** Subagents in the background whose results this call gave to the model. */
   readonly reportedIds?: readonly AgentId[] | undefined;

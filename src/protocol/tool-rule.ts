@@ -21,7 +21,7 @@ export interface RemovedTool {
   readonly toolName: string;
   /**
    * `not_allowed`: there is a list of allowed tools, and it is not there. `denied`: it is in the list of denied ones. `conflict`: it is in
-   * both lists of one policy, which counts as denied (C45). `no_depth_left`: it starts subagents, and there may be none below. `unknown`: no role of the
+   * both lists of one policy, which counts as denied. `no_depth_left`: it starts subagents, and there may be none below. `unknown`: no role of the
    * run has a tool of this name; a model asked for it in a role that it wrote.
    */
   readonly rule: "not_allowed" | "denied" | "conflict" | "no_depth_left" | "unknown";

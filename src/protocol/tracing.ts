@@ -27,7 +27,7 @@ export interface Tracing {
   /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
   readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
   /**
-   * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first: that of the run,
+   * Ends spans that had not ended when their process died, before the run continues in this one. The outermost first: that of the run,
    * which continues with `run.resumed`. `atUs`: when the last event of the dead process happened, on the time line of spans. Left out: nothing
    * is ended.
    */

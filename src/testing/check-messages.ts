@@ -2,7 +2,7 @@ import type { Message, ToolCall } from "../protocol/message.ts";
 
 /**
  * What is wrong with a list of messages that a model is about to be sent; empty if nothing is. Every call needs exactly one
- * result, right after its reply and in call order (L3); system messages come first; the list ends with something to answer.
+ * result, right after its reply and in call order; system messages come first; the list ends with something to answer.
  */
 export function checkMessages(messages: readonly Message[]): readonly string[] {
   const problems: string[] = [];

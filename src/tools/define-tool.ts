@@ -52,7 +52,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
         input: InputOf<Input>,
         context: ToolContext<Context>,
       ) => boolean | string | Promise<boolean | string>);
-  /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). Default false. */
+  /** A call of it runs alone: after the calls before it in its reply, and before those after it. Default false. */
   readonly sequential?: boolean;
   /**
    * Whether a call may be made once more that was under way when its process died, in a run that is recovered. Default true: right for

@@ -13,7 +13,7 @@ export interface RejectedCall {
   readonly tool: Tool | undefined;
   readonly code: ToolFailureCode;
   readonly text: string;
-  /** Who denied it: guards and the hook, by name (R87). */
+  /** Who denied it: guards and the hook, by name. */
   readonly by?: string;
   /** Why, in their words. */
   readonly reason?: string;

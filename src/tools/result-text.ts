@@ -7,7 +7,7 @@ import { redactSecrets } from "./redact-secrets.ts";
 
 /**
  * What the model is shown of a tool's result: text as it is, nothing as an empty text, the rest as JSON with the keys in order, so that
- * equal values give equal text (R114). What JSON has no word for:
+ * equal values give equal text. What JSON has no word for:
  *
  * - an error, also within other values: `{"error":"TypeError","message":"…"}`, without its stack, its message without secrets;
  * - a buffer, a typed array or a blob: `[binary: 1234 bytes]`;

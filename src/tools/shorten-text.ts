@@ -12,7 +12,7 @@ export interface ShortenedText {
 }
 
 /**
- * The first `maxCharacters` UTF-16 code units of a text, from 0 up, with a notice of the real and the shown size (R111). A text that is
+ * The first `maxCharacters` UTF-16 code units of a text, from 0 up, with a notice of the real and the shown size. A text that is
  * not longer is returned as it is. The cut never splits a surrogate pair: then one less is shown. Nor, unless nothing would be left, does it
  * part a letter from its accents or an emoji from its parts.
  */

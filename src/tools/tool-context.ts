@@ -41,7 +41,7 @@ export interface ToolContext<out Context = unknown> {
   /** The context of the run: the very value that was given to `start`, `resume`, `recover` or `fork`; undefined: none was. */
   readonly context: Context;
   /**
-   * Queues a delegation that the agent works off before its next model call; the result comes as a message (R13). What is queued
+   * Queues a delegation that the agent works off before its next model call; the result comes as a message. What is queued
    * after the tool has returned is dropped. A role that the agent may not start is refused in that message.
    */
   queueSubtask(request: SpawnRequest): void;
@@ -88,7 +88,7 @@ export interface ToolProgress {
   readonly message?: string;
 }
 
-/** What a delegation gets: the means to start a subagent (C31), but no `ask`, since it runs again in a replay, where no approver is. */
+/** What a delegation gets: the means to start a subagent, but no `ask`, since it runs again in a replay, where no approver is. */
 export interface DelegationContext<out Context = unknown> extends Omit<
   ToolContext<Context>,
   "ask"
@@ -99,7 +99,7 @@ export interface DelegationContext<out Context = unknown> extends Omit<
    * the call has ended nothing is started any more.
    */
   spawn(request: SpawnRequest): Promise<SpawnOutcome>;
-  /** The subagents that the agent has started so far, and what it may do with them (X10). */
+  /** The subagents that the agent has started so far, and what it may do with them. */
   readonly subagents: SubagentService;
 }
 

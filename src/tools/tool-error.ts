@@ -49,7 +49,7 @@ export class ToolError extends EspalierError {
   }
 }
 
-/** Asks the model to make the call again, corrected as the message says (R107). Bounded by the tool's `maxRetries`. */
+/** Asks the model to make the call again, corrected as the message says. Bounded by the tool's `maxRetries`. */
 export class ToolRetryError extends ToolError {
   constructor(message: string, options: Omit<ToolErrorOptions, "severity"> = {}) {
     super(message, { ...options, severity: "retryable" });

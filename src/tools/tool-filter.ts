@@ -39,7 +39,7 @@ export interface ToolFilter<in Context = unknown> extends ToolScope {
 const made = new WeakSet<object>();
 
 /**
- * A filter for the `toolFilters` of an agent. What it takes away cannot be called either (R124). It holds for agents of the role alone:
+ * A filter for the `toolFilters` of an agent. What it takes away cannot be called either. It holds for agents of the role alone:
  * to forbid something to those below, too, use a guard.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
@@ -67,7 +67,7 @@ export interface HiddenTool {
   readonly filter: string;
 }
 
-/** The tools that filters take away: each filter that does so is named (C45). What a filter throws comes out with its name. */
+/** The tools that filters take away: each filter that does so is named. What a filter throws comes out with its name. */
 export function hiddenTools(
   filters: readonly ToolFilter[],
   toolNames: readonly string[],

@@ -6,7 +6,7 @@ import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import { toolScope, type ToolScope } from "./tool-scope.ts";
 
-/** What a guard answers about a call: it may run, it must not, or an approval is to be asked for (R65). */
+/** What a guard answers about a call: it may run, it must not, or an approval is to be asked for. */
 export type GuardAnswer =
   | { readonly type: "allow" }
   /** `reason`: the model reads it. */
@@ -26,7 +26,7 @@ export interface GuardedCall {
 }
 
 /**
- * What a guard may know of the agent that makes the call. Read-only; it cannot stop anything else than the call (R70). `Context`: what the
+ * What a guard may know of the agent that makes the call. Read-only; it cannot stop anything else than the call. `Context`: what the
  * guard asks of the run's context; default: nothing.
  */
 export interface GuardContext<out Context = unknown> {

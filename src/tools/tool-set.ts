@@ -95,7 +95,7 @@ function duplicateToolError(owner: string, name: string): EspalierError {
   });
 }
 
-/** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets (X14). */
+/** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets. */
 export function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
   const gone = new Set<string>();
   const hidden = new Set<string>();

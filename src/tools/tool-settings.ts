@@ -11,7 +11,7 @@ import {
 } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 
-/** What may be set for a tool, and as `toolDefaults` for all tools of a role (R122). */
+/** What may be set for a tool, and as `toolDefaults` for all tools of a role. */
 export interface ToolSettings {
   /** How long one call may take, wrappers of the tool included. Default: as long as its agent. */
   readonly timeoutMs?: number;
@@ -25,7 +25,7 @@ export interface ToolSettings {
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
   readonly longResults?: "truncate" | "summarize";
-  /** How often in a row the same call may be made (R74). The next one is asked about, or refused without an approver. Default 2. */
+  /** How often in a row the same call may be made. The next one is asked about, or refused without an approver. Default 2. */
   readonly maxIdenticalCalls?: number | "unlimited";
 }
 

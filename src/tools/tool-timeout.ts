@@ -11,7 +11,7 @@ class ToolTimeoutError extends ToolError {
   }
 }
 
-/** The failure of a call that took too long; `toolName` is the name that the model knows. The message says what to do (R163). */
+/** The failure of a call that took too long; `toolName` is the name that the model knows. The message says what to do. */
 export function toolTimedOut(toolName: string, timeoutMs: number): ToolError {
   const message = `${toolName} did not end within ${timeText(timeoutMs)}. ${HINT}`;
   return new ToolTimeoutError(message, { data: { toolName, timeoutMs } });

@@ -21,7 +21,7 @@ export interface ToolDescriptor {
   /** Providers are asked to hold the model to the schema. Left out: as the model's options say. */
   readonly strictSchema?: boolean;
   readonly settings: ToolSettings;
-  /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). */
+  /** A call of it runs alone: after the calls before it in its reply, and before those after it. */
   readonly sequential: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface ToolDescriptor {
 export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
   /** A tool that runs here. */
   readonly kind: "function";
-  /** False: a call that was under way when its process died is not made once more (D2). */
+  /** False: a call that was under way when its process died is not made once more. */
   readonly retryAfterCrash: boolean;
   /**
    * Checks arguments and, if they fit, closes over them. Pure. `parsed`: the value that the schema
@@ -46,7 +46,7 @@ export interface FunctionUse<in Context = unknown> {
   readonly needsApproval: undefined | boolean | ((context: ToolContext<Context>) => unknown);
 }
 
-/** A tool that is executed elsewhere: its calls pause the run until the result is handed in (R29). */
+/** A tool that is executed elsewhere: its calls pause the run until the result is handed in. */
 export interface ExternalTool extends ToolDescriptor {
   /** A tool that is executed elsewhere. */
   readonly kind: "external";
@@ -54,7 +54,7 @@ export interface ExternalTool extends ToolDescriptor {
   bind(input: JsonValue, parsed?: JsonValue): Bound<undefined>;
 }
 
-/** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
+/** A tool that may start subagents. It holds no queue slot while it waits for them. */
 export interface DelegationTool<in Context = unknown> extends ToolDescriptor {
   /** A tool that may start subagents. */
   readonly kind: "delegation";

@@ -46,7 +46,7 @@ export function usdText(microUsd: number): string {
 }
 
 /**
- * Money of which a part may be unknown: unknown is never shown as zero (R57), nor is the cost of
+ * Money of which a part may be unknown: unknown is never shown as zero, nor is the cost of
  * an agent for which no call has been charged yet.
  */
 export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Spent): string {

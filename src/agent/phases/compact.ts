@@ -160,7 +160,7 @@ function charged(
 const SUBAGENT_LIST_OPENING = "Your subagents so far, by the names under which you reach them:";
 
 /**
- * What the agent knew of its subagents may be gone with the messages: a notice lists the names by which it reaches them (X10). An earlier
+ * What the agent knew of its subagents may be gone with the messages: a notice lists the names by which it reaches them. An earlier
  * list does not hold any more.
  */
 function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {

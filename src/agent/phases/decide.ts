@@ -31,7 +31,7 @@ import {
   recordWait,
 } from "../transition.ts";
 
-/** Times that stop hooks may make an execution continue (C35). */
+/** Times that stop hooks may make an execution continue. */
 const MAX_VETOES = 3;
 
 /** Completes the step and decides what follows: stop, continue, or ask for what is missing. */
@@ -147,7 +147,7 @@ function wasCutOff({ error, tools }: StepRecord): boolean {
   );
 }
 
-/** Lets the processors see the step, one after the other; the first that breaks fails the execution, and the step stays (R88, C39). */
+/** Lets the processors see the step, one after the other; the first that breaks fails the execution, and the step stays. */
 async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
@@ -160,7 +160,7 @@ async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promis
 }
 
 /**
- * An answer may be vetoed, a bounded number of times; a limit, an error, a condition or a cancel never (R24, R91). Overshoots are listed
+ * An answer may be vetoed, a bounded number of times; a limit, an error, a condition or a cancel never. Overshoots are listed
  * before the signal, in order of arrival: the replies came first. `settle` lists those of subagents that end later.
  */
 async function stop(
@@ -218,7 +218,7 @@ function notice(text: string): Message {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Records the outcome of the step, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
+/** Records the outcome of the step, and what asks for another one. That nothing further starts is said once, at the end of the execution. */
 function recordContinuation(
   agent: AgentRuntime,
   state: AgentState,

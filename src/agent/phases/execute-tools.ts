@@ -22,9 +22,9 @@ import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 /**
- * A reply that wants nothing further is never stopped by a limit here: it is the answer, as a text or as a typed result (R8, C36). In a
+ * A reply that wants nothing further is never stopped by a limit here: it is the answer, as a text or as a typed result. In a
  * closing step (`wrapUp`) the agent stops after its answer all the same: see `decide`. A reply
- * that was let through before a pause is not evaluated again (R28).
+ * that was let through before a pause is not evaluated again.
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = openStepOf(state);
@@ -41,7 +41,7 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
 }
 
-/** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too (R125). */
+/** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too. */
 export async function executeTools(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   let next = state;
   let failures: readonly ErrorRecord[] = [];
@@ -209,7 +209,7 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
 }
 
 /**
- * Called once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
+ * Called once every call of the reply has its result. What the calls make the execution stop for becomes a
  * signal here: a limit that refused one, or failures beyond the error budget, unless the result was already given.
  */
 export function incorporate(agent: AgentRuntime, state: AgentState): AgentState {

@@ -107,7 +107,7 @@ function mayCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRec
 
 // What some models and servers get wrong in a reply with calls, set right before anything looks at it.
 
-/** Some models repeat the arguments of a call as their text: that is no text for a reader (R113). */
+/** Some models repeat the arguments of a call as their text: that is no text for a reader. */
 function withoutLeak(
   agent: AgentRuntime,
   message: AssistantMessage,

@@ -45,7 +45,7 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
 
 // The beginning of an execution: hooks see the task before anything is spent, and stop conditions are asked for the first time (R5).
 
-/** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
+/** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there. */
 async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { identity, role, taskText } = agent;
   const { task, metadata } = agent.facts;

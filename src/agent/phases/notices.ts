@@ -68,7 +68,7 @@ export function withNotices(
 }
 
 /**
- * The request of the last step that the budget allows: the model can do nothing but finish (R64, C6). All tools stay listed where the model
+ * The request of the last step that the budget allows: the model can do nothing but finish. All tools stay listed where the model
  * obeys a choice, so that the provider's cache holds.
  */
 function closingRequest({ canForce }: Model, request: ModelRequest): ModelRequest {
@@ -80,7 +80,7 @@ function closingRequest({ canForce }: Model, request: ModelRequest): ModelReques
   return Object.freeze({ ...rest, toolChoice });
 }
 
-/** The line that says what is left of the budget, for roles that show it; undefined: nothing is limited (X6). */
+/** The line that says what is left of the budget, for roles that show it; undefined: nothing is limited. */
 function budgetNotice({ showBudget }: AgentRole, remaining: () => Remaining): string | undefined {
   return showBudget ? budgetLine(remaining()) : undefined;
 }

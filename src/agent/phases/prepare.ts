@@ -60,7 +60,7 @@ function isReady({ role, hooks, identity, retention }: AgentRuntime, { log }: Ag
   );
 }
 
-/** A request that would start over a limit is never sent (R20); the refusal says which limit, whose, and where it stands. */
+/** A request that would start over a limit is never sent; the refusal says which limit, whose, and where it stands. */
 async function reserveCall(
   agent: AgentRuntime,
   state: AgentState,

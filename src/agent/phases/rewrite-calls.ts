@@ -23,7 +23,7 @@ export interface HookedCall {
     | undefined;
 }
 
-/** Asks the hooks of all calls at once. Calls that were put off have been through it (R28). */
+/** Asks the hooks of all calls at once. Calls that were put off have been through it. */
 export async function rewriteCalls(
   agent: AgentRuntime,
   step: OpenStep,

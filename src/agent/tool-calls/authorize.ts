@@ -102,7 +102,7 @@ export async function decideByGuards(
 
 /**
  * The decision on a call that was approved before: guards, as they are now, and a hook (`denied`) can deny it still; that they want it
- * asked about is answered (C50).
+ * asked about is answered.
  */
 export async function decideAgain(
   call: CallInProgress,
@@ -158,7 +158,7 @@ async function askGuards(
   return deniedCall(bound.tool, { by: winning.map(({ guard }) => guard).join(", "), reason });
 }
 
-/** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
+/** A guard that breaks, takes too long or gives no answer has denied the call. */
 async function askGuard(
   { agent, stepNumber, history, signal: callSignal }: CallInProgress,
   named: NamedGuard,

@@ -152,7 +152,7 @@ export function refusedOutcome(spawn: RefusedSpawn): FailedOutcome {
 
 const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract", "hook_timeout"]);
 
-/** The outcome of a call that threw (R160). What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
+/** The outcome of a call that threw. What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
 export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
   try {
     return outcomeOfThrown(toolName, thrown);
@@ -188,7 +188,7 @@ function isBrokenHook(cause: unknown): boolean {
   return point === "wrapToolCall" || point === "subagentStart";
 }
 
-/** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead (R162). */
+/** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead. */
 function failureSaying(
   toolName: string,
   thrown: unknown,

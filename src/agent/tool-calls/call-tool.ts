@@ -36,7 +36,7 @@ import { forbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./recor
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
-/** Makes a call in this process. It waits without a slot for permission, and for its subagents (S1). */
+/** Makes a call in this process. It waits without a slot for permission, and for its subagents. */
 export function callTool(call: CallInProgress): Promise<CallEnd> {
   const { agent, bound, deferral } = call;
   const { persistence, run } = agent;

@@ -176,7 +176,7 @@ function takeChild(call: CallInProgress, spawned: Promise<SpawnOutcome>): Promis
   return spawned;
 }
 
-/** The outcome of a delegation that is not paused. A subagent that did not complete is no success (X15). */
+/** The outcome of a delegation that is not paused. A subagent that did not complete is no success. */
 function delegatedOutcome(
   outcome: Exclude<DelegationOutcome, { readonly type: "paused" }>,
 ): CallOutcome {

@@ -28,7 +28,7 @@ export interface CallInProgress {
   readonly index: number;
   /** The call as its tool takes it. The answer to a question may change it. */
   bound: BoundCall;
-  /** The hook that denied it, and the reason: one more deny among the guards (C43). */
+  /** The hook that denied it, and the reason: one more deny among the guards. */
   readonly denial: { readonly by: string; readonly reason: string } | undefined;
   /** The arguments as hooks left them. */
   readonly argumentsText: string;

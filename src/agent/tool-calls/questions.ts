@@ -129,7 +129,7 @@ function decideQuestion(
   return refuseCall(bound.tool, "denied", isPlain ? reason : joinSentences([reason, cause]));
 }
 
-/** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
+/** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still. */
 export async function permittedAgain(
   call: CallInProgress,
   bound: OwnCall,
@@ -145,7 +145,7 @@ function permissionFor(call: CallInProgress, bound: OwnCall, decision: Decision)
   return decision.type === "rejected" ? decision : { type: "granted", bound };
 }
 
-/** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
+/** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again. What was approved is what runs. */
 async function changedCall(
   call: CallInProgress,
   input: JsonValue,
@@ -209,7 +209,7 @@ function deferralOf(
 
 type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;
 
-/** The result of the call, or the question for it. What a guard wants asked is part of that one question (C12). */
+/** The result of the call, or the question for it. What a guard wants asked is part of that one question. */
 export async function callExternally(call: CallInProgress, bound: ExternalCall): Promise<CallEnd> {
   const { agent, position, deferral, answer } = call;
   if (deferral?.type === "question") {

@@ -187,7 +187,7 @@ export function toExecutedCall(
   return { type: "executed", execution, isToSummarize, ...defined({ failure }) };
 }
 
-/** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
+/** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn. */
 export function forbiddenOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
   const { agent } = call;
   const outcome = rejectedOutcome(rejected);
@@ -223,7 +223,7 @@ async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<Cal
   }
 }
 
-/** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
+/** The outcome as it counts: a tool that has used up its retries is not asked for another one. */
 function withinRetries(
   { toolName, retryCount, settings }: CallInProgress,
   outcome: CallOutcome,
@@ -250,7 +250,7 @@ function withinRetries(
 const ROOM_FOR_ADVICE = 2_000;
 
 /**
- * Cuts an outcome that is too long for the model. The whole text is kept with the call (R111). Of a failure the tool's
+ * Cuts an outcome that is too long for the model. The whole text is kept with the call. Of a failure the tool's
  * own words are cut, of a delegation the texts in its JSON, and anything else at its end.
  */
 function cutOutcome({ bound, settings }: CallInProgress, outcome: CallOutcome): CallOutcome {

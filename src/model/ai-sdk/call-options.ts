@@ -131,7 +131,7 @@ export class OutputCap {
   /** The levels of reasoning for which the provider has added a budget of its own. */
   readonly #budgeted = new Set<unknown>();
 
-  /** The options with a cap, and with a budget for reasoning only if it is within that (C1). */
+  /** The options with a cap, and with a budget for reasoning only if it is within that. */
   within(
     asked: AskedOptions,
     cap: number,

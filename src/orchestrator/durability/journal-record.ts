@@ -24,7 +24,7 @@ import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { CreatedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
 
-/** Version of the records and of their lines. A journal of another version cannot be read (D3). */
+/** Version of the records and of their lines. A journal of another version cannot be read. */
 export const JOURNAL_VERSION = 1;
 
 const agentId = lazySchema(() => AgentIdSchema());
@@ -87,7 +87,7 @@ const RECORDS = {
     phase: z.string(),
     delta: DeltaSchema(),
   })),
-  /** What an effect came to (D1). */
+  /** What an effect came to. */
   effect: lazyObject(() => ({
     type: z.literal("effect"),
     agentId: agentId(),
@@ -107,7 +107,7 @@ const RECORDS = {
     type: z.literal("event"),
     event: z.looseObject({ seq: count(), type: z.string(), atMs: z.number() }),
   })),
-  /** A message to an agent (X10, X23). */
+  /** A message to an agent. */
   letter: lazyObject(() => ({
     type: z.literal("letter"),
     agentId: agentId(),
@@ -158,7 +158,7 @@ const RECORDS = {
     prices: z.array(PriceUsedSchema()).readonly(),
     session: SessionOutcomeSchema().exactOptional(),
   })),
-  /** A text that steps refer to (C28). */
+  /** A text that steps refer to. */
   definition: lazyObject(() => ({
     type: z.literal("definition"),
     hash: z.string(),

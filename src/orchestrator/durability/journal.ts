@@ -146,7 +146,7 @@ export class Journal {
     return this.#isBroken || this.#isGivenUp;
   }
 
-  /** Nothing further may begin (D7). */
+  /** Nothing further may begin. */
   get isSuspended(): boolean {
     return this.#isSuspended;
   }
@@ -166,7 +166,7 @@ export class Journal {
     return purpose === "end" || !(purpose === "begin" ? this.#isSuspended : this.#isClosing);
   }
 
-  /** Lets nothing further begin (D7). False: the run is over, or its journal is broken. */
+  /** Lets nothing further begin. False: the run is over, or its journal is broken. */
   suspend(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isSuspended = true;
@@ -345,7 +345,7 @@ export class Journal {
   }
 }
 
-/** Asks a store, and again if it says that this may help. The request may have been done before: a store does it once (D5). */
+/** Asks a store, and again if it says that this may help. The request may have been done before: a store does it once. */
 export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
   for (const delayMs of RETRY_DELAYS_MS) {
     try {

@@ -66,7 +66,7 @@ export interface PausedRun {
         | undefined;
     };
   }[];
-  /** The texts that the steps of its agents name, by their hash (C28). */
+  /** The texts that the steps of its agents name, by their hash. */
   readonly definitions: Definitions;
   /** Of all other fields, where the orchestrator has a `signingKey`. */
   readonly signature?: string;
@@ -90,11 +90,11 @@ export const CreatedAgentSchema = lazyObject(() => ({
   startedAtMs: z.number(),
   /** Which execution of the agent this is, from 1. */
   execution: z.int().positive(),
-  /** It was left to the run by its parent (X9). */
+  /** It was left to the run by its parent. */
   isDetached: z.boolean(),
-  /** What it and all below it may not use (T4). */
+  /** What it and all below it may not use. */
   toolRules: z.array(ToolRuleSchema()).readonly(),
-  /** The role itself, where its parent's model wrote it (X27). */
+  /** The role itself, where its parent's model wrote it. */
   draft: DynamicRoleSchema().exactOptional(),
 }));
 export const PausedAgentSchema = lazySchema(() =>
@@ -256,7 +256,7 @@ function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefin
   return held === undefined ? undefined : `${held.path} still has budget reserved`;
 }
 
-/** The answers are exactly those that the agents wait for (X17). */
+/** The answers are exactly those that the agents wait for. */
 function strangeQuestion({ agents, questions }: PausedRunRecord): string | undefined {
   const waiting = agents.flatMap((agent) =>
     deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),

@@ -120,7 +120,7 @@ export function checkAnswerList(given: unknown): asserts given is readonly unkno
 }
 
 /**
- * A question must be about the call that the model made, and that call must be what would run (X17). A run of
+ * A question must be about the call that the model made, and that call must be what would run. A run of
  * a store has not been checked before, and a store can be edited.
  */
 function checkCall(agent: RestoredAgent, question: Question): void {

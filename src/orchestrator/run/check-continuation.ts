@@ -125,7 +125,7 @@ export function makeStoppedNotice({ agents }: RestoredRun): UserMessage {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Throws what `start` would throw of models that cannot work, or whose price is unknown though the run has a cost limit (R57). */
+/** Throws what `start` would throw of models that cannot work, or whose price is unknown though the run has a cost limit. */
 export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
   checkToolLists(registry, registry.root);
   const limited = new Map(

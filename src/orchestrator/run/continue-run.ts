@@ -330,7 +330,7 @@ function restore(
   return root;
 }
 
-/** The earlier tasks of an agent that was continued (X21). */
+/** The earlier tasks of an agent that was continued. */
 function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
   if (execution === 1) return [];
   const tasks = state.conversation.messages.flatMap((message) =>
@@ -339,7 +339,7 @@ function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
   return tasks.slice(-execution, -1);
 }
 
-/** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
+/** Those that one reply has started know of each other after a pause, too. All have to be there before the first settles. */
 function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void {
   const inFlightOf = new Map(agents.map(({ agentId, inFlight }) => [agentId, inFlight]));
   const begun = new Set(nodes.map(({ facts }) => `${facts.spawnStepId} ${facts.spawnCallId}`));

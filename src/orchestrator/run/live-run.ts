@@ -173,7 +173,7 @@ export class LiveRun {
     return result;
   }
 
-  /** Stops the run where it is, as if its process had died (D6). */
+  /** Stops the run where it is, as if its process had died. */
   abandon(): void {
     const { run, root } = this;
     this.isOver = true;

@@ -74,11 +74,11 @@ export interface RunResultBase {
    * completed although a subagent failed. Of an agent that was continued, those of its last execution.
    */
   readonly errors: readonly AgentError[];
-  /** The calls that wait for an answer from outside, over the whole tree; empty unless paused (R27). */
+  /** The calls that wait for an answer from outside, over the whole tree; empty unless paused. */
   readonly questions: readonly Question[];
-  /** The root's history, its instructions and what came from a session included, each message with where it came from (R98). */
+  /** The root's history, its instructions and what came from a session included, each message with where it came from. */
   readonly messages: readonly StoredMessage[];
-  /** What this run has added to it, its task first; also what is not in the history any more (R102). */
+  /** What this run has added to it, its task first; also what is not in the history any more. */
   readonly newMessages: readonly StoredMessage[];
   /** What became of the session of the run; undefined: it has none. */
   readonly session: SessionOutcome | undefined;
@@ -100,7 +100,7 @@ export interface RunResultBase {
   readonly detached: readonly AgentSummary[];
   /** Every agent that has settled, in the order of their start; the root first. Those still at work are in `detached`. */
   readonly agents: readonly AgentReport[];
-  /** The texts that the steps of all agents speak of, by their hash: prompts, tool definitions (C28). */
+  /** The texts that the steps of all agents speak of, by their hash: prompts, tool definitions. */
   readonly definitions: Definitions;
   /** Subagents that were started at each depth, from "1". */
   readonly subagentsByDepth: Readonly<Record<string, number>>;

@@ -48,7 +48,7 @@ export interface Run<out Output = unknown> {
    * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
    */
   readonly result: Promise<RunResult<Output>>;
-  /** The result once agents have ended, too, that were detached from the tree (X9). Without such ones the same as `result`. */
+  /** The result once agents have ended, too, that were detached from the tree. Without such ones the same as `result`. */
   readonly settled: Promise<RunResult<Output>>;
   /**
    * The result of a run that completed: `const { text } = await orchestrator.start(role, task).orThrow()`.
@@ -108,7 +108,7 @@ export interface Run<out Output = unknown> {
    */
   requestPause(): void;
   /**
-   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer continue (X23).
+   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer continue.
    * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
    * `agentId`: default the root.
    *
@@ -126,7 +126,7 @@ export interface Run<out Output = unknown> {
    */
   requestStop(message?: string): void;
   /**
-   * Adds to limits of an agent's budget while the run continues (X7): `{ steps: 3 }` is three steps more. Agents that wait for it are
+   * Adds to limits of an agent's budget while the run continues: `{ steps: 3 }` is three steps more. Agents that wait for it are
    * served; one that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
    * False: the run was over, and nothing was granted.
    *

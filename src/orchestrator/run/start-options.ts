@@ -180,7 +180,7 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
 > {
   /** The root's role, if it is not among the orchestrator's `roles`, or to have its type of result. */
   readonly role?: Role;
-  /** More budget, for a run that was paused, or that was stopped by a limit: that one continues only with a grant (X7). */
+  /** More budget, for a run that was paused, or that was stopped by a limit: that one continues only with a grant. */
   readonly grants?: readonly ResumeGrant[];
   /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
   readonly session?: Session;

@@ -170,7 +170,7 @@ export function prepareResumption(
 }
 
 /**
- * Pauses from which this process continued, with whatever orchestrator: what was approved once is not run twice (X17). Ids of runs may be made
+ * Pauses from which this process continued, with whatever orchestrator: what was approved once is not run twice. Ids of runs may be made
  * to repeat, and a tracing that was handed in may make trace ids that follow from them: they count for it alone. Ours are drawn by chance.
  */
 const resumedBy = new WeakMap<object, Set<string>>();

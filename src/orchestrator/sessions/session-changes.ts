@@ -144,7 +144,7 @@ export interface SessionHistory {
   readonly tags: readonly MessageTag[];
 }
 
-/** The history for the next execution. `showBoundaries`: notices mark where the executions ended (R152). */
+/** The history for the next execution. `showBoundaries`: notices mark where the executions ended. */
 export function historyFor(record: SessionRecord, showBoundaries: boolean): SessionHistory {
   const ends = new Map(
     (showBoundaries ? boundariesOf(record) : []).map(({ execution, afterMessageId }) => [

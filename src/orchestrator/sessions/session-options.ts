@@ -33,10 +33,10 @@ export interface SessionOptions {
   };
   /**
    * `keep` (default): the next execution sees what one that failed has done, so that it does not do it twice. `remove`: the messages of an
-   * execution that failed are taken out, as if it had never begun; its record stays (R99).
+   * execution that failed are taken out, as if it had never begun; its record stays.
    */
   readonly failedExecutionPolicy?: "keep" | "remove";
-  /** Shows the model where the executions before ended, each by one message. Default false (C26). */
+  /** Shows the model where the executions before ended, each by one message. Default false. */
   readonly showBoundaries?: boolean;
   /** Where it is kept. Default: the store of the orchestrator. */
   readonly store?: SessionStore;

@@ -29,7 +29,7 @@ import { repairMessages } from "../../policies/message-repair.ts";
 /** Version of the fields of a stored session. */
 const SESSION_VERSION = 1;
 
-/** The record of one execution of a session, made at its end: the boundary to the next (R152). */
+/** The record of one execution of a session, made at its end: the boundary to the next. */
 export interface SessionExecution {
   readonly executionId: ExecutionId;
   /** The root of its run. */

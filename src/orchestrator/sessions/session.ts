@@ -19,7 +19,7 @@ export interface Session {
   readonly messages: readonly StoredMessage[];
   /** The records of its executions, oldest first: the last hundred, and older ones of which the history still has messages. */
   readonly executions: readonly SessionExecution[];
-  /** The borders between executions in the history: where one ended and another one begins (R152). */
+  /** The borders between executions in the history: where one ended and another one begins. */
   readonly boundaries: readonly ExecutionBoundary[];
   /** Executions that it ever had. */
   readonly executionCount: number;
@@ -29,7 +29,7 @@ export interface Session {
   readonly forkedFrom: SessionFork | undefined;
   /**
    * Another session that begins with the history of this one up to a step, under ids of its own; nothing is spent in it, and this one stays
-   * as it was (R156, R157). It is written at once, and used with the same options.
+   * as it was. It is written at once, and used with the same options.
    *
    * @throws EspalierError `invalid_option` for an execution or a step that there is not, or whose history is not there any more;
    * `session_conflict` if there is a session of that id; `store_failed`.
@@ -56,7 +56,7 @@ export interface Session {
    */
   merge(result: SessionResult): Promise<void>;
   /**
-   * Takes out the messages of one execution, such as one that failed (R99). Its record stays.
+   * Takes out the messages of one execution, such as one that failed. Its record stays.
    *
    * @throws EspalierError `invalid_option` for an execution that it does not have; `invalid_state` while something else uses it;
    * `session_conflict` if something else has written it; `store_failed`.

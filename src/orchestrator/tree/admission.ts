@@ -95,7 +95,7 @@ export function nothingLeft({
 
 /**
  * Returns the role that follows from what the model wrote, or why there is none: the intersection of what
- * it asks for and of the bounds in its own role (X27). `role`: the name that the role is to have.
+ * it asks for and of the bounds in its own role. `role`: the name that the role is to have.
  */
 export function makeDynamicRole(
   parent: AgentRole,
@@ -155,7 +155,7 @@ interface NamedRefusal {
   readonly refusal: SpawnRefusal;
 }
 
-/** Records that a subagent is not started (X14), and returns the outcome for its call. */
+/** Records that a subagent is not started, and returns the outcome for its call. */
 export function refuse(
   run: RunRuntime,
   parent: AgentRuntime,
@@ -166,7 +166,7 @@ export function refuse(
   return { type: "refused", refusal: named.refusal };
 }
 
-/** Records that a subagent is not started (X14), and returns what the event of its call contains. */
+/** Records that a subagent is not started, and returns what the event of its call contains. */
 export function recordRefusal(
   { registry }: RunRuntime,
   parent: AgentRuntime,

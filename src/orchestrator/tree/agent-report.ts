@@ -39,7 +39,7 @@ export interface AgentSummary {
   readonly metadata: JsonObject;
   /** Tools of its role that it did not have, and why. */
   readonly removedTools: readonly RemovedTool[];
-  /** Milliseconds of its last execution that did not count against a time limit: a question was open, or the run was paused (R34). */
+  /** Milliseconds of its last execution that did not count against a time limit: a question was open, or the run was paused. */
   readonly pausedMs: number;
 }
 
@@ -57,11 +57,11 @@ export interface AgentReport extends AgentSummary {
   readonly steps: readonly StepRecord[];
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
-  /** Its stop signals, in order of arrival; `reason` is that of the highest. An overshoot of its budget is among them (C36). */
+  /** Its stop signals, in order of arrival; `reason` is that of the highest. An overshoot of its budget is among them. */
   readonly signals: readonly StopSignal[];
   /** Errors that ended it. */
   readonly errors: readonly ErrorRecord[];
-  /** Tool calls that went wrong, in order, whether or not the agent recovered from them (R168). */
+  /** Tool calls that went wrong, in order, whether or not the agent recovered from them. */
   readonly toolErrors: readonly ToolErrorRecord[];
   /** Milliseconds from the start of its last execution to its end or its pause; earlier pauses included. `pausedMs` is a part of them. */
   readonly durationMs: number;

@@ -59,7 +59,7 @@ export interface ChildFacts extends ParentContext {
   /** The tools of its role and of all roles that can live below it. */
   readonly toolNamesBelow: ReadonlySet<string>;
   readonly noDepthLeft?: ChildToolFacts["noDepthLeft"];
-  /** Tools that were asked for with a new role and that its bounds do not have (X27). */
+  /** Tools that were asked for with a new role and that its bounds do not have. */
   readonly beyondBounds: readonly RemovedTool[];
 }
 

@@ -119,7 +119,7 @@ export class RoleRegistry {
 
   /**
    * Throws `price_unknown` if a cost limit at `field` would cover a model whose price is unknown: that of the role, of one below it, or of
-   * one that their agents' models may write. Unknown is never zero (R57).
+   * one that their agents' models may write. Unknown is never zero.
    */
   requirePrices(field: string, role: AgentRole): void {
     for (const { name, model } of this.#reachOf(role).players) {

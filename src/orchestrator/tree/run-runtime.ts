@@ -114,7 +114,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     return (this.pieces ??= new LivePieces());
   }
 
-  /** Records that so much of a limit is spent (X6). */
+  /** Records that so much of a limit is spent. */
   onThreshold({ agentId, ...reached }: ReachedThreshold): void {
     const owner = this.tree.find(agentId);
     if (owner === undefined) return;
@@ -123,7 +123,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   }
 
   /**
-   * Raises limits of an agent's account. Returns what records that (X7). `field` names the grant in errors.
+   * Raises limits of an agent's account. Returns what records that. `field` names the grant in errors.
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
@@ -161,13 +161,13 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
 
 /**
  * Returns the ids of an event about the run itself, or about an account, which outlives executions: it is
- * in none of them (L2). It belongs to the agent whose account it is, also while that agent has settled.
+ * in none of them. It belongs to the agent whose account it is, also while that agent has settled.
  */
 export function scopeOutsideExecutions({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }
 
-/** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). None: there are none. */
+/** Shows every event to the observers of its agent: those of the orchestrator, and those of its role. None: there are none. */
 function observerSinks(run: RunRuntime): readonly EventSink[] {
   const { settings, registry } = run;
   const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];

@@ -24,7 +24,7 @@ export interface SubagentCounts {
   refusals: Map<string, number> | undefined;
 }
 
-/** Returns the counts as results and events have them (R140). */
+/** Returns the counts as results and events have them. */
 export function countsOf({ byDepth, refusals }: SubagentCounts) {
   return {
     subagentsByDepth: Object.fromEntries(Object.entries(byDepth).filter(([, count]) => count > 0)),
@@ -82,7 +82,7 @@ export class RunTree {
     for (const signal of this.#stops) node.requestStop(signal);
   }
 
-  /** Takes out an agent that never ran: it could not be set up whole. Its task stays counted as delegated once (X21). */
+  /** Takes out an agent that never ran: it could not be set up whole. Its task stays counted as delegated once. */
   remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
     node.parent?.delist(node);
@@ -104,7 +104,7 @@ export class RunTree {
     return Array.from(this.#nodes.values(), ({ model }) => model);
   }
 
-  /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
+  /** In how many steps other than this one a role was started with this task, anywhere in the run. */
   delegationsBefore(delegation: Delegation, stepId: StepId): number {
     const steps = this.#delegations?.get(delegationKey(delegation));
     return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
@@ -123,7 +123,7 @@ export class RunTree {
     this.#delegations.set(key, steps.add(stepId));
   }
 
-  /** Tracks an agent that continues without its parent, until it has settled (X9). */
+  /** Tracks an agent that continues without its parent, until it has settled. */
   trackDetached(settled: Promise<void> | undefined): void {
     this.#detachedOpen += 1;
     const over = Promise.resolve(settled).then(() => {
@@ -132,7 +132,7 @@ export class RunTree {
     this.#detached = Promise.all([this.#detached, over]).then(() => undefined);
   }
 
-  /** True if an agent that was left to the run has not ended, or its end is not recorded yet (T1). */
+  /** True if an agent that was left to the run has not ended, or its end is not recorded yet. */
   get hasDetached(): boolean {
     return (
       this.#detachedOpen > 0 ||
@@ -171,7 +171,7 @@ export class RunTree {
     return totals;
   }
 
-  /** The limits that hold for what is started below an agent: on each the tightest from the root down to it (X16). */
+  /** The limits that hold for what is started below an agent: on each the tightest from the root down to it. */
   limitsBelow(parent: AgentRuntime): SubagentLimits {
     const maxima = this.totalsAt(parent).map(({ maximum }) => maximum);
     return { ...parent.shape, maxTotalSubagents: Math.min(...maxima) };

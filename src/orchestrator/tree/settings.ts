@@ -82,7 +82,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly hookTimeoutMs?: number;
   /**
    * Answers questions about calls while the rest of the run continues: an agent's `wallTimeMs` stands still only while nothing else continues below
-   * it (R34). Default: none; the run pauses.
+   * it. Default: none; the run pauses.
    */
   readonly approver?: Approver;
   /** After this time an unanswered question counts as denied, a call that is executed elsewhere as failed. Default: never. */

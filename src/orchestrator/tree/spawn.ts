@@ -22,7 +22,7 @@ import type { RunRuntime } from "./run-runtime.ts";
 import { countsOf } from "./run-tree.ts";
 
 /**
- * Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). Its role and the limits are
+ * Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end. Its role and the limits are
  * checked once more, after `refuseSpawnEarly`: guards and approvers may have taken time.
  */
 export function setUpChild(
@@ -113,9 +113,9 @@ const NOTHING: ReturnType<typeof childContext> = Object.freeze({
 });
 
 /**
- * Returns the limits of a subagent's account: what its role asks for, tightened by what holds above (R142,
- * X4, X16). With them it returns the audit of what its role asked for and does not get. The first subagent of a
- * group fixes the amount that the group shares, even if it has no limits itself.
+ * Returns the limits of a subagent's account: what its role asks for, tightened by what holds above. With
+ * them it returns the audit of what its role asked for and does not get. The first subagent of a group fixes
+ * the amount that the group shares, even if it has no limits itself.
  */
 function shareBudget(
   run: RunRuntime,
@@ -179,8 +179,8 @@ export function childInEvents({ identity, role }: AgentRuntime) {
 }
 
 /**
- * Returns the group of the delegations of a reply: it decides when they end together (X11) and fixes the
- * amount that they share (X4). With `isolate` it only does the latter. A subtask has no group, nor has a
+ * Returns the group of the delegations of a reply: it decides when they end together and fixes the
+ * amount that they share. With `isolate` it only does the latter. A subtask has no group, nor has a
  * lone isolated call.
  */
 export function openGroup(

@@ -56,7 +56,7 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
   return Object.freeze({ ...descriptor, kind: "delegation", bind });
 }
 
-/** A tool of our own. What it can do is in the public context of its calls (R171). */
+/** A tool of our own. What it can do is in the public context of its calls. */
 function delegation<Input extends z.ZodType>(
   name: string,
   description: string,

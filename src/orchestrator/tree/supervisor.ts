@@ -41,7 +41,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     );
   }
 
-  /** Continues a subagent that has ended (X10). */
+  /** Continues a subagent that has ended. */
   continue(
     parent: AgentRuntime,
     request: ContinueRequest,

@@ -24,7 +24,7 @@ export function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string,
   return Object.fromEntries(counts);
 }
 
-/** The calls that went wrong, in order: those that count against the error budget (R168). */
+/** The calls that went wrong, in order: those that count against the error budget. */
 export function toolErrors(steps: readonly StepRecord[]): readonly ToolErrorRecord[] {
   return steps.flatMap(({ number: stepNumber, tools }) =>
     tools.executions.flatMap(({ call, text: message, errorCode: code, severity }) => {

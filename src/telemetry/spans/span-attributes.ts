@@ -288,7 +288,7 @@ export function setChild(
   setAttribute(span, ESPALIER.spawnAgentPath, child.childPath);
 }
 
-/** What a subagent received; of a list, only where it holds something (X13). */
+/** What a subagent received; of a list, only where it holds something. */
 function setManifest(span: Span, context: ContextManifest): void {
   const { messages, injections, removedTools } = context;
   span.setAttribute(ESPALIER.spawnInheritedMessages, messages.count);

@@ -5,8 +5,8 @@ import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, withUse } from "./wrapped-tool.ts";
 
 /**
- * The tool, every call of which needs an approval. If the tool itself wants one, too, that is still one question, with both reasons
- * (C12); if the tool's own check throws, the call is refused.
+ * The tool, every call of which needs an approval. If the tool itself wants one, too, that is still one question, with both reasons. If
+ * the tool's own check throws, the call is refused.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */

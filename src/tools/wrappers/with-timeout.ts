@@ -9,7 +9,7 @@ import { checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts
 /**
  * The tool, whose runs take at most so long: then its `context.signal` is aborted, what it gives later is discarded, and the call fails
  * with an error for which `isToolTimeout` is true. The model reads it. Around `withRetries` it bounds all attempts together, inside of it
- * each of them (C30). A tool that ignores its signal continues unseen.
+ * each of them. A tool that ignores its signal continues unseen.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
