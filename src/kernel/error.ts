@@ -3,194 +3,261 @@ import type { JsonObject } from "./json.ts";
 /** Why espalier refused or failed. Stable across releases; match on it instead of on messages. */
 export type ErrorCode =
   /**
-   * A role, a tool, a hook or a configuration is not what it must be. The message names the field, what was expected and what came:
-   * correct it.
+   * A role, a tool, a hook or a configuration is invalid. The message names the field, the expected
+   * and the received value: correct it.
    */
   | "invalid_definition"
   /**
-   * An option of a call is not usable, or a part that the call needs is not there, such as a store. The message names the option and what
-   * it takes: correct it, or leave it out for its default.
+   * An option of a call is invalid, or a part that the call needs is missing, such as a store. The
+   * message names the option and the expected value: correct it, or leave it out for its default.
    */
   | "invalid_option"
-  /** Two tools of one agent have the same name. Rename one of them, as with `prefixTools` or `renameTools`, or leave it out. */
+  /**
+   * Two tools of one agent have the same name. Rename one of them, as with `prefixTools` or
+   * `renameTools`, or leave it out.
+   */
   | "duplicate_tool"
-  /** Two different roles of one run have the same name. Rename one, or use the same value for both. */
+  /**
+   * Two different roles of one run have the same name. Rename one, or use the same value for both.
+   */
   | "duplicate_role"
   /**
-   * A role names a subagent that no role of the run has as its name. Correct the name, list the role itself in `subagents`, or add it to
-   * the `roles` of the orchestrator.
+   * A role names a subagent that no role of the run has as its name. Correct the name, list the
+   * role itself in `subagents`, or add it to the `roles` of the orchestrator.
    */
   | "unknown_subagent"
   /**
-   * A cost limit covers a model whose price is not known. Give the model a `price`, give the orchestrator `prices`, or leave the cost
-   * limit out.
+   * A cost limit covers a model without a known price. Give the model a `price`, give the
+   * orchestrator `prices`, or leave the cost limit out.
    */
   | "price_unknown"
-  /** A model has no key. Set `OPENAI_API_KEY` or the option `apiKey`; name a server that needs no key by `baseUrl`. */
+  /**
+   * A model has no key. Set `OPENAI_API_KEY` or the option `apiKey`; name a server that needs no
+   * key by `baseUrl`.
+   */
   | "missing_api_key"
-  /** espalier was imported by a version of Node that is too old for it. Install the version that the message names, or a newer one. */
+  /**
+   * espalier was imported by a version of Node that is too old for it. Install the version that the
+   * message names, or a newer one.
+   */
   | "unsupported_node"
   /**
-   * A role file cannot be read, or says something that no role can be. The message has file and line: correct it, and check with
-   * `espalier roles check`.
+   * A role file cannot be read, or is invalid. The message names file and line: correct it, and
+   * check with `espalier roles check`.
    */
   | "invalid_role_file"
   /**
-   * A context policy, a role file or a configuration names a tool that no agent below has. Name tools as the model calls them, or leave the
-   * name out.
+   * A context policy, a role file or a configuration names a tool that no agent below has. Name
+   * tools as the model calls them, or leave the name out.
    */
   | "unknown_tool"
-  /** `run.iterate()` was called a second time. Share the first iterator, or listen to `events()`. */
+  /**
+   * `run.iterate()` was called a second time. Share the first iterator, or listen to `events()`.
+   */
   | "already_iterating"
   /**
-   * A reader of events or pieces has more unread than `maxBacklog`. Read faster, raise `maxBacklog`, or read again with `from`; the run
-   * continues in any case.
+   * A reader of events or pieces has more unread than `maxBacklog`. Read faster, raise
+   * `maxBacklog`, or read again with `from`; the run continues in any case.
    */
   | "backlog_overflow"
-  /** Events of the past were asked for that no store has. Give the orchestrator a `store`, or leave `from` out. */
+  /**
+   * Past events were requested that no store has. Give the orchestrator a `store`, or leave `from`
+   * out.
+   */
   | "events_not_kept"
   /** An id or a path names no agent of the run. Take it from an event or from the result. */
   | "unknown_agent"
   /**
-   * An execution was given a change that its status does not allow. This is a bug in espalier, unless states are changed by hand: report
-   * it.
+   * A change was applied to an execution whose status does not allow it. This is a bug in espalier,
+   * unless your code changes states: report it.
    */
   | "illegal_transition"
   /**
-   * Something is asked of a run, a session or an orchestrator at a time at which it cannot be done: it was closed, is in use, or has no
+   * A run, a session or an orchestrator cannot do this now: it was closed, is in use, or has no
    * result yet. The message says what to await first.
    */
   | "invalid_state"
   /**
-   * A tool failed: what it threw, or a `ToolError`. The model reads it and continues, unless it is `abortive`; correct the tool, or what
-   * it stands on.
+   * A tool failed: what it threw, or a `ToolError`. The model reads it and continues, unless it is
+   * `abortive`; correct the tool, or what it depends on.
    */
   | "tool_error"
   /**
-   * A tool asks the model for a corrected call. Nothing is to be done; if the model does not learn from it, say more in `message` and
-   * `hint`.
+   * A tool asks the model for a corrected call. Do nothing; if the model repeats the mistake,
+   * explain more in `message` and `hint`.
    */
   | "tool_retry"
   /**
-   * An MCP server does not answer, cannot be started, or its client is not installed. The message says what was tried: start the server,
+   * An MCP server does not answer, cannot be started, or its client is not installed. The message names the attempt: start the server,
    * correct its address, or `npm install @modelcontextprotocol/client`.
    */
   | "mcp_unavailable"
-  /** An MCP server does not take the credentials. Correct the headers or the provider of tokens that go with it. */
+  /** An MCP server rejected the credentials. Correct the headers or the provider of its tokens. */
   | "mcp_unauthorized"
   /**
-   * An answer of an MCP server exceeds `maxResponseBytes`, or a message has too many values or levels. Its connection was closed. Check the
-   * server, or raise `maxResponseBytes`.
+   * An answer of an MCP server exceeds `maxResponseBytes`, or a message has too many values or
+   * levels. Its connection was closed. Check the server, or raise `maxResponseBytes`.
    */
   | "mcp_response_too_large"
   /**
-   * A scripted model was asked something that its script does not have, or not in this order. Correct the script, or what was changed in
-   * the agent under test.
+   * A scripted model received a request that its script does not have, or not in this order.
+   * Correct the script or the agent under test.
    */
   | "script_mismatch"
   /**
-   * A paused run or a snapshot cannot be read, has ended for good, or its roles are not there. Hand over the JSON as it was written, and
-   * give the orchestrator the `roles` that it was started with.
+   * A paused run or a snapshot cannot be read, cannot continue, or its roles are missing. Pass the
+   * JSON as it was written, and give the orchestrator the `roles` that the run was started with.
    */
   | "invalid_paused_run"
   /**
-   * The signature of a paused run is missing or wrong, or cannot be verified without a `signingKey`. Hand over the JSON as it was
-   * written, and give the orchestrator the key with which it was signed.
+   * The signature of a paused run is missing or wrong, or cannot be verified without a
+   * `signingKey`. Pass the JSON as it was written, and give the orchestrator the key that signed
+   * it.
    */
   | "invalid_signature"
   /**
-   * A typed result that is stored in a run does not fit the `output` that its role has in code. The run stays as it was: restore the
-   * output schema that the role had, or start a new run.
+   * A typed result that is stored in a run does not fit the `output` that its role has in code. The
+   * run is unchanged: restore the output schema that the role had, or start a new run.
    */
   | "output_mismatch"
-  /** The stored value has another version than this one. Use the version of espalier that wrote it. */
+  /**
+   * The stored value has an unsupported format version. Use the version of espalier that wrote it.
+   */
   | "unsupported_version"
   /**
-   * An answer is missing, unknown, given twice, of the wrong kind, for other arguments, or late. Take the questions from
-   * `result.questions` anew, and answer each once with `approve`, `deny`, `provideResult` or `provideError`.
+   * An answer is missing, unknown, given twice, of the wrong kind, for other arguments, or late.
+   * Take the questions from `result.questions` anew, and answer each once with `approve`, `deny`,
+   * `provideResult` or `provideError`.
    */
   | "invalid_answer"
-  /** This pause was continued before, here or in another process. Use the handle of that run, or the paused run that it left. */
+  /**
+   * This pause was already resumed, here or in another process. Use the handle of that run, or the
+   * paused run that it left.
+   */
   | "already_resumed"
   /**
-   * A run of this id is in the store. Leave `runId` out or choose another one; to continue that run, call `orchestrator.execute`
-   * or `recover`.
+   * The store already has a run of this id. Leave `runId` out or choose another one; to continue
+   * that run, call `orchestrator.execute` or `recover`.
    */
   | "run_exists"
   /**
-   * The store has no run of this id, or nothing of it but its beginning. Check the id and which store it is in; one of which nothing is
-   * kept is started anew.
+   * The store has no run of this id, or no records of it. Check the id and the store; start a run
+   * without records again.
    */
   | "unknown_run"
-  /** A process leads the run that another one is to take. Wait until it rests or is lost, or say `takeOver`. */
+  /**
+   * Another process owns the run. Wait until the run pauses or ends, or its owner is lost, or set
+   * `takeOver`.
+   */
   | "run_alive"
-  /** The run has ended, and cannot continue. Take its result with `orchestrator.getResult`, start another run, or fork a snapshot of it. */
+  /**
+   * The run has ended and cannot continue. Read its result with `orchestrator.getResult`, start
+   * another run, or fork a snapshot of it.
+   */
   | "run_ended"
   /**
-   * Another process has taken the run over: this one persists nothing further of it. Leave it to its owner; if it happens often, raise
-   * `staleAfterMs`.
+   * Another process has taken the run over: this one can no longer write it. Leave the run to its
+   * owner; if it happens often, raise `staleAfterMs`.
    */
   | "run_fenced"
   /**
-   * Several processes in a row died while they led the run, and no step or tool call was completed in between (`maxCrashes`). The message
-   * says which calls were under way: find what ends the process, such as `process.exit`, a lack of memory or a native crash, correct it
-   * and start the run anew.
+   * Several processes in a row died while running this run, without completing a step or a tool
+   * call (`maxCrashes`). The message names the calls in flight: find the cause, such as
+   * `process.exit`, lack of memory or a native crash, fix it and start a new run.
    */
   | "crash_loop"
-  /** This process has given the run up, or lost it with its store. Recover it here or elsewhere to have its result or a snapshot. */
+  /**
+   * This process has released the run, or lost it with its store. Recover it here or elsewhere to
+   * get its result or a snapshot.
+   */
   | "run_released"
-  /** The id is that of a run with another role or task. Choose another id for another task. */
+  /** The id belongs to a run with another role or task. Choose another id for another task. */
   | "run_id_conflict"
-  /** Another writer has written into the journal of a run. Read it anew; if the store is one of your own, check it with `storeContract`. */
+  /**
+   * Another writer has written to the journal of a run. Read it again; if the store is one of your
+   * own, check it with `storeContract`.
+   */
   | "journal_conflict"
-  /** A journal or a recording cannot be read: it is not as it was written. Restore it from a copy; nothing was changed. */
+  /**
+   * A journal or a recording cannot be read: it was altered or damaged. Restore it from a copy;
+   * nothing was changed.
+   */
   | "invalid_journal"
-  /** The store could not read or write; `data` says why. Mend the store, then recover what was under way. */
+  /**
+   * The store could not read or write; `data` contains the reason. Fix the store, then recover the
+   * unfinished runs.
+   */
   | "store_failed"
-  /** A replay did something else than what was recorded. Find what changed in roles, prompts or tools, or record the run anew. */
+  /**
+   * A replay diverged from its recording. Find the change in roles, prompts or tools, or record the
+   * run again.
+   */
   | "replay_diverged"
-  /** Another run has written the session meanwhile. Call `reload()`, or `merge(result)` to add what this run has added. */
+  /**
+   * Another run has written the session meanwhile. Call `reload()`, or `merge(result)` to add what
+   * this run has added.
+   */
   | "session_conflict"
-  /** What is stored of a session is not what was written. Restore it from a copy, or remove it from the store. */
+  /**
+   * A stored session was altered or damaged. Restore it from a copy, or remove it from the store.
+   */
   | "invalid_session"
-  /** An order names a role that no worker has. List it in the `roles` of the orchestrator of the workers, or correct the order. */
+  /**
+   * A run request names a role that no worker has. List it in the `roles` of the orchestrator of
+   * the workers, or correct the request.
+   */
   | "unknown_role"
   /**
-   * An engine cannot be reached, or could not take or serve a run. Start its server, or correct how it is reached; orders that were
-   * posted are found again by the sweep of the workers.
+   * An engine cannot be reached, or could not accept or serve a run. Start its server, or correct
+   * its address; the sweep of the workers finds run requests that were already sent.
    */
   | "engine_failed"
   | ModelErrorCode
   /**
-   * `context.selectMessages` of a role gave something else than whole exchanges of what it was handed, or threw. Make it a pure function
-   * that answers at once, or set `messageWindowSize` instead.
+   * `context.selectMessages` of a role threw, or returned something other than whole exchanges of
+   * the given messages. Make it a synchronous pure function, or set `messageWindowSize` instead.
    */
   | "invalid_context"
-  /** A stop condition threw, or gave no reason that can be used. Let it give `{ code, message, data }`, several of them, or nothing. */
+  /**
+   * A stop condition threw, or returned no valid reason. Return `{ code, message, data }`, an array
+   * of these, or `undefined`.
+   */
   | "condition_failed"
-  /** A tool filter threw, or gave neither true nor false. Make it a pure function that answers at once. */
+  /**
+   * A tool filter threw, or returned neither true nor false. Make it a synchronous pure function.
+   */
   | "filter_failed"
-  /** A section of a request threw, or gave no text. Let its function give a text, or undefined. */
+  /**
+   * A section of a request threw, or returned no text. Return a string or `undefined` from its
+   * function.
+   */
   | "section_failed"
-  /** `instructions` threw, or gave no text, so that the execution did not begin. Make it a function of the context that answers at once. */
+  /**
+   * `instructions` threw, or returned no text, so the execution did not start. Make it a
+   * synchronous function of the context.
+   */
   | "instructions_failed"
   /**
-   * The function that gives runs their `context` threw or rejected, for a run that is recovered or led by a worker. Correct it; the run
-   * stays as it was.
+   * The function that returns the `context` of a recovered run, or of a run in a worker, threw or
+   * rejected. Correct it; the run is unchanged.
    */
   | "context_failed"
-  /** A hook threw. Correct it, or catch in it what may fail. */
+  /** A hook threw. Correct it, or catch expected errors in it. */
   | "hook_failed"
-  /** A hook gave what its point does not allow. The message says what the point takes: correct the hook. */
+  /**
+   * A hook returned a value that its point does not allow. The message names the allowed values:
+   * correct the hook.
+   */
   | "hook_contract"
-  /** A hook did not settle in time. Let it obey its signal, or raise `hookTimeoutMs`. */
+  /** A hook did not settle in time. Make it react to its signal, or raise `hookTimeoutMs`. */
   | "hook_timeout"
   /**
-   * A call that a hook made of a model came to no reply: what `call` of a `wrapModelCall` hook rejects with. Give a reply of its own,
-   * call again, or let the error pass; `data.error` has the code of the failure.
+   * A call that a hook made of a model came to no reply: what `call` of a `wrapModelCall` hook
+   * rejects with. Give a reply of its own, call again, or let the error pass; `data.error` has the
+   * code of the failure.
    */
   | "model_call_failed"
-  /** Something happened that cannot. This is a bug in espalier: report it with its message. */
+  /** An internal invariant was violated. This is a bug in espalier: report it with its message. */
   | "internal_error"
   | RunErrorCode;
 
@@ -199,45 +266,60 @@ export type RunErrorCode =
   /** The run failed. `error.result` has the reason, and in `errors` the first cause. */
   | "run_failed"
   /**
-   * A limit, a stop condition or `requestStop` ended the run before its answer. `error.result` has what it came to; raise the limit, or
-   * continue with a grant.
+   * A limit, a stop condition or `requestStop` ended the run before its answer. `error.result` has
+   * the partial result; raise the limit, or continue with a grant.
    */
   | "run_stopped"
-  /** The run was cancelled. `error.result` has what it came to until then. */
+  /** The run was cancelled. `error.result` has the partial result. */
   | "run_cancelled"
-  /** The run waits for answers, or was asked to pause. Continue with `orchestrator.resume(error.result.pausedRun, answers)`. */
+  /**
+   * The run waits for answers, or was asked to pause. Continue with
+   * `orchestrator.resume(error.result.pausedRun, answers)`.
+   */
   | "run_paused";
 
 /** What can go wrong with a model call, whichever provider serves it. */
 export type ModelErrorCode =
   /**
-   * Too many requests for the provider. It is tried again; if that is not enough, set `limits` of the model with `modelLimits`, or raise
-   * your quota.
+   * Too many requests for the provider. The call is retried; if that is not enough, set `limits` of
+   * the model with `modelLimits`, or raise your quota.
    */
   | "model_rate_limited"
-  /** The provider has too much to do. It is tried again; `withFallback` asks another model then. */
+  /** The provider is overloaded. The call is retried; `withFallback` then calls another model. */
   | "model_overloaded"
-  /** There is no connection, or the provider is broken. It is tried again; check address, proxy and network. */
+  /**
+   * There is no connection, or the provider failed. The call is retried; check address, proxy and
+   * network.
+   */
   | "model_unavailable"
-  /** No answer came in time. It is tried again; raise the `timeoutMs` of the model if replies take long. */
+  /**
+   * No reply came in time. The call is retried; raise the `timeoutMs` of the model if replies take
+   * long.
+   */
   | "model_timeout"
   /**
-   * The provider does not take such a request. It is not tried again; the message has the provider's words: correct the settings, the
-   * tools or the model's id.
+   * The provider rejected the request. The call is not retried; the message quotes the provider:
+   * correct the settings, the tools or the model's id.
    */
   | "model_refused_request"
-  /** The key is missing, wrong, or not allowed to ask this model. It is not tried again; correct the key or its rights. */
+  /**
+   * The key is missing, wrong, or not allowed to use this model. The call is not retried; correct
+   * the key or its rights.
+   */
   | "model_not_authorized"
-  /** The answer is not what the interface says. It is not tried again; check that `baseUrl` is a server of this interface. */
+  /**
+   * The reply violates the API of the provider. The call is not retried; check that `baseUrl`
+   * belongs to a server with this API.
+   */
   | "model_protocol_error"
   /**
-   * The history is longer than the model takes. It is not tried again, but once with a shorter history if the role has a `compaction`: give it
-   * one, or less to read.
+   * The history exceeds the context window of the model. The call is not retried, except once with
+   * a shorter history if the role has a `compaction`: set one, or shorten the input.
    */
   | "model_context_overflow"
   /**
-   * The adapter is broken, or the model says nothing that can be used. It is not tried again; correct an adapter of your own, or take
-   * another model.
+   * The adapter is broken, or the model returns nothing usable. The call is not retried; correct
+   * your adapter, or use another model.
    */
   | "model_misbehaved";
 

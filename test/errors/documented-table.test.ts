@@ -149,7 +149,7 @@ function modelErrorRows(): readonly RegExpExecArray[] {
     "\n### ModelErrorCode\n",
   );
   const [table = ""] = rest.split("\n#");
-  return [...table.matchAll(/^\| `(\w+)` \| [^|]+ \| It is (not )?tried again/gm)];
+  return [...table.matchAll(/^\| `(\w+)` \| [^|]+ \| The call is (not )?retried/gm)];
 }
 
 function modelErrorCodes(): readonly ModelErrorCode[] {
