@@ -76,7 +76,7 @@ export const REFUSED: NonNullable<FixtureOptions["refused"]> = {
   newer: {
     status: 422,
     code: "unsupported_version",
-    message: "Expected a journal of version 1, got version 4.",
+    message: "Expected a journal of format version 1, got version 4.",
   },
   broken: {
     status: 422,

@@ -60,7 +60,7 @@ export const PLANTS: readonly Plant[] = [
     file: "agent/model-call.ts",
     from: "for (const leaseId of agent.account.releaseOpen())",
     to: "for (const leaseId of agent.cancelSignal.aborted ? [] : agent.account.releaseOpen())",
-    law: /B2|still holds something of its budget/,
+    law: /B2|still has budget reserved/,
     seed: 115,
   },
   {

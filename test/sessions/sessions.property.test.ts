@@ -104,7 +104,7 @@ async function happen(s: SessionFixture, session: Session, what: Happening): Pro
       : { executionId: execution.executionId, atStep: what.step };
   const before = s.shelf.bodyOf(session.id);
   const fork = await session.fork(point).catch((thrown: unknown) => {
-    expect(String(thrown)).toContain("whose history is still there");
+    expect(String(thrown)).toContain("whose history is complete");
     return session;
   });
   expect(s.shelf.bodyOf(session.id)).toBe(before);

@@ -191,7 +191,7 @@ for (const [name, [redact, why]] of Object.entries(BROKEN)) {
     const [warning = "", ...more] = takeWarnings();
     expect(more).toEqual([]);
     expect(warning).toContain(
-      "EspalierWarning: Expected content.redact to give content, got an error (",
+      "EspalierWarning: Expected content.redact to return content, got an error (",
     );
     expect(warning).toContain(why);
     expect(warning).toContain("is not exported; runs are not affected.");
