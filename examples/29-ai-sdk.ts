@@ -91,5 +91,5 @@ server.close();
 console.log(result.text);
 assert.deepEqual([result.status, result.text], ["completed", "A tree trained on a frame."]);
 assert.match(requests[1] ?? "", /"thinking":"I have to look.","signature":"sealed-by-claude"/);
-assert.equal(result.usage.total.costMicroUsd, 2 * (100 * 3 + 40 * 15));
+assert.equal(result.usage.total.costUsd, 0.0018);
 for (const body of requests) assert.match(body, /"max_tokens":4000\b/);

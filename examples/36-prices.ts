@@ -55,8 +55,7 @@ async function costOf(
 ): Promise<number | null> {
   const role = defineAgent({ name: "reader", instructions: "You read.", model });
   const { usage } = await by.start(role, "Read it.", { budget }).result;
-  const { costMicroUsd } = usage.total;
-  return costMicroUsd === null ? null : costMicroUsd / 1_000_000;
+  return usage.total.costUsd;
 }
 
 assert.equal(await costOf(reader(100_000, { price })), 0.265);

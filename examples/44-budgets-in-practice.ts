@@ -109,11 +109,11 @@ assert.deepEqual(JSON.parse(read), {
 });
 
 const { status, reason, usage: used, agents } = result;
-const usdText = (microUsd: number | null): string =>
-  microUsd === null ? "cost unknown" : `$${microUsd / 1_000_000}`;
-console.log(`${status} (${reason.code}): ${usdText(used.total.costMicroUsd)}`);
+const usdText = (costUsd: number | null): string =>
+  costUsd === null ? "cost unknown" : `$${costUsd}`;
+console.log(`${status} (${reason.code}): ${usdText(used.total.costUsd)}`);
 for (const { agentPath, reason, usage } of agents)
-  console.log(`${agentPath}: ${reason.message} ${usdText(usage.total.costMicroUsd)}`);
+  console.log(`${agentPath}: ${reason.message} ${usdText(usage.total.costUsd)}`);
 
 // Did a limit stop anything, and whom first?
 const limit = fold?.causes().find(({ isLimit }) => isLimit);
@@ -123,7 +123,7 @@ assert.deepEqual(
   ["lead/researcher#1", 2, "cost_limit"],
 );
 
-assert.deepEqual([status, used.total.costMicroUsd], ["completed", 60_000]);
+assert.deepEqual([status, used.total.costUsd], ["completed", 0.06]);
 assert.deepEqual(
   log.of("budget.threshold_reached").map(({ accountPath, threshold }) => [accountPath, threshold]),
   [
@@ -150,4 +150,4 @@ const resumed = orchestrator.resume(tight.snapshot(), [], {
   grants: [{ budget: { costUsd: 0.05 }, by: "Ada" }],
 });
 const finished = await resumed.result;
-console.log(`${finished.status}: ${usdText(finished.usage.total.costMicroUsd)}`);
+console.log(`${finished.status}: ${usdText(finished.usage.total.costUsd)}`);

@@ -73,7 +73,7 @@ export interface SectionContext<out Context = unknown> {
   readonly steps: readonly StepRecord[];
   /** What the agent itself has consumed in this execution. */
   readonly usage: Usage;
-  /** What the agent may still spend, by axis (`totalTokens`, `costMicroUsd`, `steps`, …); axes without a limit are absent. */
+  /** What the agent may still spend, by axis (`totalTokens`, `costUsd`, `steps`, …); axes without a limit are absent. */
   readonly remaining: Readonly<Record<string, number>>;
   /** The metadata of the agent. */
   readonly metadata: JsonObject;

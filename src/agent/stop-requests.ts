@@ -8,8 +8,8 @@ import { errorRecord } from "./error-record.ts";
 import { pauseIfPossible } from "./pausing.ts";
 import { recordError, recordEvaluation, recordSignal } from "./transition.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
-import { shownAxis, stopCodeOf } from "../policies/budget.ts";
-import type { BudgetRefusal, LastStep, Overshoot } from "../budget/lease.ts";
+import { getStopCode } from "../policies/budget.ts";
+import type { BudgetRefusal, LastStep } from "../budget/lease.ts";
 import { findOvershoots } from "../budget/room.ts";
 
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
@@ -86,8 +86,8 @@ export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRec
 
 /** The signal that a limit raises when it refuses something. */
 export function budgetSignal(refusal: BudgetRefusal): StopSignal {
-  const { asked, kept } = refusal;
-  return signalOf(refusal, explanation(refusal), defined({ asked, kept }));
+  const { requested, reserve } = refusal;
+  return signalOf(refusal, explanation(refusal), defined({ requested, reserve }));
 }
 
 /** The steps are used up, and the request said so in time. */
@@ -103,26 +103,24 @@ export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
 }
 
 /** The record that a reply used more than was left of a limit. */
-function overshootSignal(passed: Overshoot): StopSignal {
+function overshootSignal(passed: BudgetRefusal): StopSignal {
   const { axis, accountPath, maximum, spent } = passed;
-  const { name, unit } = shownAxis(axis);
-  const message = `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, because a reply used more than was left.`;
+  const message = `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent, because a reply used more than was left.`;
   return { ...signalOf(passed, message), isOvershoot: true };
 }
 
 function signalOf(
-  { axis, accountPath, maximum, spent }: Pick<BudgetRefusal, keyof Overshoot>,
+  { axis, accountPath, maximum, spent }: BudgetRefusal,
   message: string,
   more: JsonObject = {},
 ): StopSignal {
   const data = { axis, accountPath, maximum, current: spent, ...more };
-  return { source: "budget", reason: { code: stopCodeOf(axis), message, data } };
+  return { source: "budget", reason: { code: getStopCode(axis), message, data } };
 }
 
 function explanation(refusal: BudgetRefusal): string {
-  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
+  const { axis, accountPath, maximum, spent, requested, reserve } = refusal;
   if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
-  const { name, unit } = shownAxis(axis);
-  const rest = kept === undefined ? "" : `, ${kept / unit} are reserved for its own answer`;
-  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were requested.`;
+  const rest = reserve === undefined ? "" : `, ${reserve} are reserved for its own answer`;
+  return `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent${rest} and ${requested} more were requested.`;
 }

@@ -4,8 +4,15 @@
 // Room: the unspent part of a limit. Descendants of an account must leave what it keeps for its own agent,
 // which may use it (X5).
 
-import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../policies/budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import {
+  NO_AMOUNTS,
+  toSpendAmount,
+  toSpendAxis,
+  type Amounts,
+  type SpendLimits,
+} from "../policies/budget.ts";
+import { toMicroUsd } from "../kernel/money.ts";
+import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { BudgetRefusal } from "./lease.ts";
 
@@ -15,7 +22,7 @@ export interface AccountFigures {
   /** The account of the whole run. */
   readonly root: AccountFigures;
   /** Axes that are limited on the path. A grant raises limits, and adds none. */
-  readonly axes: readonly SpendAxis[];
+  readonly axes: readonly LedgerAxis[];
   /** The nearest account on the path, this one included, that limits an axis itself. */
   readonly limiting: AccountFigures | undefined;
   readonly limits: SpendLimits;
@@ -42,18 +49,18 @@ export type Asker = AccountFigures | typeof NEW_CHILD;
 export const NEW_CHILD = null;
 
 /** Returns the amount that can become free to the asker; Infinity: the account does not limit the axis. */
-export function findRoom(at: AccountFigures, asker: Asker, axis: SpendAxis): number {
+export function findRoom(at: AccountFigures, asker: Asker, axis: LedgerAxis): number {
   const limit = at.limits[axis];
   if (limit === undefined) return Infinity;
-  const room = limit - (at.total[axis] ?? 0);
-  return asker === at ? room : room - (at.keptForSelf[axis] ?? 0);
+  const spent = axis === "costMicroUsd" ? toMicroUsd(at.total.costUsd ?? 0) : at.total[axis];
+  return limit - spent - (asker === at ? 0 : (at.keptForSelf[axis] ?? 0));
 }
 
 /** Returns the account on the path with the least room; undefined: nothing limits the axis. */
 export function findTightest(
   account: AccountFigures,
   asker: Asker,
-  axis: SpendAxis,
+  axis: LedgerAxis,
 ): AccountFigures | undefined {
   let found: AccountFigures | undefined;
   let least = Infinity;
@@ -65,26 +72,34 @@ export function findTightest(
 }
 
 interface Shortage {
-  readonly axis: SpendAxis;
-  readonly asked: number;
+  readonly axis: LedgerAxis;
+  readonly requested: number;
   readonly asker: Asker;
 }
 
-/** Returns the refusal of an account. The part kept for its own agent is reported apart from the spent amount. */
+/** Returns the refusal of an account, in the units of a budget. The part kept for its own agent is reported apart from the spent amount. */
 export function makeBudgetRefusal(
   at: AccountFigures,
-  { axis, asked, asker }: Shortage,
+  { axis, requested, asker }: Shortage,
 ): BudgetRefusal {
-  const { path: accountPath, limits, total, keptForSelf } = at;
-  const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];
+  const { path: accountPath, limits, keptForSelf } = at;
+  const maximum = limits[axis] ?? Infinity;
+  const room = findRoom(at, at, axis);
   const keptOnAxis = asker === at ? 0 : (keptForSelf[axis] ?? 0);
-  const kept = Math.min(keptOnAxis, Math.max(0, maximum - spent));
-  return { axis, accountPath, maximum, spent, asked, ...(kept > 0 ? { kept } : {}) };
+  const reserve = Math.min(keptOnAxis, Math.max(0, room));
+  return {
+    axis: toSpendAxis(axis),
+    accountPath,
+    maximum: toSpendAmount(axis, maximum),
+    spent: toSpendAmount(axis, maximum - room),
+    requested: toSpendAmount(axis, requested),
+    ...(reserve > 0 ? { reserve: toSpendAmount(axis, reserve) } : {}),
+  };
 }
 
 /** Returns an amount for each axis. */
-export function mapAxes(amount: (axis: SpendAxis) => number): Amounts {
-  const amounts: Record<SpendAxis, number> = { ...NO_AMOUNTS };
-  for (const axis of SPEND_AXES) amounts[axis] = amount(axis);
+export function mapAxes(amount: (axis: LedgerAxis) => number): Amounts {
+  const amounts: Record<LedgerAxis, number> = { ...NO_AMOUNTS };
+  for (const axis of LEDGER_AXES) amounts[axis] = amount(axis);
   return amounts;
 }

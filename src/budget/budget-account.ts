@@ -8,20 +8,23 @@
 
 import { invariant } from "../kernel/assert.ts";
 import type { AnySignal } from "../kernel/cancel.ts";
+import { MICRO_PER_USD } from "../kernel/money.ts";
 import { shared } from "../kernel/shared.ts";
 import {
   isEarly,
   NO_AMOUNTS,
   reachedThresholds,
-  spendLimitsOf,
+  toLedgerLimits,
+  toSpendAmount,
+  toSpendAxis,
   type Amounts,
   type SpendLimits,
 } from "../policies/budget.ts";
 import {
-  SPEND_AXES,
-  type Account,
+  LEDGER_AXES,
   type AccountGrant,
-  type SpendAxis,
+  type LedgerAccount,
+  type LedgerAxis,
 } from "../protocol/account.ts";
 import { idOf, type AgentId, type LeaseId } from "../protocol/ids.ts";
 import {
@@ -35,7 +38,7 @@ import {
   type Usage,
   type UsageReport,
 } from "../protocol/usage.ts";
-import { mapAxes, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
+import { findRoom, mapAxes, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
 import * as time from "./account-time.ts";
 import type {
   BudgetRefusal,
@@ -43,7 +46,6 @@ import type {
   LeaseAsk,
   LeaseOutcome,
   LedgerWatch,
-  ReachedThreshold,
   Remaining,
 } from "./lease.ts";
 import { LeaseQueue, type AccountAsk } from "./lease-queue.ts";
@@ -78,18 +80,19 @@ interface OpenLease extends PersistedHold {
   readonly parts: Amounts[];
 }
 
-type Sums = Record<SpendAxis, number>;
+type Sums = Record<LedgerAxis, number>;
 
 const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
 const NO_MODELS: readonly ModelUsage[] = Object.freeze([]);
-const ONE_TOOL_CALL = Object.freeze({ ...NO_USAGE, costMicroUsd: 0, toolCalls: 1 });
+const ONE_TOOL_CALL = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
+const ONE_TOOL_CALL_HOLD = Object.freeze({ ...NO_AMOUNTS, toolCalls: 1 });
 
 export class BudgetAccount implements AccountFigures {
   readonly agentId: AgentId;
   readonly path: string;
   readonly parent: BudgetAccount | undefined;
   readonly root: BudgetAccount;
-  readonly axes: readonly SpendAxis[];
+  readonly axes: readonly LedgerAxis[];
   readonly limiting: BudgetAccount | undefined;
   readonly isTimed: boolean;
   readonly keptForSelf: SpendLimits;
@@ -115,7 +118,7 @@ export class BudgetAccount implements AccountFigures {
   /** The usage report; undefined: more has been booked since. */
   #usage: UsageReport | undefined;
 
-  constructor(ledger: LedgerParts, account: Account, parent: BudgetAccount | undefined) {
+  constructor(ledger: LedgerParts, account: LedgerAccount, parent: BudgetAccount | undefined) {
     const { limits, timeLimitMs, fixedDeadlineAtMs, own, total } = account;
     this.#ledger = ledger;
     this.agentId = account.agentId;
@@ -125,7 +128,7 @@ export class BudgetAccount implements AccountFigures {
     const above = parent?.axes ?? [];
     const isLimiting = Object.keys(limits).length > 0;
     this.axes = isLimiting
-      ? SPEND_AXES.filter((axis) => limits[axis] !== undefined || above.includes(axis))
+      ? LEDGER_AXES.filter((axis) => limits[axis] !== undefined || above.includes(axis))
       : above;
     this.limiting = isLimiting ? this : parent?.limiting;
     this.isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null || parent?.isTimed === true;
@@ -235,13 +238,13 @@ export class BudgetAccount implements AccountFigures {
   /** Books the usage of an attempt, and releases its part of the hold. */
   chargePart(leaseId: LeaseId, hold: Amounts, usage: Usage): void {
     const open = this.#findLease(leaseId);
-    this.#book(hold, usage);
+    const used = this.#book(hold, usage);
     open.hold = mapAxes((axis) => open.hold[axis] - hold[axis]);
     open.charged = addUsage(open.charged ?? NO_USAGE, usage);
     open.underWay -= 1;
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.({ operation: "charge", leaseId, hold, usage });
-    this.#emitReached(usage);
+    this.#emitReached(used);
     this.#ledger.queue?.serve();
   }
 
@@ -259,13 +262,13 @@ export class BudgetAccount implements AccountFigures {
     if (charged !== undefined)
       invariant(isCountable(usage), "usage is a whole number of at least 0");
     const rest = charged === undefined ? usage : subtractUsage(usage, charged);
-    this.#book(open.hold, rest);
+    const booked = this.#book(open.hold, rest);
     if (otherModels !== undefined) this.otherModels = addModelUsage(this.otherModels, otherModels);
     this.#removeLease(open);
     this.#ledger.queue?.touch(this);
     const others = otherModels && { otherModels };
     this.#ledger.watch.onOperation?.({ operation: "settle", leaseId, usage, ...others });
-    this.#emitReached(rest);
+    this.#emitReached(booked);
     this.#ledger.queue?.serve();
   }
 
@@ -308,21 +311,24 @@ export class BudgetAccount implements AccountFigures {
 
   #addReserved(amounts: Amounts, sign: 1 | -1): void {
     for (let at: BudgetAccount | undefined = this; at !== undefined; at = at.parent)
-      for (const axis of SPEND_AXES) at.reserved[axis] += sign * amounts[axis];
+      for (const axis of LEDGER_AXES) at.reserved[axis] += sign * amounts[axis];
   }
 
-  /** Books usage, and releases its hold. */
-  #book(hold: Amounts, usage: Usage): void {
+  /** Books usage, releases its hold, and returns the booked amounts. */
+  #book(hold: Amounts, usage: Usage): Amounts {
     invariant(isCountable(usage), "usage is a whole number of at least 0");
     this.#addReserved(hold, -1);
     this.#addUsage(usage);
+    const costMicroUsd = Math.round((usage.costUsd ?? 0) * MICRO_PER_USD);
+    const used: Amounts = { ...usage, costMicroUsd };
     let isBeyond = false;
-    for (const axis of SPEND_AXES) isBeyond ||= (usage[axis] ?? 0) > hold[axis];
-    if (!isBeyond) return;
+    for (const axis of LEDGER_AXES) isBeyond ||= used[axis] > hold[axis];
+    if (!isBeyond) return used;
     for (let at: BudgetAccount | undefined = this; at !== undefined; at = at.parent) {
       const before: Amounts = at.#excess;
-      at.#excess = mapAxes((axis) => before[axis] + Math.max(0, (usage[axis] ?? 0) - hold[axis]));
+      at.#excess = mapAxes((axis) => before[axis] + Math.max(0, used[axis] - hold[axis]));
     }
+    return used;
   }
 
   #addUsage(usage: Usage): void {
@@ -340,7 +346,7 @@ export class BudgetAccount implements AccountFigures {
   chargeToolCall(): BudgetRefusal | undefined {
     const { clock } = this.#ledger;
     const overdue = this.isTimed ? time.deadlineRefusal(this, clock.nowMs()) : undefined;
-    const refusal = overdue ?? findUnfitLimit(this, ONE_TOOL_CALL);
+    const refusal = overdue ?? findUnfitLimit(this, ONE_TOOL_CALL_HOLD);
     if (refusal === undefined) this.bookToolCall();
     return refusal;
   }
@@ -350,29 +356,37 @@ export class BudgetAccount implements AccountFigures {
     this.#addUsage(ONE_TOOL_CALL);
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.({ operation: "toolCall", agentId: this.agentId });
-    this.#emitReached(ONE_TOOL_CALL);
+    this.#emitReached(ONE_TOOL_CALL_HOLD);
   }
 
-  /** Emits the thresholds that were reached when the usage was booked. */
-  #emitReached(usage: Usage): void {
+  /** Emits the thresholds that were reached when the amounts were booked. */
+  #emitReached(used: Amounts): void {
     if (this.#ledger.watch.onThreshold === undefined) return;
     for (let at = this.limiting; at !== undefined; at = at.parent?.limiting)
       for (const axis of at.axes) {
-        const [maximum, spent] = [at.limits[axis], at.total[axis] ?? 0];
-        const used = usage[axis] ?? 0;
-        if (maximum === undefined || used === 0 || isEarly(maximum, spent)) continue;
-        at.#emitThresholds(axis, maximum, { before: spent - used, spent });
+        const maximum = at.limits[axis];
+        if (maximum === undefined || used[axis] === 0) continue;
+        const spent = maximum - findRoom(at, at, axis);
+        if (!isEarly(maximum, spent)) at.#emitThresholds(axis, maximum, spent - used[axis], spent);
       }
   }
 
   #emitThresholds(
-    axis: ReachedThreshold["axis"],
+    axis: LedgerAxis | "wallTimeMs",
     maximum: number,
-    { before, spent }: Readonly<Record<"before" | "spent", number>>,
+    before: number,
+    spent: number,
   ): void {
     const { agentId, path: accountPath } = this;
     for (const threshold of reachedThresholds(maximum, before, spent))
-      this.#ledger.watch.onThreshold?.({ agentId, accountPath, axis, threshold, spent, maximum });
+      this.#ledger.watch.onThreshold?.({
+        agentId,
+        accountPath,
+        axis: axis === "wallTimeMs" ? axis : toSpendAxis(axis),
+        threshold,
+        spent: toSpendAmount(axis, spent),
+        maximum: toSpendAmount(axis, maximum),
+      });
   }
 
   // Usage and room
@@ -419,7 +433,7 @@ export class BudgetAccount implements AccountFigures {
   }
 
   /** Returns the account as it is stored at a time. */
-  snapshotAt(nowMs: number): Account {
+  snapshotAt(nowMs: number): LedgerAccount {
     return shared({
       agentId: this.agentId,
       parentId: this.parent?.agentId ?? null,
@@ -443,10 +457,10 @@ export class BudgetAccount implements AccountFigures {
   /** Raises the limits that the account has, and returns the record of it. */
   raise({ budget, by, atMs }: Grant): AccountGrant {
     const { limits, timeLimitMs } = this;
-    const raises = spendLimitsOf(budget);
-    for (const axis of SPEND_AXES) {
+    const raises = toLedgerLimits(budget);
+    for (const axis of LEDGER_AXES) {
       const limit = limits[axis];
-      if (limit !== undefined) limits[axis] = raiseLimit(limit, raises[axis] ?? 0);
+      if (limit !== undefined) limits[axis] = raiseLimit(limit, raises[axis] ?? 0, axis);
     }
     if (timeLimitMs !== null) this.timeLimitMs = raiseLimit(timeLimitMs, budget.wallTimeMs ?? 0);
     const given = Object.entries(budget).filter(([, amount]) => amount !== undefined && amount > 0);
@@ -490,7 +504,7 @@ export class BudgetAccount implements AccountFigures {
   emitThresholds(before: number): void {
     const { maximum, spent } = this.timeSpent() ?? {};
     if (maximum !== undefined && spent !== undefined)
-      this.#emitThresholds("wallTimeMs", maximum, { before, spent });
+      this.#emitThresholds("wallTimeMs", maximum, before, spent);
   }
 
   /** Stops the clock until `resumeTime`. */

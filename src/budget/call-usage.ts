@@ -5,16 +5,10 @@ import { modelsOf } from "../model/fallback.ts";
 import type { Model, ModelReply } from "../model/model.ts";
 import type { AttemptLoss } from "../model/retry.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
+import { ceilMicroUsd, MICRO_PER_USD } from "../kernel/money.ts";
 import { costMicroUsd, type ModelPrice } from "../model/model-price.ts";
 import { isStandardTier, type PriceOf } from "../model/prices.ts";
-import {
-  addUsage,
-  MICRO_USD_PER_USD,
-  NO_USAGE,
-  toUsage,
-  type ModelUsage,
-  type Usage,
-} from "../protocol/usage.ts";
+import { addUsage, NO_USAGE, toUsage, type ModelUsage, type Usage } from "../protocol/usage.ts";
 import type { Lease, LeaseAsk } from "./lease.ts";
 
 /** How far the call came. */
@@ -179,6 +173,7 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
       if (price === undefined || !holds) unpricedCalls = 1;
     } else reportedMicroUsd += reported;
   }
+  const microUsd = reportedMicroUsd + (price === undefined ? 0 : costMicroUsd(price, ...priced));
   return {
     ...NO_USAGE,
     inputTokens,
@@ -186,7 +181,7 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
     outputTokens,
     reasoningTokens,
     totalTokens: inputTokens + outputTokens,
-    costMicroUsd: reportedMicroUsd + (price === undefined ? 0 : costMicroUsd(price, ...priced)),
+    costUsd: microUsd / MICRO_PER_USD,
     estimatedCalls,
     unpricedCalls,
   };
@@ -197,7 +192,7 @@ function believedCost(price: ModelPrice | undefined, request: TokenUsage): numbe
   const { reportedCostUsd } = request;
   if (reportedCostUsd === undefined) return undefined;
   const isFree = price === undefined || costMicroUsd(price, request) === 0;
-  return reportedCostUsd > 0 || isFree ? microUsd(reportedCostUsd) : undefined;
+  return reportedCostUsd > 0 || isFree ? ceilMicroUsd(reportedCostUsd) : undefined;
 }
 
 /** So many times its price is no rounding. */
@@ -221,13 +216,6 @@ export function costWarnings(
     `${model.provider} reports that calls of ${model.id} cost more than twice their price. Calls are charged at the reported cost. Correct the price, by which budget is reserved.`,
   ];
 }
-
-function microUsd(usd: number): number {
-  return Math.ceil(usd * MICRO_USD_PER_USD - ROUNDING_SLACK);
-}
-
-// 0.000007 * 1e6 is 7.000000000000001 or 6.999…: the slack keeps whole micro-dollars whole.
-const ROUNDING_SLACK = 1e-6;
 
 function estimate(inputTokens: number, outputTokens: number): TokenUsage {
   return { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };

@@ -20,7 +20,7 @@ import type { LeaseAsk, LeaseOutcome } from "./lease.ts";
 import { invariant } from "../kernel/assert.ts";
 import { onAbort, type AnySignal } from "../kernel/cancel.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
 import { findRoom, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
 import { deadlineAtMs } from "./account-time.ts";
@@ -54,7 +54,7 @@ interface LeaseWaiter {
   dueAtMs: number;
 }
 
-type AmountBounds = Record<SpendAxis, number>;
+type AmountBounds = Record<LedgerAxis, number>;
 
 interface AccountNode {
   readonly account: AccountFigures;
@@ -119,7 +119,7 @@ export class LeaseQueue {
       const node = this.#nodes.get(at) ?? newNode(at);
       this.#nodes.set(at, node);
       node.count += 1;
-      for (const axis of SPEND_AXES) {
+      for (const axis of LEDGER_AXES) {
         node.least[axis] = Math.max(node.least[axis], least[axis]);
         node.wanted[axis] = Math.max(node.wanted[axis], wanted[axis]);
       }
@@ -188,7 +188,7 @@ export class LeaseQueue {
     this.#changed.clear();
     const answers = this.#pass(nowMs, isDue);
     const [first] = this.#waiters;
-    const isReserved = first && SPEND_AXES.some((axis) => first.account.root.reserved[axis] > 0);
+    const isReserved = first && LEDGER_AXES.some((axis) => first.account.root.reserved[axis] > 0);
     invariant(isReserved !== false, "B5: an agent waits although no lease is open");
     for (const answer of answers) answer();
   }

@@ -1,7 +1,7 @@
 // The values that pass between an agent and its budget account: requests for leases, leases and refusals.
 
 import type { ModelPrice } from "../model/model-price.ts";
-import type { RefusalSchema, SpendAxis } from "../protocol/account.ts";
+import type { BudgetAxis, RefusalSchema } from "../protocol/account.ts";
 import type { z } from "zod";
 import type { AgentId, LeaseId } from "../protocol/ids.ts";
 import type { LedgerOperation } from "./ledger-operation.ts";
@@ -38,26 +38,21 @@ export interface LastStep {
 /** A limit on the path that leaves no room. */
 export type BudgetRefusal = Readonly<z.infer<ReturnType<typeof RefusalSchema>>>;
 
-/** A limit of the agent's own budget that was passed: providers may report more than a lease holds. */
-export type Overshoot = Pick<BudgetRefusal, "accountPath" | "maximum" | "spent"> & {
-  readonly axis: SpendAxis;
-};
-
 export type LeaseOutcome =
   | { readonly type: "granted"; readonly lease: Lease; readonly waitedMs: number }
   | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly waitedMs: number }
   /** The agent was cancelled or asked to stop. */
   | { readonly type: "cancelled"; readonly waitedMs: number };
 
-/** What is left on the limited axes. */
-export type Remaining = Readonly<Record<string, number>>;
+/** What is left on the limited axes, in the units of a budget. */
+export type Remaining = Readonly<Partial<Record<BudgetAxis, number>>>;
 
-/** A part of a limit that is spent by now. */
+/** A part of a limit that is spent by now, in the units of a budget. */
 export interface ReachedThreshold {
   /** The agent whose limit it is. */
   readonly agentId: AgentId;
   readonly accountPath: string;
-  readonly axis: SpendAxis | "wallTimeMs";
+  readonly axis: BudgetAxis;
   readonly threshold: number;
   readonly spent: number;
   readonly maximum: number;

@@ -1,19 +1,21 @@
 // More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
+import { MAX_MICRO_USD } from "../kernel/money.ts";
 import {
   checkBudget,
-  spendLimitsOf,
+  toLedgerLimits,
+  toSpendAxis,
   type Budget,
-  type BudgetAxis,
   type SpendLimits,
 } from "../policies/budget.ts";
 import {
   BUDGET_AXES,
-  SPEND_AXES,
-  type Account,
+  LEDGER_AXES,
   type AccountGrant,
-  type SpendAxis,
+  type BudgetAxis,
+  type LedgerAccount,
+  type LedgerAxis,
 } from "../protocol/account.ts";
 
 /** More budget, and who grants it. */
@@ -29,7 +31,7 @@ export interface BudgetGrant {
 export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
   checkBudget(`${field}.budget`, budget);
   const { wallTimeMs = 0 } = budget;
-  if (wallTimeMs === 0 && Object.values(spendLimitsOf(budget)).every((amount) => amount === 0))
+  if (wallTimeMs === 0 && Object.values(toLedgerLimits(budget)).every((amount) => amount === 0))
     throw mismatch(
       `${field}.budget`,
       "a budget with at least one amount above 0",
@@ -49,7 +51,7 @@ export function copyGrant(field: string, { budget, by }: BudgetGrant): BudgetGra
 }
 
 /** An account, as far as grants ask for it. */
-type Limited = Pick<Account, "path" | "limits" | "timeLimitMs">;
+type Limited = Pick<LedgerAccount, "path" | "limits" | "timeLimitMs">;
 
 /** A grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
@@ -65,17 +67,17 @@ export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: 
 }
 
 /** Returns every grant that is in the limits of an account. */
-export function allGrants({ grants, grantsBefore = [] }: Account): readonly AccountGrant[] {
+export function allGrants({ grants, grantsBefore = [] }: LedgerAccount): readonly AccountGrant[] {
   return grantsBefore.length === 0 ? grants : [...grantsBefore, ...grants];
 }
 
 /** Returns the sum of the grants on each axis, in the units of the ledger. */
 export function sumGrants(grants: readonly AccountGrant[]): SpendLimits {
-  const sums: Partial<Record<SpendAxis, number>> = {};
+  const sums: Partial<Record<LedgerAxis, number>> = {};
   for (const { budget } of grants) {
-    const raises = spendLimitsOf(budget);
-    for (const axis of SPEND_AXES)
-      if (raises[axis] !== undefined) sums[axis] = raiseLimit(sums[axis] ?? 0, raises[axis]);
+    const raises = toLedgerLimits(budget);
+    for (const axis of LEDGER_AXES)
+      if (raises[axis] !== undefined) sums[axis] = raiseLimit(sums[axis] ?? 0, raises[axis], axis);
   }
   return sums;
 }
@@ -83,14 +85,15 @@ export function sumGrants(grants: readonly AccountGrant[]): SpendLimits {
 /** The first axis of the budget on which the account has no limit that could be raised. A fixed deadline is none. */
 function unlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined {
   if (budget.wallTimeMs !== undefined && account.timeLimitMs === null) return "wallTimeMs";
-  const raises = spendLimitsOf(budget);
-  const axis = SPEND_AXES.find(
+  const raises = toLedgerLimits(budget);
+  const axis = LEDGER_AXES.find(
     (one) => raises[one] !== undefined && account.limits[one] === undefined,
   );
-  return axis === "costMicroUsd" ? "costUsd" : axis;
+  return axis === undefined ? undefined : toSpendAxis(axis);
 }
 
-/** Returns a raised limit that is still a safe integer. */
-export function raiseLimit(limit: number, by: number): number {
-  return Math.max(limit, Math.min(limit + by, Number.MAX_SAFE_INTEGER));
+/** Returns a raised limit that can still be counted exactly. */
+export function raiseLimit(limit: number, by: number, axis?: LedgerAxis): number {
+  const most = axis === "costMicroUsd" ? MAX_MICRO_USD : Number.MAX_SAFE_INTEGER;
+  return Math.max(limit, Math.min(limit + by, most));
 }

@@ -5,7 +5,7 @@
 
 import { invariant } from "../kernel/assert.ts";
 import { NO_AMOUNTS, type SpendLimits } from "../policies/budget.ts";
-import { SPEND_AXES, type Account, type AccountGrant } from "../protocol/account.ts";
+import { LEDGER_AXES, type AccountGrant, type LedgerAccount } from "../protocol/account.ts";
 import type { AgentId, LeaseId } from "../protocol/ids.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import { BudgetAccount, type LedgerParts } from "./budget-account.ts";
@@ -35,12 +35,12 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /** Takes an account over as it was stored: below its parent's, which comes first. */
-  adopt(account: Account): void {
+  adopt(account: LedgerAccount): void {
     const { parentId } = account;
     this.#add(account, parentId === null ? undefined : this.getAccount(parentId));
   }
 
-  #add(account: Account, parent: BudgetAccount | undefined): BudgetAccount {
+  #add(account: LedgerAccount, parent: BudgetAccount | undefined): BudgetAccount {
     invariant(!this.#accounts.has(account.agentId), "an account is opened once");
     const added = new BudgetAccount(this, account, parent);
     this.#accounts.set(account.agentId, added);
@@ -59,7 +59,7 @@ export class BudgetLedger implements LedgerParts {
    * between is the caller's to exclude, for every agent that has not ended. `leases`: those that are open still.
    */
   restore(
-    accounts: readonly Account[],
+    accounts: readonly LedgerAccount[],
     leaseCount: number,
     leases: readonly PersistedHold[] = [],
   ): void {
@@ -67,7 +67,7 @@ export class BudgetLedger implements LedgerParts {
     invariant(isFresh, "accounts are restored into a new ledger");
     invariant(Number.isSafeInteger(leaseCount) && leaseCount >= 0, "leases are counted from 0 up");
     for (const account of accounts) {
-      const isFree = SPEND_AXES.every((axis) => account.reserved[axis] === 0);
+      const isFree = LEDGER_AXES.every((axis) => account.reserved[axis] === 0);
       invariant(isFree || leases.length > 0, "B2: a reservation is an open lease");
       this.adopt(account);
     }
@@ -88,7 +88,7 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /** All accounts, as plain values, in the order in which they were opened. */
-  snapshot(nowMs = this.clock.nowMs()): readonly Account[] {
+  snapshot(nowMs = this.clock.nowMs()): readonly LedgerAccount[] {
     return Array.from(this.#accounts.values(), (account) => account.snapshotAt(nowMs));
   }
 
@@ -130,8 +130,8 @@ export interface NewAccount {
 /** Opens an account below `parent`. A fixed deadline can only be tightened on the way down. */
 export function openAccount(
   account: NewAccount,
-  parent: Pick<Account, "agentId" | "fixedDeadlineAtMs"> | undefined,
-): Account {
+  parent: Pick<LedgerAccount, "agentId" | "fixedDeadlineAtMs"> | undefined,
+): LedgerAccount {
   const { deadlineAtMs = Infinity } = account;
   const fixedDeadlineAtMs = Math.min(deadlineAtMs, parent?.fixedDeadlineAtMs ?? Infinity);
   return {

@@ -5,9 +5,10 @@
 //     usage that providers reported beyond a lease. It is booked like other usage.
 
 import type { Clock } from "../kernel/clock.ts";
+import { MICRO_PER_USD } from "../kernel/money.ts";
 import { dearestCost, heldRates, type ModelPrice } from "../model/model-price.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
-import type { SpendAxis } from "../protocol/account.ts";
+import type { BudgetAxis, LedgerAxis } from "../protocol/account.ts";
 import {
   findRoom,
   findTightest,
@@ -17,7 +18,7 @@ import {
   type Asker,
 } from "./account-figures.ts";
 import { deadlineRefusal, timeLeft } from "./account-time.ts";
-import type { BudgetRefusal, LastStep, LeaseAsk, Overshoot, Remaining } from "./lease.ts";
+import type { BudgetRefusal, LastStep, LeaseAsk, Remaining } from "./lease.ts";
 
 /** The clock of a ledger. */
 export type Now = Pick<Clock, "nowMs">;
@@ -66,10 +67,10 @@ export function lacksRoom(account: AccountFigures, at: AccountFigures, hold: Amo
 /** Returns the limit that can never have room for the hold. */
 export function findUnfitLimit(account: AccountFigures, hold: Amounts): BudgetRefusal | undefined {
   for (const axis of account.axes) {
-    const asked = hold[axis];
-    const at = asked === 0 ? undefined : findTightest(account, account, axis);
-    if (at !== undefined && asked > findRoom(at, account, axis))
-      return makeBudgetRefusal(at, { axis, asked, asker: account });
+    const requested = hold[axis];
+    const at = requested === 0 ? undefined : findTightest(account, account, axis);
+    if (at !== undefined && requested > findRoom(at, account, axis))
+      return makeBudgetRefusal(at, { axis, requested, asker: account });
   }
   return undefined;
 }
@@ -139,7 +140,7 @@ export function findLastStep(account: AccountFigures, asked: number): LastStep |
 }
 
 /** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start. */
-const REPLY_AXES: readonly SpendAxis[] = [
+const REPLY_AXES: readonly LedgerAxis[] = [
   "totalTokens",
   "inputTokens",
   "cachedInputTokens",
@@ -147,7 +148,7 @@ const REPLY_AXES: readonly SpendAxis[] = [
   "costMicroUsd",
 ];
 /** The axes on which a new child needs room. */
-const CHILD_AXES: readonly SpendAxis[] = ["steps", ...REPLY_AXES];
+const CHILD_AXES: readonly LedgerAxis[] = ["steps", ...REPLY_AXES];
 
 /**
  * Returns the first limit on the path that is reached: on the axes of a reply, or, for
@@ -162,7 +163,7 @@ export function findReachedLimit(
     if (!(asker === NEW_CHILD ? CHILD_AXES : REPLY_AXES).includes(axis)) continue;
     const at = findTightest(account, asker, axis);
     if (at !== undefined && findRoom(at, asker, axis) <= 0)
-      return makeBudgetRefusal(at, { axis, asked: 0, asker });
+      return makeBudgetRefusal(at, { axis, requested: 0, asker });
   }
   return account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
 }
@@ -170,8 +171,8 @@ export function findReachedLimit(
 const UNLIMITED: Remaining = Object.freeze({});
 
 /**
- * Returns for each limited axis the least room on the path minus open holds, never below zero.
- * `returned`: amounts of open holds that count as released.
+ * Returns for each limited axis, in the units of a budget, the least room on the path minus open holds,
+ * never below zero. `returned`: amounts of open holds that count as released.
  */
 export function computeRemaining(
   account: AccountFigures,
@@ -181,24 +182,23 @@ export function computeRemaining(
 ): Remaining {
   const { axes, isTimed } = account;
   if (axes.length === 0 && !isTimed) return UNLIMITED;
-  const left: Record<string, number> = {};
+  const left: Partial<Record<BudgetAxis, number>> = {};
   for (const axis of axes) {
     let least = Infinity;
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
       least = Math.min(least, findRoom(at, asker, axis) - at.reserved[axis]);
-    left[axis] = Math.max(0, least + returned[axis]);
+    if (axis === "costMicroUsd") left.costUsd = Math.max(0, least + returned[axis]) / MICRO_PER_USD;
+    else left[axis] = Math.max(0, least + returned[axis]);
   }
-  if (isTimed) left["wallTimeMs"] = timeLeft(account, clock.nowMs());
+  if (isTimed) left.wallTimeMs = timeLeft(account, clock.nowMs());
   return left;
 }
 
 /** Returns the limits of the account that its usage has passed: providers may report more than a lease holds. */
-export function findOvershoots(account: AccountFigures): readonly Overshoot[] {
-  const { path: accountPath, axes, limits, total } = account;
-  const passed: Overshoot[] = [];
-  for (const axis of axes) {
-    const [maximum, spent] = [limits[axis] ?? Infinity, total[axis] ?? 0];
-    if (spent > maximum) passed.push({ axis, accountPath, maximum, spent });
-  }
+export function findOvershoots(account: AccountFigures): readonly BudgetRefusal[] {
+  const passed: BudgetRefusal[] = [];
+  for (const axis of account.axes)
+    if (findRoom(account, account, axis) < 0)
+      passed.push(makeBudgetRefusal(account, { axis, requested: 0, asker: account }));
   return passed;
 }

@@ -1,12 +1,11 @@
 // What is left of a budget, as one line for the model (X6).
 
 import { grouped } from "../kernel/check.ts";
-import type { SpendAxis } from "../protocol/account.ts";
-import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
+import { toMicroUsd, toUsd } from "../kernel/money.ts";
+import type { BudgetAxis } from "../protocol/account.ts";
 
-type Axis = SpendAxis | "wallTimeMs";
 /** What an axis counts, or its own words for an amount. */
-type Words = readonly [axis: Axis, thing: string | ((amount: number) => string)];
+type Words = readonly [axis: BudgetAxis, thing: string | ((amount: number) => string)];
 
 const MS_PER_SECOND = 1_000;
 
@@ -18,13 +17,13 @@ const WORDS: readonly Words[] = [
   ["inputTokens", "input token"],
   ["cachedInputTokens", "cached input token"],
   ["outputTokens", "output token"],
-  ["costMicroUsd", formatUsd],
+  ["costUsd", formatUsd],
   ["wallTimeMs", (amount) => `${grouped(Math.floor(amount / MS_PER_SECOND))} s`],
 ];
 
 /**
  * What is left, such as `Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.` Only limited axes are named; what has no axis of ours is left
- * out. Money and time are rounded down. Undefined: nothing is limited. `left` is in the ledger's units.
+ * out. Money and time are rounded down. Undefined: nothing is limited.
  */
 export function budgetLine(left: Readonly<Record<string, number>>): string | undefined {
   const parts = WORDS.flatMap(([axis, thing]) => {
@@ -45,11 +44,10 @@ const CENTS = 2;
 const SMALLEST_DIGITS = 4;
 
 /** `$0.20`; below a cent with more digits: `$0.0042`. */
-function formatUsd(microUsd: number): string {
-  const usd = microUsd / MICRO_USD_PER_USD;
+function formatUsd(usd: number): string {
   const digits = usd < 0.01 ? SMALLEST_DIGITS : CENTS;
   const unit = 10 ** digits;
-  const rounded = Math.floor((microUsd * unit) / MICRO_USD_PER_USD) / unit;
+  const rounded = Math.floor(toUsd(toMicroUsd(usd) * unit)) / unit;
   const [whole = "0", cents = ""] = rounded.toFixed(digits).split(".");
   return rounded === 0 ? "$0" : `$${grouped(Number(whole))}.${cents}`;
 }

@@ -4,13 +4,14 @@
 import type { Tightening } from "../protocol/context-manifest.ts";
 import {
   checkBudget,
-  shownAxis,
-  spendLimitsOf,
+  toLedgerLimits,
+  toSpendAmount,
+  toSpendAxis,
   tighterLimits,
   type Budget,
   type SpendLimits,
 } from "./budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import { checkFields, checkKeys, mismatch, type FieldChecks } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 
@@ -39,8 +40,8 @@ export interface ShareFacts {
   readonly share: BudgetShare;
   /** The budget of the subagent's own role. */
   readonly definition: Budget;
-  /** Left to the parent for all its subagents when the reply was executed, in the ledger's units; limited axes only. */
-  readonly left: Readonly<Record<string, number>>;
+  /** Left to the parent for all its subagents when the reply was executed; limited axes only. */
+  readonly left: Budget;
   readonly role: string;
   /** The roles of all delegations of the reply, this one among them; a role as often as it is started. */
   readonly delegatedRoles: readonly string[];
@@ -61,23 +62,26 @@ export interface ChildLimits {
  * divided. Axes without a limit on the path of the parent are not shared.
  */
 export function childLimits(facts: ShareFacts): ChildLimits {
-  const { share, definition, left, source } = facts;
-  const asked = spendLimitsOf(definition);
-  const spendLimits = tighterLimits(asked, sharedLimits(facts));
+  const { share, definition, source } = facts;
+  const [asked, left] = [toLedgerLimits(definition), toLedgerLimits(facts.left)];
+  const spendLimits = tighterLimits(asked, sharedLimits(facts, left));
   const tightened: Tightening[] = [];
-  for (const axis of SPEND_AXES) {
+  for (const axis of LEDGER_AXES) {
     const requested = asked[axis];
     if (requested === undefined) continue;
     const given = Math.min(spendLimits[axis] ?? Infinity, left[axis] ?? Infinity);
     if (given >= requested) continue;
-    const { name, unit } = shownAxis(axis);
-    const field = `budget.${name}`;
-    tightened.push({ field, asked: requested / unit, given: given / unit, source });
+    tightened.push({
+      field: `budget.${toSpendAxis(axis)}`,
+      asked: toSpendAmount(axis, requested),
+      given: toSpendAmount(axis, given),
+      source,
+    });
   }
   const timeMs = share.type === "fixed" ? share.budget.wallTimeMs : undefined;
   const wallTimeMs = Math.min(definition.wallTimeMs ?? Infinity, timeMs ?? Infinity);
   // What is left above is no limit of the subagent's own: the agent that has it ends the subagent with itself.
-  const givenMs = Math.min(wallTimeMs, left["wallTimeMs"] ?? Infinity);
+  const givenMs = Math.min(wallTimeMs, facts.left.wallTimeMs ?? Infinity);
   if (definition.wallTimeMs !== undefined && givenMs < definition.wallTimeMs) {
     const field = "budget.wallTimeMs";
     tightened.push({ field, asked: definition.wallTimeMs, given: givenMs, source });
@@ -86,14 +90,14 @@ export function childLimits(facts: ShareFacts): ChildLimits {
 }
 
 /** What the share alone allows. A common pool needs no limits: the ledger holds it together. */
-function sharedLimits({ share, left, role, delegatedRoles }: ShareFacts): SpendLimits {
+function sharedLimits({ share, role, delegatedRoles }: ShareFacts, left: SpendLimits): SpendLimits {
   switch (share.type) {
     case "pool": {
       const { maxShare = 1 } = share;
       return maxShare === 1 ? {} : divided(left, (amount) => takePart(amount, maxShare));
     }
     case "fixed":
-      return divided(spendLimitsOf(share.budget), (amount, axis) =>
+      return divided(toLedgerLimits(share.budget), (amount, axis) =>
         Math.min(amount, Math.max(0, left[axis] ?? Infinity)),
       );
     case "even": {
@@ -125,11 +129,11 @@ function weightOf({ weights, defaultWeight = 1 }: WeightedShare, role: string): 
 
 /** The part of each amount, on the axes that have one. */
 function divided(
-  left: ShareFacts["left"],
-  part: (amount: number, axis: SpendAxis) => number,
+  left: SpendLimits,
+  part: (amount: number, axis: LedgerAxis) => number,
 ): SpendLimits {
-  const limits: Partial<Record<SpendAxis, number>> = {};
-  for (const axis of SPEND_AXES) {
+  const limits: Partial<Record<LedgerAxis, number>> = {};
+  for (const axis of LEDGER_AXES) {
     const amount = left[axis];
     if (amount !== undefined) limits[axis] = part(Math.max(0, amount), axis);
   }

@@ -1,9 +1,17 @@
 // What an agent and its subtree may spend, and when a limit is nearly used up (X6). Limits only; what was spent is in the ledger.
 
 import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
-import { BUDGET_AXES, SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import { floorMicroUsd, toUsd } from "../kernel/money.ts";
+import {
+  BUDGET_AXES,
+  LEDGER_AXES,
+  type Account,
+  type BudgetAxis,
+  type LedgerAccount,
+  type LedgerAxis,
+  type SpendAxis,
+} from "../protocol/account.ts";
 import type { StopCode } from "../protocol/stop.ts";
-import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 
 /**
  * Upper limits for an agent with all its descendants. An axis that is left out has no limit of its own; the limits of the
@@ -33,11 +41,8 @@ export interface Budget {
   readonly wallTimeMs?: number;
 }
 
-/** The axes of a budget. */
-export type BudgetAxis = keyof Budget;
-
-/** An amount on every axis. */
-export type Amounts = Readonly<Record<SpendAxis, number>>;
+/** An amount on every axis of the ledger. */
+export type Amounts = Readonly<Record<LedgerAxis, number>>;
 /** Nothing on any axis. */
 export const NO_AMOUNTS: Amounts = Object.freeze({
   steps: 0,
@@ -48,8 +53,8 @@ export const NO_AMOUNTS: Amounts = Object.freeze({
   costMicroUsd: 0,
   toolCalls: 0,
 });
-/** Limits on some axes. */
-export type SpendLimits = Readonly<Partial<Record<SpendAxis, number>>>;
+/** Limits on some axes of the ledger. */
+export type SpendLimits = Readonly<Partial<Record<LedgerAxis, number>>>;
 
 /** Throws `invalid_option` if the budget has an axis that does not exist, or a limit that is negative, fractional or no number. */
 export function checkBudget(field: string, budget: Budget): void {
@@ -62,27 +67,48 @@ export function checkBudget(field: string, budget: Budget): void {
   }
 }
 
-/** The limits of a budget in the ledger's units. */
-export function spendLimitsOf(budget: Budget): SpendLimits {
-  const limits: Partial<Record<SpendAxis, number>> = {};
-  for (const axis of SPEND_AXES) {
+/** Returns the limits of a budget in the units of the ledger. */
+export function toLedgerLimits(budget: Budget): SpendLimits {
+  const limits: Partial<Record<LedgerAxis, number>> = {};
+  for (const axis of LEDGER_AXES) {
     const limit = axis === "costMicroUsd" ? budget.costUsd : budget[axis];
-    if (limit !== undefined) limits[axis] = axis === "costMicroUsd" ? wholeMicroUsd(limit) : limit;
+    if (limit !== undefined) limits[axis] = axis === "costMicroUsd" ? floorMicroUsd(limit) : limit;
   }
   return limits;
 }
 
-/** More than the ledger can count is as much as it can count. */
-function wholeMicroUsd(usd: number): number {
-  return Math.min(Math.floor(usd * MICRO_USD_PER_USD + ROUNDING_SLACK), Number.MAX_SAFE_INTEGER);
+/** Returns the axis of a budget on which the ledger axis counts. */
+export function toSpendAxis(axis: LedgerAxis): SpendAxis {
+  return axis === "costMicroUsd" ? "costUsd" : axis;
 }
 
-// 0.29 * 1e6 is 289999.99…: the slack keeps a limit in whole micro-dollars from losing one.
-const ROUNDING_SLACK = 1e-6;
+/** Returns an amount of the ledger in the unit of a budget. */
+export function toSpendAmount(axis: LedgerAxis | "wallTimeMs", amount: number): number {
+  return axis === "costMicroUsd" ? toUsd(amount) : amount;
+}
 
-const STOP_CODES_BY_AXIS: Readonly<Record<SpendAxis | "wallTimeMs", StopCode>> = {
+/** Returns the account as users see it: with dollars in place of micro-dollars. */
+export function toPublicAccount(account: LedgerAccount): Account {
+  const { limits, reserve, reserved, excess } = account;
+  return {
+    ...account,
+    limits: toSpendAmounts(limits),
+    reserve: toSpendAmounts(reserve),
+    reserved: toSpendAmounts(reserved),
+    excess: toSpendAmounts(excess),
+  };
+}
+
+/** Returns amounts of the ledger in the units of a budget. */
+export function toSpendAmounts(amounts: Amounts): Account["reserved"];
+export function toSpendAmounts(amounts: SpendLimits): Account["limits"];
+export function toSpendAmounts({ costMicroUsd, ...others }: SpendLimits): Account["limits"] {
+  return costMicroUsd === undefined ? others : { ...others, costUsd: toUsd(costMicroUsd) };
+}
+
+const STOP_CODES_BY_AXIS: Readonly<Record<BudgetAxis, StopCode>> = {
   steps: "step_limit",
-  costMicroUsd: "cost_limit",
+  costUsd: "cost_limit",
   toolCalls: "tool_call_limit",
   wallTimeMs: "time_limit",
   totalTokens: "token_limit",
@@ -92,21 +118,14 @@ const STOP_CODES_BY_AXIS: Readonly<Record<SpendAxis | "wallTimeMs", StopCode>> =
 };
 
 /** The reason with which an execution stops when `axis` refuses. */
-export function stopCodeOf(axis: SpendAxis | "wallTimeMs"): StopCode {
+export function getStopCode(axis: BudgetAxis): StopCode {
   return STOP_CODES_BY_AXIS[axis];
-}
-
-/** An axis by the name and in the unit in which a budget is given. */
-export function shownAxis(axis: string): { readonly name: string; readonly unit: number } {
-  return axis === "costMicroUsd"
-    ? { name: "costUsd", unit: MICRO_USD_PER_USD }
-    : { name: axis, unit: 1 };
 }
 
 /** On each axis the tighter of two limits. */
 export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
-  const limits: Partial<Record<SpendAxis, number>> = {};
-  for (const axis of SPEND_AXES) {
+  const limits: Partial<Record<LedgerAxis, number>> = {};
+  for (const axis of LEDGER_AXES) {
     const limit = Math.min(left[axis] ?? Infinity, right[axis] ?? Infinity);
     if (limit !== Infinity) limits[axis] = limit;
   }

@@ -5,11 +5,10 @@ import { hashOf } from "../protocol/context-manifest.ts";
 import type { SubagentOutcome } from "../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
-import { shownAxis } from "./budget.ts";
 
 /** What binds an agent, and so its subagents. */
 export interface ParentConstraints {
-  /** What it may still spend, by axis (`totalTokens`, `costMicroUsd`, …); axes without a limit are absent. */
+  /** What it may still spend, by axis (`totalTokens`, `costUsd`, …); axes without a limit are absent. */
   readonly remaining: Readonly<Record<string, number>>;
   /** How many subagents it may still start. */
   readonly subagentsLeft: number;
@@ -20,10 +19,7 @@ export interface ParentConstraints {
 /** What binds the parent. */
 export function constraintsNote(constraints: ParentConstraints): string {
   const { remaining, subagentsLeft, deniedTools } = constraints;
-  const amounts = Object.entries(remaining).map(([axis, left]) => {
-    const { name, unit } = shownAxis(axis);
-    return `- ${name}: ${left / unit}`;
-  });
+  const amounts = Object.entries(remaining).map(([axis, left]) => `- ${axis}: ${left}`);
   const tools = [...new Set(deniedTools)];
   return [
     "The limits of the agent that started you also apply to you. Remaining for all its subagents together:",

@@ -43,7 +43,7 @@ export const BUDGET_AXES = [
   "wallTimeMs",
 ] as const satisfies readonly (keyof AccountGrant["budget"])[];
 
-/** One agent's account, as it is stored. Costs are in millionths of a dollar. */
+/** One agent's account. Costs are in US dollars. */
 export interface Account {
   readonly agentId: AgentId;
   /** Null for the root. */
@@ -82,18 +82,20 @@ export interface Account {
       | "inputTokens"
       | "cachedInputTokens"
       | "outputTokens"
-      | "costMicroUsd"
+      | "costUsd"
       | "toolCalls",
       number
     >
   >;
 }
 
-/** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
+/** An axis on which amounts are spent and add up over the tree. */
 export type SpendAxis = keyof Account["excess"];
+/** An axis of a budget. */
+export type BudgetAxis = SpendAxis | "wallTimeMs";
 
-/** All values of `SpendAxis`. */
-export const SPEND_AXES = [
+/** All values of `LedgerAxis`. */
+export const LEDGER_AXES = [
   "steps",
   "totalTokens",
   "inputTokens",
@@ -101,9 +103,19 @@ export const SPEND_AXES = [
   "outputTokens",
   "costMicroUsd",
   "toolCalls",
-] as const satisfies readonly SpendAxis[];
+] as const;
+/** An axis in the ledger, where money is counted in whole micro-dollars, so that sums are exact. */
+export type LedgerAxis = (typeof LEDGER_AXES)[number];
 
-const AxisSchema = lazySchema(() => z.enum(SPEND_AXES));
+/** An account as the ledger counts, and as it is stored: with whole micro-dollars. */
+export interface LedgerAccount extends Omit<Account, "limits" | "reserve" | "reserved" | "excess"> {
+  readonly limits: Readonly<Partial<Record<LedgerAxis, number>>>;
+  readonly reserve: Readonly<Partial<Record<LedgerAxis, number>>>;
+  readonly reserved: Readonly<Record<LedgerAxis, number>>;
+  readonly excess: Readonly<Record<LedgerAxis, number>>;
+}
+
+const AxisSchema = lazySchema(() => z.enum(LEDGER_AXES));
 const LimitsSchema = lazySchema(() =>
   z.partialRecord(AxisSchema(), z.int().nonnegative()).readonly(),
 );
@@ -138,16 +150,16 @@ export const AccountSchema = lazyObject(() => ({
   total: UsageSchema().readonly(),
   reserved: AmountsSchema(),
   excess: AmountsSchema(),
-})) satisfies () => z.ZodType<Account>;
+})) satisfies () => z.ZodType<LedgerAccount>;
 
-/** The first limit on a path that leaves no room for a request. */
+/** The first limit on a path that leaves no room for a request. Amounts are in the units of a budget. */
 export const RefusalSchema = lazyObject(() => ({
-  axis: z.enum([...SPEND_AXES, "wallTimeMs"]),
+  axis: z.enum(BUDGET_AXES),
   /** The agent whose budget it is. */
   accountPath: z.string(),
   maximum: z.number(),
   spent: z.number(),
-  asked: z.number(),
+  requested: z.number(),
   /** The part of the rest that this agent keeps for itself. */
-  kept: z.number().exactOptional(),
+  reserve: z.number().exactOptional(),
 }));

@@ -55,23 +55,23 @@ export interface BudgetEventBodies {
   };
   /** A model call does not fit what is left of a budget on the path: the agent gets no lease. */
   readonly "budget.denied": {
-    /** The axis of that budget, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */
-    readonly axis: string;
+    /** The axis of that budget. Amounts are in its unit: tokens, US dollars, milliseconds. */
+    readonly axis: keyof AccountGrant["budget"];
     /** The ancestor whose limit refused. */
     readonly accountPath: string;
     /** The limit of the ancestor. */
     readonly maximum: number;
     /** What of it is spent. */
     readonly spent: number;
-    /** What the call would have taken. */
-    readonly asked: number;
-    /** So much of the rest is kept by the ancestor for itself. */
-    readonly kept?: number | undefined;
+    /** The amount that the call requested. */
+    readonly requested: number;
+    /** The part of the rest that the ancestor keeps for its own answer. */
+    readonly reserve?: number | undefined;
   };
   /** So much of a limit is spent: of the account of the agent that the event is about. Once for each threshold of each limit. */
   readonly "budget.threshold_reached": {
-    /** The axis of the limit, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */
-    readonly axis: string;
+    /** The axis of the limit. Amounts are in its unit: tokens, US dollars, milliseconds. */
+    readonly axis: keyof AccountGrant["budget"];
     /** The agent whose limit it is. */
     readonly accountPath: string;
     /** A part of the limit: 0.8 or 0.95. */

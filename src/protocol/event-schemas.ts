@@ -1,6 +1,6 @@
 // The schemas of bodies of events, one for each entry of `EventBodies`. For what was stored or received.
 
-import { GrantedBudgetSchema } from "./account.ts";
+import { BUDGET_AXES, GrantedBudgetSchema } from "./account.ts";
 import { ContextManifestSchema } from "./context-manifest.ts";
 import { HashSchema } from "./definition.ts";
 import { EVENT_SCHEMA_VERSION, WORK_TYPES, type EventBodies } from "./event-bodies.ts";
@@ -86,7 +86,8 @@ const refusedSpawn = lazySchema(() => ({
   refusal: SpawnRefusalSchema(),
 }));
 const limit = lazySchema(() => ({
-  ...each(text(), "axis", "accountPath"),
+  axis: z.enum(BUDGET_AXES),
+  accountPath: text(),
   ...each(z.number(), "maximum", "spent"),
 }));
 const calledTool = lazySchema(() => ({
@@ -314,7 +315,7 @@ export const EVENT_SCHEMAS = {
     lostCall: ModelNameSchema().optional(),
   }),
   "budget.released": () => ({ leaseId: LeaseIdSchema() }),
-  "budget.denied": () => ({ ...limit(), asked: z.number(), kept: z.number().optional() }),
+  "budget.denied": () => ({ ...limit(), requested: z.number(), reserve: z.number().optional() }),
   "budget.threshold_reached": () => ({ ...limit(), threshold: z.number() }),
   "budget.granted": () => ({
     ...each(text(), "accountPath", "by"),

@@ -1,16 +1,15 @@
-// What was consumed. One definition for events, results, ledger and spans (X18); counts are whole numbers, so sums are exact.
+// What was consumed. One definition for events, results, ledger and spans (X18). Counts are whole numbers,
+// and costs whole micro-dollars, given in dollars (kernel/money.ts), so sums are exact.
 
+import { addUsd, isWholeMicroUsd } from "../kernel/money.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
-
-/** Money is counted in millionths of a dollar. */
-export const MICRO_USD_PER_USD = 1_000_000;
 
 /**
  * What an agent, or a whole subtree, consumed.
  *
  * `cachedInputTokens` are part of `inputTokens`, `reasoningTokens` part of `outputTokens`; `totalTokens` is input plus output.
- * `costMicroUsd` is in millionths of a dollar and covers the calls whose price is known;
- * `unpricedCalls` counts the others. The cost is null, never 0, if no part of it is known.
+ * `costUsd` is in US dollars and covers the calls whose price is known; `unpricedCalls` counts the
+ * others. The cost is null, never 0, if no part of it is known.
  * `estimatedCalls` counts calls for which no provider reported usage.
  */
 export interface Usage {
@@ -31,10 +30,11 @@ export interface Usage {
   /** Input plus output. */
   readonly totalTokens: number;
   /**
-   * Millionths of a dollar, of the calls whose price is known. Null: the known part is 0, and calls
-   * without a known price are counted in `unpricedCalls`. 0: no call yet, or every call was free.
+   * US dollars, of the calls whose price is known: whole micro-dollars, so that costs can be compared
+   * exactly. Null: the known part is 0, and calls without a known price are counted in `unpricedCalls`.
+   * 0: no call yet, or every call was free.
    */
-  readonly costMicroUsd: number | null;
+  readonly costUsd: number | null;
   /** Calls whose price is not known: they are in no cost. */
   readonly unpricedCalls: number;
   /** Calls for which no provider reported usage: it is estimated. */
@@ -62,6 +62,9 @@ export interface ModelUsage {
 }
 
 const count = lazySchema(() => z.int().nonnegative());
+const cost = lazySchema(() =>
+  z.number().nonnegative().refine(isWholeMicroUsd, "Expected whole micro-dollars, in dollars"),
+);
 
 export const UsageSchema = lazyObject(() => ({
   modelCalls: count(),
@@ -72,7 +75,7 @@ export const UsageSchema = lazyObject(() => ({
   outputTokens: count(),
   reasoningTokens: count(),
   totalTokens: count(),
-  costMicroUsd: count().nullable(),
+  costUsd: cost().nullable(),
   unpricedCalls: count(),
   estimatedCalls: count(),
 })) satisfies () => z.ZodType<Usage>;
@@ -99,42 +102,34 @@ export const NO_USAGE: Usage = Object.freeze({
   outputTokens: 0,
   reasoningTokens: 0,
   totalTokens: 0,
-  costMicroUsd: 0,
+  costUsd: 0,
   unpricedCalls: 0,
   estimatedCalls: 0,
 });
 
-const USAGE_FIELDS = Object.keys(NO_USAGE).filter(isUsageField);
+type CountField = Exclude<keyof Usage, "costUsd">;
 
-function isUsageField(field: string): field is keyof Usage {
-  return field in NO_USAGE;
+const COUNT_FIELDS = Object.keys(NO_USAGE).filter(isCountField);
+
+function isCountField(field: string): field is CountField {
+  return field !== "costUsd" && field in NO_USAGE;
 }
 
-/** Whether each amount is a whole number from 0 up that can be added exactly. */
+/** Whether each amount is from 0 up and can be added exactly. */
 export function isCountable(usage: Usage): boolean {
-  for (const amount of Object.values(toAmounts(usage)))
-    if (!Number.isSafeInteger(amount) || amount < 0) return false;
-  return true;
+  for (const field of COUNT_FIELDS)
+    if (!Number.isSafeInteger(usage[field]) || usage[field] < 0) return false;
+  return usage.costUsd === null || (usage.costUsd >= 0 && isWholeMicroUsd(usage.costUsd));
 }
 
-/** Returns null if the known part of a cost is 0 and calls without a known price belong to it. */
-export function knownCost({
-  costMicroUsd,
-  unpricedCalls,
-}: Pick<Usage, "costMicroUsd" | "unpricedCalls">): number | null {
-  return costMicroUsd === 0 && unpricedCalls > 0 ? null : costMicroUsd;
+/** Usage as numbers alone, for comparisons: a cost that is not known counts as 0. */
+export function toAmounts(usage: Usage): Readonly<Record<keyof Usage, number>> {
+  return { ...usage, costUsd: usage.costUsd ?? 0 };
 }
 
-/** Usage as numbers alone, for sums and limits: a cost that is not known counts as 0. */
-export type UsageAmounts = Readonly<Record<keyof Usage, number>>;
-
-export function toAmounts(usage: Usage): UsageAmounts {
-  return { ...usage, costMicroUsd: usage.costMicroUsd ?? 0 };
-}
-
-/** Returns the usage of the amounts, with null for a cost that is not known. */
-export function toUsage(amounts: Usage): Usage {
-  return { ...amounts, costMicroUsd: knownCost(amounts) };
+/** Returns the usage with the cost null if its known part is 0 and calls without a known price belong to it. */
+export function toUsage(usage: Usage): Usage {
+  return usage.costUsd === 0 && usage.unpricedCalls > 0 ? { ...usage, costUsd: null } : usage;
 }
 
 /** What was used of each model, in all; the one that was used last comes last. */
@@ -154,13 +149,15 @@ export function addModelUsage(
 
 /** Returns `left` minus `right`, which must be part of `left`: no count may fall below zero. */
 export function subtractUsage(left: Usage, right: Usage): Usage {
-  const negated: Record<keyof Usage, number> = { ...toAmounts(right) };
-  for (const field of USAGE_FIELDS) negated[field] *= -1;
+  const negated = { ...right, costUsd: -(right.costUsd ?? 0) };
+  for (const field of COUNT_FIELDS) negated[field] *= -1;
   return addUsage(left, negated);
 }
 
 export function addUsage(left: Usage, right: Usage): Usage {
-  const sum = { ...left, costMicroUsd: left.costMicroUsd ?? 0 };
-  for (const field of USAGE_FIELDS) sum[field] += right[field] ?? 0;
-  return { ...sum, costMicroUsd: knownCost(sum) };
+  const sum = { ...left };
+  for (const field of COUNT_FIELDS) sum[field] += right[field];
+  sum.costUsd = addUsd(left.costUsd ?? 0, right.costUsd ?? 0);
+  if (sum.costUsd === 0 && sum.unpricedCalls > 0) sum.costUsd = null;
+  return sum;
 }

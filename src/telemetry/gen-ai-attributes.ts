@@ -258,9 +258,9 @@ export const ESPALIER = {
   /** What of it was spent. */
   deniedSpent: "espalier.budget.denied.spent",
   /** What the call would have taken. */
-  deniedAsked: "espalier.budget.denied.asked",
+  deniedRequested: "espalier.budget.denied.requested",
   /** What of the rest the agent keeps for itself. */
-  deniedKept: "espalier.budget.denied.kept",
+  deniedReserve: "espalier.budget.denied.reserve",
   /** The axis of the limit. */
   thresholdAxis: "espalier.budget.threshold.axis",
   /** The agent whose limit it is. */

@@ -4,6 +4,7 @@
 import type { SettledStatus } from "../index.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
 import { SETTLED_STATUSES, type AgentRest } from "../view/agent-rest.ts";
+import { addAmounts } from "../view/amounts.ts";
 import type { Spent } from "../view/viewer-data.ts";
 
 /** An agent as it is drawn: out of a fold, or out of a result. */
@@ -163,10 +164,10 @@ function mergeSettled(agents: readonly ShownAgent[]): readonly (ShownAgent | Set
 }
 
 function sumOf(amounts: readonly Spent[]): Spent {
-  const sum = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
-  for (const { totalTokens, costMicroUsd, unpricedCalls } of amounts) {
+  const sum = { totalTokens: 0, costUsd: 0, unpricedCalls: 0 };
+  for (const { totalTokens, costUsd, unpricedCalls } of amounts) {
     sum.totalTokens += totalTokens;
-    sum.costMicroUsd += costMicroUsd ?? 0;
+    sum.costUsd = addAmounts("costUsd", sum.costUsd, costUsd ?? 0);
     sum.unpricedCalls += unpricedCalls;
   }
   return sum;

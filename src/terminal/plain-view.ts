@@ -118,10 +118,8 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
     }
     case "budget.granted":
       return `was granted more by ${short(event.by)}: ${Object.keys(event.budget).join(", ")}`;
-    case "budget.threshold_reached": {
-      const axis = event.axis === "costMicroUsd" ? "costUsd" : event.axis;
-      return `has spent ${Math.round(event.threshold * PERCENT)} % of its ${axis} budget`;
-    }
+    case "budget.threshold_reached":
+      return `has spent ${Math.round(event.threshold * PERCENT)} % of its ${event.axis} budget`;
     default:
       return undefined;
   }

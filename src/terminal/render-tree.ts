@@ -197,7 +197,7 @@ function budgetItem(view: ShownRun, { axis, label, short }: AxisText, nowMs: num
   const left =
     axis === "wallTimeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.left[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
-  const isBound = axis === "costMicroUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
+  const isBound = axis === "costUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
   return {
     text: `${label} ${bar(share)} ${isBound ? "≤" : ""}${short(left)} of ${short(limit)}`,
     style: leftStyle(share),

@@ -111,8 +111,8 @@ function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly Budge
   const openMs = settledAtMs - openedAtMs;
   const usedMs = isFixed ? openMs : openMs - stoodMs;
   const { total } = usage;
-  const costMicroUsd = total.costMicroUsd ?? 0;
-  const spent: Readonly<Record<string, number>> = { ...total, costMicroUsd, wallTimeMs: usedMs };
+  const costUsd = total.costUsd ?? 0;
+  const spent: Readonly<Record<string, number>> = { ...total, costUsd, wallTimeMs: usedMs };
   return AXES.flatMap((axis) => {
     const limit = limits[axis.axis];
     return limit === undefined ? [] : [{ axis, limit, spent: spent[axis.axis] ?? 0 }];
@@ -121,11 +121,11 @@ function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly Budge
 
 /** Of a cost only so much is known. */
 function showSpent({ axis, spent }: BudgetRow, { usage }: RunResult): string {
-  return axis.axis === "costMicroUsd" ? costText(usage.total) : axis.text(spent);
+  return axis.axis === "costUsd" ? costText(usage.total) : axis.text(spent);
 }
 
 function leftText({ axis, limit, spent }: BudgetRow, { usage }: RunResult): string {
-  if (axis.axis === "costMicroUsd" && usage.total.unpricedCalls > 0 && spent <= limit)
+  if (axis.axis === "costUsd" && usage.total.unpricedCalls > 0 && spent <= limit)
     return `≤${axis.text(limit - spent)}`;
   return spent <= limit ? axis.text(limit - spent) : `over by ${axis.text(spent - limit)}`;
 }
@@ -137,8 +137,7 @@ function usageLines(
   paint: Paint,
 ): readonly string[] {
   type Row = readonly [string, Usage];
-  const count = (axis: Exclude<keyof Usage, "costMicroUsd">) => (row: Row) =>
-    countText(row[1][axis]);
+  const count = (axis: Exclude<keyof Usage, "costUsd">) => (row: Row) => countText(row[1][axis]);
   const columns: readonly Column<Row>[] = [
     { title, cell: ([name]) => shortLine(name), minWidth: 8 },
     { title: "model calls", align: "right", cell: count("modelCalls"), rank: 4 },

@@ -1,11 +1,11 @@
 // AxisAmounts as a person reads them.
 
+import { addUsd, floorMicroUsd, toUsd } from "../kernel/money.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 /** Where a comma stands. A formatter of `Intl` says the same, and takes longer to make than the first screen of the page to draw. */
 const BEFORE_THOUSANDS = /\B(?=(?:\d{3})+$)/g;
-const MICRO_PER_USD = 1_000_000;
 const SMALLEST_SHOWN_USD = 0.0001;
 /** From here on four decimals would round up to a dollar. */
 const A_DOLLAR_USD = 0.99995;
@@ -18,10 +18,18 @@ export function raiseAmounts(
   amounts: AxisAmounts,
   { costUsd = 0, ...others }: EspalierEvent<"budget.granted">["budget"],
 ): Record<string, number> {
-  const more: AxisAmounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
+  const more: AxisAmounts = { ...others, costUsd: toUsd(floorMicroUsd(costUsd)) };
   return Object.fromEntries(
-    Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
+    Object.entries(amounts).map(([axis, amount]) => [
+      axis,
+      addAmounts(axis, amount, more[axis] ?? 0),
+    ]),
   );
+}
+
+/** Adds amounts of an axis. Costs are added exactly. */
+export function addAmounts(axis: string, left: number, right: number): number {
+  return axis === "costUsd" ? addUsd(left, right) : left + right;
 }
 
 /** `41,203`. */
@@ -38,8 +46,7 @@ export function shortCount(count: number): string {
 }
 
 /** `$0.0123`, `$4.20`; nothing is `$0`. For what was paid see `costText`. */
-export function usdText(microUsd: number): string {
-  const usd = microUsd / MICRO_PER_USD;
+export function usdText(usd: number): string {
   if (usd === 0) return "$0";
   if (usd < SMALLEST_SHOWN_USD) return "<$0.0001";
   return `$${usd.toFixed(usd < A_DOLLAR_USD ? 4 : 2)}`;
@@ -49,11 +56,11 @@ export function usdText(microUsd: number): string {
  * Money of which a part may be unknown: unknown is never shown as zero, nor is the cost of
  * an agent for which no call has been charged yet.
  */
-export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Spent): string {
-  const cost = costMicroUsd ?? 0;
-  if (unpricedCalls === 0 && costMicroUsd !== null)
+export function costText({ totalTokens, costUsd, unpricedCalls }: Spent): string {
+  const cost = costUsd ?? 0;
+  if (unpricedCalls === 0 && costUsd !== null)
     return totalTokens === 0 && cost === 0 ? "–" : usdText(cost);
-  const isShown = cost >= SMALLEST_SHOWN_USD * MICRO_PER_USD;
+  const isShown = cost >= SMALLEST_SHOWN_USD;
   return isShown ? `≥${usdText(cost)}` : UNKNOWN;
 }
 
@@ -95,7 +102,7 @@ export function numberOf(count: number, thing: string): string {
 }
 
 /**
- * How an axis of the ledger is called and written; in the order in which a person asks for them.
+ * How an axis of a budget is called and written; in the order in which a person asks for them.
  */
 export interface AxisText {
   readonly axis: string;
@@ -109,7 +116,7 @@ export const AXES: readonly AxisText[] = [
   { axis: "inputTokens", label: "input tokens", text: countText, short: shortCount },
   { axis: "cachedInputTokens", label: "cached input tokens", text: countText, short: shortCount },
   { axis: "outputTokens", label: "output tokens", text: countText, short: shortCount },
-  { axis: "costMicroUsd", label: "cost", text: usdText, short: usdText },
+  { axis: "costUsd", label: "cost", text: usdText, short: usdText },
   { axis: "steps", label: "steps", text: countText, short: shortCount },
   { axis: "toolCalls", label: "tool calls", text: countText, short: shortCount },
   { axis: "wallTimeMs", label: "time", text: durationText, short: durationText },
@@ -121,6 +128,6 @@ function twoDigits(number: number): string {
 
 export const NOTHING_SPENT: Spent = Object.freeze({
   totalTokens: 0,
-  costMicroUsd: 0,
+  costUsd: 0,
   unpricedCalls: 0,
 });

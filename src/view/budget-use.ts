@@ -7,7 +7,7 @@
 
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { Usage } from "../protocol/usage.ts";
-import { raiseAmounts } from "./amounts.ts";
+import { addAmounts, raiseAmounts } from "./amounts.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 type UsedAmounts = Record<string, number>;
@@ -45,8 +45,9 @@ export class BudgetUse {
     const left: UsedAmounts = {};
     const above = this.#above?.left() ?? {};
     for (const [axis, amount] of Object.entries(this.#left)) {
-      const since = (this.#tree[axis] ?? 0) - (this.#before[axis] ?? 0);
-      left[axis] = Math.max(0, Math.min(amount - since, above[axis] ?? Infinity));
+      const since = addAmounts(axis, this.#tree[axis] ?? 0, -(this.#before[axis] ?? 0));
+      const own = addAmounts(axis, amount, -since);
+      left[axis] = Math.max(0, Math.min(own, above[axis] ?? Infinity));
     }
     return left;
   }
@@ -111,7 +112,7 @@ export class BudgetUse {
     this.#completedCalls = usage.own.toolCalls;
     const unseen = amountsOf(usage.total);
     for (const axis of Object.keys(unseen))
-      unseen[axis] = (unseen[axis] ?? 0) - (this.#tree[axis] ?? 0);
+      unseen[axis] = addAmounts(axis, unseen[axis] ?? 0, -(this.#tree[axis] ?? 0));
     for (let at: BudgetUse | undefined = this; at !== undefined; at = at.#above) {
       add(at.#tree, unseen);
       const before = { ...at.#before };
@@ -129,12 +130,13 @@ function amountsOf(usage: Partial<Usage>): UsedAmounts {
 }
 
 function add(sums: UsedAmounts, more: Partial<Usage> | UsedAmounts): void {
-  for (const [axis, amount] of Object.entries(more)) sums[axis] = (sums[axis] ?? 0) + (amount ?? 0);
+  for (const [axis, amount] of Object.entries(more))
+    sums[axis] = addAmounts(axis, sums[axis] ?? 0, amount ?? 0);
 }
 
 /** The part of a use that rows show. A cost of which no part is known is null. */
-function spentOf({ totalTokens = 0, costMicroUsd = 0, unpricedCalls = 0 }: UsedAmounts): Spent {
-  // As `knownCost`, whose file a command that shows runs would load for this line alone.
-  const isUnknown = costMicroUsd === 0 && unpricedCalls > 0;
-  return { totalTokens, costMicroUsd: isUnknown ? null : costMicroUsd, unpricedCalls };
+function spentOf({ totalTokens = 0, costUsd = 0, unpricedCalls = 0 }: UsedAmounts): Spent {
+  // As `toUsage`, whose file a command that shows runs would load for this line alone.
+  const isUnknown = costUsd === 0 && unpricedCalls > 0;
+  return { totalTokens, costUsd: isUnknown ? null : costUsd, unpricedCalls };
 }

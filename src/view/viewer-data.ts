@@ -126,7 +126,7 @@ export interface RunOverview extends RunSummary {
 export type AxisAmounts = Readonly<Record<string, number>>;
 
 /** An amount spent. A cost of which no part is known is null. */
-export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls">;
+export type Spent = Pick<Usage, "totalTokens" | "costUsd" | "unpricedCalls">;
 
 /** A question and where it stands. Arguments are whole. */
 export interface QuestionRow extends Question {
@@ -220,11 +220,11 @@ export type AgentRow = readonly [
   step: number,
   ownTokens: number,
   /** Null: not known. */
-  ownMicroUsd: number | null,
+  ownUsd: number | null,
   ownUnpricedCalls: number,
   treeTokens: number,
   /** Null: not known. */
-  treeMicroUsd: number | null,
+  treeUsd: number | null,
   treeUnpricedCalls: number,
   /** Spawns of its own that were refused. */
   refusals: number,

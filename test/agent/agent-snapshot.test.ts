@@ -151,7 +151,7 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
   fc.double(FINITE).map((waitedMs): Change => ({ type: "addTime", waitedMs })),
   fc.nat({ max: 9_999 }).map((tokens): Change => ({
     type: "addUsage",
-    usage: callUsage(tokens, 1, { costMicroUsd: tokens }),
+    usage: callUsage(tokens, 1, { costUsd: tokens / 1_000_000 }),
   })),
 );
 

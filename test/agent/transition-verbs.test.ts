@@ -69,7 +69,7 @@ proves(
       type: "addUsage",
       usage: { ...NO_USAGE, toolCalls: 2 },
     });
-    const usage = { ...callUsage(10, 5, { costMicroUsd: 7 }), toolCalls: 2 };
+    const usage = { ...callUsage(10, 5, { costUsd: 0.000007 }), toolCalls: 2 };
     expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage, timing: TIMING } });
     const thrice = after(twice, changes().addUsage);
     expect(openStepOf(thrice).timing).toEqual({
@@ -398,7 +398,7 @@ proves(
 proves(["R42", "R43"], "recordStep turns the open step into one record and adds its usage", () => {
   const { incorporated } = states();
   const { reply } = changes().recordReply;
-  const usage = callUsage(10, 5, { costMicroUsd: 7 });
+  const usage = callUsage(10, 5, { costUsd: 0.000007 });
   const record = {
     stepId: STEP_ID,
     number: 1,
@@ -430,7 +430,7 @@ proves(
         io: { messageCount: 2, text: "", finishReason: "error" },
         tools: { calls: [], executions: [] },
         telemetry: {
-          usage: callUsage(10, 5, { costMicroUsd: 7 }),
+          usage: callUsage(10, 5, { costUsd: 0.000007 }),
           startedAtMs: 2,
           endedAtMs: 5,
           elapsedMs: 3,

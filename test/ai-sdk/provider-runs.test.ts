@@ -85,8 +85,7 @@ for (const { file, provider, reply: first, sentBack } of called)
         serviceTier,
         ...usage
       } = first.usage ?? {};
-      const reported =
-        reportedCostUsd === undefined ? {} : { costMicroUsd: reportedCostUsd * 1_000_000 };
+      const reported = reportedCostUsd === undefined ? {} : { costUsd: reportedCostUsd };
       expect(replied?.usage).toMatchObject({ ...usage, ...reported });
       expect(replied?.serviceTier).toBe(serviceTier);
     },

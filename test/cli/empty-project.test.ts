@@ -77,7 +77,7 @@ proves(["D526"], "keeps the task of a run at 80 columns", () => {
     createdAtMs: 0,
     updatedAtMs: 0,
     leader: null,
-    spent: { totalTokens: 1_234_567, costMicroUsd: 1_234_567, unpricedCalls: 0 },
+    spent: { totalTokens: 1_234_567, costUsd: 1.234567, unpricedCalls: 0 },
     agents: 12,
     failedAgents: 3,
     durationMs: 754_000,

@@ -95,7 +95,7 @@ proves(
       "    No JSON:\n    data: 1",
       "See it: npx espalier show run_1 --errors",
     ]);
-    const total = { ...result.usage.total, totalTokens: 4_735, costMicroUsd: 0, unpricedCalls: 0 };
+    const total = { ...result.usage.total, totalTokens: 4_735, costUsd: 0, unpricedCalls: 0 };
     const rich = { ...result, durationMs: 61_000, usage: { ...result.usage, byModel: {}, total } };
     expect(restLines(rich, [], LOUD)[0]).toBe(
       `run_1 failed (error): ${message} · 1 agent, 4,735 tokens, cost $0, 1m 01s`,

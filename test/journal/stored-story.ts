@@ -7,6 +7,7 @@ import type { JournalRecord } from "../../src/orchestrator/durability/journal-re
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { RestoredAgent, RestoredRun } from "../../src/orchestrator/durability/restored-run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { toPublicAccount } from "../../src/policies/budget.ts";
 import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../src/protocol/usage.ts";
 
 /** How agents ended, without their ids, and what they used besides lost calls. */
@@ -42,7 +43,7 @@ export function idempotencyKeyOf({ runId, stepId, callId }: EspalierEvent): stri
 
 /** What the journal has is what the process said. */
 export function checkKept(result: RunResult, run: RestoredRun): void {
-  expect(run.accounts).toEqual(result.accounts);
+  expect(run.accounts.map(toPublicAccount)).toEqual(result.accounts);
   expect(run.refusalsByCode).toEqual(result.refusalsByCode);
   expect(
     run.agents.map((agent) => [agent.agentPath, agent.state.status, lastTextOf(agent.state)]),

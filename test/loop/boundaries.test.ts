@@ -56,13 +56,13 @@ describe("what was consumed", () => {
     proves(["R53"], `99 of 100 ${axis} continue to a second inference, 100 stop`, async () => {
       expect(await outcomeAt(99, false)).toEqual([["completed", "completed", 2], {}, 2, 1]);
       const stopped = ["stopped", "token_limit", 1];
-      expect(await outcomeAt(100, false)).toEqual([stopped, { ...spent, asked: 0 }, 1, 0]);
+      expect(await outcomeAt(100, false)).toEqual([stopped, { ...spent, requested: 0 }, 1, 0]);
     });
 
     proves(["R53"], `the same for ${axis} if a message is what is left to do`, async () => {
       expect(await outcomeAt(99, true)).toEqual([["completed", "completed", 2], {}, 2, 0]);
       const stopped = ["stopped", "token_limit", 1];
-      expect(await outcomeAt(100, true)).toEqual([stopped, { ...spent, asked: 1 }, 1, 0]);
+      expect(await outcomeAt(100, true)).toEqual([stopped, { ...spent, requested: 1 }, 1, 0]);
     });
   }
 });
@@ -77,7 +77,7 @@ async function twoSteps(budget: Budget, first: number, second: number) {
   const result = await newFixture().run(role, { budget });
   return {
     ending: ending(result),
-    asked: result.reason.data["asked"],
+    requested: result.reason.data["requested"],
     caps: model.requests.map(({ maxOutputTokens }) => maxOutputTokens),
     total: result.usage.total.totalTokens,
   };
@@ -89,7 +89,7 @@ async function oneStep(axis: "inputTokens" | "totalTokens", count: number) {
   const { role, model } = soloist([says("done", { usage })], {}, { countTokens: () => count });
   const result = await newFixture().run(role, { budget: { [axis]: 100 } });
   const caps = model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
-  return [ending(result), result.reason.data["asked"], caps, result.usage.total.totalTokens];
+  return [ending(result), result.reason.data["requested"], caps, result.usage.total.totalTokens];
 }
 
 const completed = (steps: number) => ["completed", "completed", steps];
@@ -116,7 +116,7 @@ describe("what is asked for", () => {
     });
     expect(await twoSteps({ inputTokens: 100 }, 10, 91)).toEqual({
       ending: stopped(1),
-      asked: 91,
+      requested: 91,
       caps: [room],
       total: 15,
     });
@@ -128,7 +128,7 @@ describe("what is asked for", () => {
     });
     expect(await twoSteps({ totalTokens: 100 }, 10, 85)).toEqual({
       ending: stopped(1),
-      asked: 86,
+      requested: 86,
       caps: [90],
       total: 15,
     });

@@ -315,7 +315,7 @@ test("a retry is a step like any other: the budget bounds it", async () => {
   const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect(effectOf(result, model.requests.length)).toEqual({
     ending: ["stopped", "step_limit"],
-    data: { axis: "steps", accountPath: "solo", maximum: 1, current: 1, asked: 1 },
+    data: { axis: "steps", accountPath: "solo", maximum: 1, current: 1, requested: 1 },
     text: "",
     requests: 1,
   });

@@ -44,7 +44,7 @@ proves(
       outputTokens: 10,
       reasoningTokens: 0,
       totalTokens: 30,
-      costMicroUsd: null,
+      costUsd: null,
       unpricedCalls: 2,
       estimatedCalls: 0,
     });

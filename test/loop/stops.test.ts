@@ -96,7 +96,7 @@ proves(
       {
         code: "step_limit",
         message: "The steps budget of solo allows 2; 2 are spent and 1 more were requested.",
-        data: { axis: "steps", accountPath: "solo", maximum: 2, current: 2, asked: 1 },
+        data: { axis: "steps", accountPath: "solo", maximum: 2, current: 2, requested: 1 },
       },
       2,
     ]);
@@ -149,7 +149,7 @@ proves(["R20"], "a request that would start over a limit is never sent", async (
   const { role, model } = soloist([says("never")], {}, { countTokens: () => 101 });
   const result = await newFixture().run(role, { budget: { inputTokens: 100 } });
   expect([
-    result.reason.data["asked"],
+    result.reason.data["requested"],
     model.requests.length,
     result.usage.total.totalTokens,
   ]).toEqual([101, 0, 0]);

@@ -7,6 +7,7 @@ import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { sumUsage } from "../../src/protocol/event.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { addUsage, NO_USAGE, subtractUsage } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
@@ -72,7 +73,7 @@ proves(
 test("the very first request that is too long is not sent with the strategy error", async () => {
   const { role, model } = worker({ strategy: "error", maxInputTokens: 10 });
   const result = await newFixture().run(role);
-  expect([result.status, model.requests.length, result.usage.total.costMicroUsd]).toEqual([
+  expect([result.status, model.requests.length, result.usage.total.costUsd]).toEqual([
     "failed",
     0,
     0,
@@ -115,7 +116,7 @@ proves(
         tokensBefore: 1061,
         tokensAfter: 430,
         summaryCharacters: 6,
-        usage: { modelCalls: 1, steps: 0, inputTokens: 500, outputTokens: 20, costMicroUsd: 700 },
+        usage: { modelCalls: 1, steps: 0, inputTokens: 500, outputTokens: 20, costUsd: 0.0007 },
       },
     ]);
     const [, , , lease] = fixture.sink.of("budget.reserved");
@@ -128,12 +129,12 @@ proves(
     expect([request?.tools, request?.maxOutputTokens]).toEqual([[], 250]);
     const own = fixture.sink
       .of("step.completed")
-      .reduce((sum, step) => sum + (step.usage.costMicroUsd ?? 0), 0);
+      .reduce((sum, step) => addUsage(sum, step.usage), NO_USAGE);
     expect([
-      (result.usage.total.costMicroUsd ?? 0) - own,
+      subtractUsage(result.usage.total, own).costUsd,
       result.usage.total.steps,
       result.steps.length,
-    ]).toEqual([700, 4, 4]);
+    ]).toEqual([0.0007, 4, 4]);
     expect(result.usage.total.modelCalls).toBe(5);
   },
 );

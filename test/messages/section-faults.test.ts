@@ -55,9 +55,11 @@ for (const [what, text] of Object.entries(BREAKS))
       const solo = failing(text, { lifeCycle });
       const fixture = newFixture();
       const result = await fixture.run(solo.role);
-      expect([ending(result), solo.model.requests.length, result.usage.total.costMicroUsd]).toEqual(
-        [FAILED, 0, 0],
-      );
+      expect([ending(result), solo.model.requests.length, result.usage.total.costUsd]).toEqual([
+        FAILED,
+        0,
+        0,
+      ]);
       expect(fixture.sink.of("section.cleared")).toEqual([]);
     });
 

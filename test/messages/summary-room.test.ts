@@ -79,7 +79,7 @@ proves(
       expect(compacted?.summaryCharacters).toBeGreaterThan(0);
       expect([result.status, result.usage.total.estimatedCalls]).toEqual(["completed", 1]);
       expect(sumUsage(s.sink.events)).toEqual(result.usage.total);
-      expect(result.accounts[0]?.reserved).toMatchObject({ totalTokens: 0, costMicroUsd: 0 });
+      expect(result.accounts[0]?.reserved).toMatchObject({ totalTokens: 0, costUsd: 0 });
       expect(takeWarnings()).toEqual([expect.stringContaining("a usage that cannot be true")]);
       expect(await new Orchestrator({ store }).getResult(result.runId)).toEqual(result);
     }

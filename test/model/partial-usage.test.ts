@@ -177,27 +177,27 @@ async function chargeOf(usage: Partial<TokenUsage>): Promise<readonly unknown[]>
   const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
   const { role } = soloist([says("Done.", { usage })], {}, { price });
   const { usage: used } = await newFixture().run(role);
-  const { inputTokens, outputTokens, costMicroUsd, estimatedCalls } = used.total;
-  return [inputTokens, outputTokens, costMicroUsd, estimatedCalls];
+  const { inputTokens, outputTokens, costUsd, estimatedCalls } = used.total;
+  return [inputTokens, outputTokens, costUsd, estimatedCalls];
 }
 
 describe("a call whose usage has no input", () => {
   proves(["D552"], "is charged by the reported output and an estimate of its input", async () => {
-    expect(await chargeOf({ inputTokens: 0, outputTokens: 180 })).toEqual([10, 180, 190, 1]);
+    expect(await chargeOf({ inputTokens: 0, outputTokens: 180 })).toEqual([10, 180, 0.00019, 1]);
   });
 
   proves(["D552"], "is charged by the reported cost", async () => {
     const usage = { inputTokens: 0, outputTokens: 180, reportedCostUsd: 0.25 };
-    expect(await chargeOf(usage)).toEqual([10, 180, 250_000, 1]);
+    expect(await chargeOf(usage)).toEqual([10, 180, 0.25, 1]);
   });
 
   proves(["D552"], "is charged by the reported cost alone", async () => {
     const usage = { inputTokens: 0, outputTokens: 0, reportedCostUsd: 0.25 };
-    expect(await chargeOf(usage)).toEqual([10, 2, 250_000, 1]);
+    expect(await chargeOf(usage)).toEqual([10, 2, 0.25, 1]);
   });
 
   proves(["D552"], "is charged by our own count where all figures are zero", async () => {
-    expect(await chargeOf({ inputTokens: 0, outputTokens: 0 })).toEqual([10, 2, 12, 1]);
+    expect(await chargeOf({ inputTokens: 0, outputTokens: 0 })).toEqual([10, 2, 0.000012, 1]);
     expect(takeWarnings()).toEqual([]);
   });
 });
@@ -268,7 +268,7 @@ describe("input that the provider adds itself", () => {
 
   proves(["D553"], "is charged in full if the reply names server tools", async () => {
     const usage = { inputTokens: ADDED, hasServerTools: true } as const;
-    expect(await chargeOf(usage)).toEqual([ADDED, 5, ADDED + 5, 0]);
+    expect(await chargeOf(usage)).toEqual([ADDED, 5, 0.404505, 0]);
   });
 
   proves(

@@ -63,7 +63,13 @@ proves(["X2"], "120 of 100 are refused at once, and no request waits behind", as
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 1));
   const refused = await fixture.ask("lead/b", ask(120, 10));
-  const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
+  const refusal = {
+    axis: "totalTokens",
+    accountPath: "lead",
+    maximum: 100,
+    spent: 0,
+    requested: 121,
+  };
   expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
   expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
@@ -72,7 +78,13 @@ proves(["X2"], "120 of 100 are refused at once also while another request waits"
   const fixture = family();
   await askAll(fixture, CHILDREN);
   const hopeless = await fixture.ask("lead/a", ask(120, 10));
-  const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
+  const refusal = {
+    axis: "totalTokens",
+    accountPath: "lead",
+    maximum: 100,
+    spent: 0,
+    requested: 121,
+  };
   expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
@@ -86,7 +98,7 @@ proves(["X2"], "a waiter behind another is refused as soon as it can never fit",
   expect(outcomes([first, second])).toEqual([undefined, undefined]);
   await fixture.settle("lease_1", callUsage(30, 19));
   expect(first.outcome).toBeUndefined();
-  const refusal = { axis: "steps", accountPath: "lead/a/x", maximum: 1, spent: 1, asked: 1 };
+  const refusal = { axis: "steps", accountPath: "lead/a/x", maximum: 1, spent: 1, requested: 1 };
   expect(second.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
@@ -103,7 +115,7 @@ proves(
       accountPath: "lead",
       maximum: 100,
       spent: 80,
-      asked: 31,
+      requested: 31,
     };
     expect(asked[2]?.outcome).toEqual({ type: "refused", refusal, waitedMs: 5 });
   },
@@ -192,7 +204,7 @@ test("a waiter whose cap shrinks is let through by an account that had no room f
   const waiter = await fixture.ask("lead/a", ask(0, 25, price));
   expect((await fixture.ask("lead/b", ask(0, 1))).outcome).toEqual(granted(3, 0, 1));
   expect(waiter.outcome).toBeUndefined();
-  await fixture.settle("lease_2", callUsage(0, 42, { costMicroUsd: 85 }));
+  await fixture.settle("lease_2", callUsage(0, 42, { costUsd: 0.000085 }));
   expect(waiter.outcome).toEqual(granted(4, 0, 7));
 });
 
@@ -366,7 +378,7 @@ test("a new child is refused as soon as a limit would not let it take one step",
   expect(fixture.ledger.getAccount(agentId).exhaustedForChild()).toBeUndefined();
   await fixture.ask("lead", FORTY);
   await fixture.settle("lease_1", callUsage(1, 1));
-  const refusal = { axis: "steps", accountPath: "lead", maximum: 1, spent: 1, asked: 0 };
+  const refusal = { axis: "steps", accountPath: "lead", maximum: 1, spent: 1, requested: 0 };
   expect(fixture.ledger.getAccount(agentId).exhaustedForChild()).toEqual(refusal);
 });
 
@@ -394,12 +406,12 @@ test("a free call next to an overdrawn cost limit is answered, and the others' s
   for (const path of CHILDREN) fixture.open(path);
   await fixture.ask("lead/a", ask(30, 10, priced));
   await fixture.ask("lead/b", ask(30, 10, priced));
-  await fixture.settle("lease_1", callUsage(60, 10, { costMicroUsd: 70 }));
+  await fixture.settle("lease_1", callUsage(60, 10, { costUsd: 0.00007 }));
   const free = await fixture.ask(
     "lead/c",
     ask(10, 10, { inputUsdPerMillion: 0, outputUsdPerMillion: 0 }),
   );
-  await fixture.settle("lease_2", callUsage(30, 10, { costMicroUsd: 40 }));
+  await fixture.settle("lease_2", callUsage(30, 10, { costUsd: 0.00004 }));
   expect(free.outcome).toBeDefined();
 });
 

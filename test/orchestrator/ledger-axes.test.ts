@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { BudgetRefusal } from "../../src/budget/lease.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import type { NewAccount } from "../../src/budget/ledger.ts";
-import type { SpendAxis } from "../../src/protocol/account.ts";
+import type { LedgerAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
@@ -20,7 +20,7 @@ const LOOSE = 1_000;
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
 
 /** A chain in which `axis` is limited to 10 at `level` and to 1,000 elsewhere. */
-function chain(axis: SpendAxis, level: string): LedgerFixture {
+function chain(axis: LedgerAxis, level: string): LedgerFixture {
   const fixture = new LedgerFixture();
   for (const path of LEVELS) fixture.open(path, { [axis]: path === level ? TIGHT : LOOSE });
   return fixture;
@@ -38,7 +38,7 @@ async function spendAll(
     if (outcome?.type !== "granted") throw new Error("Expected an answer at once.");
     const { lease } = outcome;
     const cost = {
-      costMicroUsd: lease.inputTokens + lease.maxOutputTokens,
+      costUsd: (lease.inputTokens + lease.maxOutputTokens) / 1_000_000,
       cachedInputTokens: lease.inputTokens,
     };
     await fixture.settle(lease.leaseId, callUsage(lease.inputTokens, lease.maxOutputTokens, cost));
@@ -50,7 +50,7 @@ for (const level of LEVELS) {
 
   proves(["X3"], `steps, tightest at ${level}: 10 are allowed, then no call`, async () => {
     const fixture = chain("steps", level);
-    expect(await spendAll(fixture, 1, 1)).toEqual({ ...refusal, axis: "steps", asked: 1 });
+    expect(await spendAll(fixture, 1, 1)).toEqual({ ...refusal, axis: "steps", requested: 1 });
   });
 
   proves(
@@ -58,7 +58,11 @@ for (const level of LEVELS) {
     `totalTokens, tightest at ${level}: the last reply is clamped, then no call`,
     async () => {
       const fixture = chain("totalTokens", level);
-      expect(await spendAll(fixture, 1, 6)).toEqual({ ...refusal, axis: "totalTokens", asked: 2 });
+      expect(await spendAll(fixture, 1, 6)).toEqual({
+        ...refusal,
+        axis: "totalTokens",
+        requested: 2,
+      });
     },
   );
 
@@ -67,7 +71,11 @@ for (const level of LEVELS) {
     `inputTokens, tightest at ${level}: a call whose input does not fit is refused`,
     async () => {
       const fixture = chain("inputTokens", level);
-      expect(await spendAll(fixture, 5, 6)).toEqual({ ...refusal, axis: "inputTokens", asked: 5 });
+      expect(await spendAll(fixture, 5, 6)).toEqual({
+        ...refusal,
+        axis: "inputTokens",
+        requested: 5,
+      });
     },
   );
 
@@ -79,7 +87,7 @@ for (const level of LEVELS) {
       expect(await spendAll(fixture, 5, 6)).toEqual({
         ...refusal,
         axis: "cachedInputTokens",
-        asked: 5,
+        requested: 5,
       });
     },
   );
@@ -89,7 +97,11 @@ for (const level of LEVELS) {
     `outputTokens, tightest at ${level}: the last reply is clamped, then no call`,
     async () => {
       const fixture = chain("outputTokens", level);
-      expect(await spendAll(fixture, 5, 6)).toEqual({ ...refusal, axis: "outputTokens", asked: 1 });
+      expect(await spendAll(fixture, 5, 6)).toEqual({
+        ...refusal,
+        axis: "outputTokens",
+        requested: 1,
+      });
     },
   );
 
@@ -98,7 +110,13 @@ for (const level of LEVELS) {
     `cost, tightest at ${level}: the last reply is clamped to what is payable, then no call`,
     async () => {
       const fixture = chain("costMicroUsd", level);
-      expect(await spendAll(fixture, 1, 6)).toEqual({ ...refusal, axis: "costMicroUsd", asked: 2 });
+      expect(await spendAll(fixture, 1, 6)).toEqual({
+        axis: "costUsd",
+        accountPath: level,
+        maximum: TIGHT / 1_000_000,
+        spent: TIGHT / 1_000_000,
+        requested: 0.000002,
+      });
     },
   );
 
@@ -106,7 +124,7 @@ for (const level of LEVELS) {
     const fixture = chain("toolCalls", level);
     const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
     const answers = Array.from({ length: 12 }, () => gate.chargeToolCall());
-    const refused = { ...refusal, axis: "toolCalls", asked: 1 };
+    const refused = { ...refusal, axis: "toolCalls", requested: 1 };
     expect(answers).toEqual([...Array.from({ length: 10 }, () => undefined), refused, refused]);
   });
 
@@ -126,7 +144,7 @@ for (const level of LEVELS) {
         { wallTimeMs: 1 },
       ]);
       fixture.clock.advance(1);
-      const late = { ...refusal, axis: "wallTimeMs", asked: 0 };
+      const late = { ...refusal, axis: "wallTimeMs", requested: 0 };
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
         refusal: late,
@@ -174,7 +192,7 @@ test("a deadline is refused in the name of the ancestor that set it, counted fro
   fixture.open("lead/a", {}, 900);
   fixture.clock.advance(40);
   const { outcome } = await fixture.ask("lead/a", ask(1, 1));
-  const refusal = { axis: "wallTimeMs", accountPath: "lead", maximum: 50, spent: 60, asked: 0 };
+  const refusal = { axis: "wallTimeMs", accountPath: "lead", maximum: 50, spent: 60, requested: 0 };
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
@@ -191,7 +209,7 @@ test("a time limit of zero lets nothing start", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", {}, 0);
   const { outcome } = await fixture.ask("lead", ask(1, 1));
-  const refusal = { axis: "wallTimeMs", accountPath: "lead", maximum: 0, spent: 0, asked: 0 };
+  const refusal = { axis: "wallTimeMs", accountPath: "lead", maximum: 0, spent: 0, requested: 0 };
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
@@ -225,7 +243,7 @@ for (const level of LEVELS) {
       fixture.clock.advance(9);
       expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
       fixture.clock.advance(1);
-      const late = { axis: "wallTimeMs", accountPath: level, maximum: 10, spent: 10, asked: 0 };
+      const late = { axis: "wallTimeMs", accountPath: level, maximum: 10, spent: 10, requested: 0 };
       expect([gate.exhaustedForReply(), gate.chargeToolCall()]).toEqual([late, late]);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
@@ -258,7 +276,7 @@ for (const level of LEVELS) {
       accountPath: level,
       maximum: 10,
       spent: 10,
-      asked: 0,
+      requested: 0,
     });
   });
 
@@ -274,7 +292,13 @@ for (const level of LEVELS) {
       fixture.clock.advance(8);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       fixture.clock.advance(1);
-      const refusal = { axis: "wallTimeMs", accountPath: level, maximum: 10, spent: 10, asked: 0 };
+      const refusal = {
+        axis: "wallTimeMs",
+        accountPath: level,
+        maximum: 10,
+        spent: 10,
+        requested: 0,
+      };
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
         refusal,
@@ -307,7 +331,7 @@ test("of a limit in time and a fixed deadline of one account the earlier one hol
     accountPath: "lead",
     maximum: 15,
     spent: 15,
-    asked: 0,
+    requested: 0,
   });
 });
 
@@ -357,7 +381,13 @@ proves(
     expect(waiter.outcome).toBeUndefined();
     fixture.clock.advance(1);
     await fixture.ask("lead", ask(1, 1));
-    const refusal = { axis: "wallTimeMs", accountPath: "lead/a", maximum: 10, spent: 10, asked: 0 };
+    const refusal = {
+      axis: "wallTimeMs",
+      accountPath: "lead/a",
+      maximum: 10,
+      spent: 10,
+      requested: 0,
+    };
     expect(waiter.outcome).toEqual({ type: "refused", refusal, waitedMs: 40 });
   },
 );

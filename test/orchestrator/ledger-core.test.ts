@@ -7,9 +7,19 @@ import { expect, test } from "vitest";
 import type { LeaseAsk } from "../../src/budget/lease.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openAccount } from "../../src/budget/ledger.ts";
-import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
-import { SPEND_AXES } from "../../src/protocol/account.ts";
-import { AccountSchema, type Account } from "../../src/protocol/account.ts";
+import {
+  NO_AMOUNTS,
+  toLedgerLimits,
+  toSpendAxis,
+  type Amounts,
+  type SpendLimits,
+} from "../../src/policies/budget.ts";
+import {
+  AccountSchema,
+  BUDGET_AXES,
+  LEDGER_AXES,
+  type LedgerAccount,
+} from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
@@ -20,7 +30,7 @@ const DOLLARS: ModelPrice = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
 /** Accounts from the leaf up: `lead/a/b`, `lead/a`, `lead`. */
 function pathOf(...limitsFromLeaf: readonly SpendLimits[]): Path {
-  const accounts: Account[] = [];
+  const accounts: LedgerAccount[] = [];
   for (const [index, limits] of limitsFromLeaf.toReversed().entries()) {
     const path = ["lead", "a", "b"].slice(0, index + 1).join("/");
     const fields = {
@@ -163,7 +173,13 @@ proves(
     );
     expect(core.reserve(path, ask(10, 5), 0)).toEqual({
       type: "refused",
-      refusal: { axis: "totalTokens", accountPath: "lead/a", maximum: 50, spent: 40, asked: 11 },
+      refusal: {
+        axis: "totalTokens",
+        accountPath: "lead/a",
+        maximum: 50,
+        spent: 40,
+        requested: 11,
+      },
     });
   },
 );
@@ -175,7 +191,7 @@ test("what a sibling spent makes the common ancestor the tightest", () => {
   if (usedRoot === undefined) throw new Error("the root");
   expect(core.reserve([leaf, usedRoot], ask(40, 5), 0)).toEqual({
     type: "refused",
-    refusal: { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 60, asked: 41 },
+    refusal: { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 60, requested: 41 },
   });
 });
 
@@ -184,7 +200,7 @@ proves(["X2", "X3"], "N steps are allowed, N + 1 is not", () => {
   const two = spent(one, 1, 1);
   expect(core.reserve(two, ask(1, 1), 0)).toEqual({
     type: "refused",
-    refusal: { axis: "steps", accountPath: "lead", maximum: 2, spent: 2, asked: 1 },
+    refusal: { axis: "steps", accountPath: "lead", maximum: 2, spent: 2, requested: 1 },
   });
 });
 
@@ -202,7 +218,7 @@ for (const axis of ZERO_ASKS) {
     const outcome = core.reserve(pathOf({}, { [axis]: 0 }), ask(1, 1, DOLLARS), 0);
     expect(
       outcome.type === "refused" ? [outcome.refusal.axis, outcome.refusal.maximum] : outcome,
-    ).toEqual([axis, 0]);
+    ).toEqual([toSpendAxis(axis), 0]);
   });
 }
 
@@ -229,7 +245,7 @@ proves(["S7.7"], "where cached input is dearer, the lease holds and clamps by it
   });
   expect(core.reserve(pathOf({ costMicroUsd: 41 }), ask(10, 5, price), 0)).toMatchObject({
     type: "refused",
-    refusal: { axis: "costMicroUsd", asked: 42 },
+    refusal: { axis: "costUsd", requested: 0.000042 },
   });
 });
 
@@ -239,7 +255,7 @@ proves(
   () => {
     const path = pathOf({}, {}, { totalTokens: 100 });
     const lease = reserved(path, ask(30, 20, DOLLARS));
-    const usage = callUsage(28, 3, { cachedInputTokens: 8, reasoningTokens: 1, costMicroUsd: 9 });
+    const usage = callUsage(28, 3, { cachedInputTokens: 8, reasoningTokens: 1, costUsd: 0.000009 });
     const settled = core.settle(lease.path, lease.hold, usage);
     expect(settled).toEqual([
       { ...path[0], own: usage, total: usage },
@@ -262,14 +278,14 @@ proves(
     expect(settled.map((account) => account.reserved)).toEqual([NO_AMOUNTS, NO_AMOUNTS]);
     expect(core.reserve(settled, ask(1, 1), 0)).toEqual({
       type: "refused",
-      refusal: { axis: "totalTokens", accountPath: "lead", maximum: 60, spent: 71, asked: 2 },
+      refusal: { axis: "totalTokens", accountPath: "lead", maximum: 60, spent: 71, requested: 2 },
     });
     expect(core.exhausted(settled, 0)).toEqual({
       axis: "totalTokens",
       accountPath: "lead",
       maximum: 60,
       spent: 71,
-      asked: 0,
+      requested: 0,
     });
   },
 );
@@ -309,14 +325,14 @@ proves(
       accountPath: "lead",
       maximum: 2,
       spent: 2,
-      asked: 1,
+      requested: 1,
     });
     expect(core.chargeToolCall(pathOf({ toolCalls: 0 }), 0)).toEqual({
       axis: "toolCalls",
       accountPath: "lead",
       maximum: 0,
       spent: 0,
-      asked: 1,
+      requested: 1,
     });
   },
 );
@@ -326,15 +342,16 @@ test("tool calls do not count against the axes of model calls, nor steps against
   expect("axis" in core.chargeToolCall(path, 0)).toBe(false);
 });
 
-for (const axis of SPEND_AXES.filter((one) => one !== "steps" && one !== "toolCalls")) {
+for (const axis of BUDGET_AXES.filter((one) => !/^(?:steps|toolCalls|wallTimeMs)$/.test(one))) {
   proves(["X3"], `${axis} are exhausted when they are reached, not before`, () => {
-    const limits = { [axis]: 10 };
-    const usage = { ...callUsage(1, 1), [axis]: 9 };
-    const nine = core.settle(pathOf({}, limits), NO_AMOUNTS, usage);
+    const unit = axis === "costUsd" ? 1_000_000 : 1;
+    const used = { ...callUsage(1, 1), [axis]: 9 / unit };
+    const limits = toLedgerLimits({ [axis]: 10 / unit });
+    const nine = core.settle(pathOf({}, limits), NO_AMOUNTS, used);
     expect(core.exhausted(nine, 0)).toBeUndefined();
-    const ten = core.settle(nine, NO_AMOUNTS, { ...NO_USAGE, [axis]: 1 });
-    const refusal = { axis, accountPath: "lead", maximum: 10, spent: 10, asked: 0 };
-    expect(core.exhausted(ten, 0)).toEqual(refusal);
+    const ten = core.settle(nine, NO_AMOUNTS, { ...NO_USAGE, [axis]: 1 / unit });
+    const all = { maximum: 10 / unit, spent: 10 / unit };
+    expect(core.exhausted(ten, 0)).toEqual({ axis, accountPath: "lead", ...all, requested: 0 });
   });
 }
 
@@ -352,9 +369,9 @@ proves(
       10,
       20,
     );
-    expect(core.remaining(path, 0)).toEqual({ steps: 4, totalTokens: 70, costMicroUsd: 40 });
+    expect(core.remaining(path, 0)).toEqual({ steps: 4, totalTokens: 70, costUsd: 0.00004 });
     const lease = reserved(path, ask(10, 5, DOLLARS));
-    expect(core.remaining(lease.path, 0)).toEqual({ steps: 3, totalTokens: 55, costMicroUsd: 20 });
+    expect(core.remaining(lease.path, 0)).toEqual({ steps: 3, totalTokens: 55, costUsd: 0.00002 });
     expect(core.remaining(pathOf({}, {}), 0)).toEqual({});
   },
 );
@@ -397,13 +414,13 @@ test("with prices in fractions, the output cap is the largest that is payable", 
 // A free model next to a priced one: if it waited, no settlement would ever let it through.
 test("a call that needs nothing of an overdrawn axis does not wait for room on it", () => {
   const priced = reserved(pathOf({ costMicroUsd: 10 }), ask(2, 4, DOLLARS));
-  const overdrawn = core.settle(priced.path, priced.hold, callUsage(5, 4, { costMicroUsd: 13 }));
+  const overdrawn = core.settle(priced.path, priced.hold, callUsage(5, 4, { costUsd: 0.000013 }));
   const free = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
   expect(core.reserve(overdrawn, ask(5, 5, free), 0).type).not.toBe("wait");
 });
 
 test("every axis of a budget is an axis of the arithmetic", () => {
-  expect(Object.keys(NO_AMOUNTS).toSorted()).toEqual(SPEND_AXES.toSorted());
+  expect(Object.keys(NO_AMOUNTS).toSorted()).toEqual(LEDGER_AXES.toSorted());
 });
 
 function fractionalCall(): fc.Arbitrary<{

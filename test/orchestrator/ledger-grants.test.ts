@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import type { ReachedThreshold } from "../../src/budget/lease.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
-import type { SpendAxis } from "../../src/protocol/account.ts";
+import type { LedgerAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -51,8 +51,8 @@ describe("a reserve", () => {
         accountPath: "lead",
         maximum: 100,
         spent: 80,
-        asked: 2,
-        kept: 20,
+        requested: 2,
+        reserve: 20,
       };
       const refused = await fixture.ask("lead/a", ask(1, 9));
       expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
@@ -84,8 +84,8 @@ describe("a reserve", () => {
         accountPath: "lead",
         maximum: 100,
         spent: 80,
-        asked: 0,
-        kept: 20,
+        requested: 0,
+        reserve: 20,
       };
       expect(fixture.ledger.getAccount(LEAD).exhaustedForChild()).toEqual(refusal);
       expect(fixture.ledger.getAccount(CHILD).exhaustedForReply()).toEqual(refusal);
@@ -111,7 +111,7 @@ describe("a reserve", () => {
     expect([leaf.chargeToolCall(), leaf.chargeToolCall(), leaf.chargeToolCall()]).toEqual([
       undefined,
       undefined,
-      { axis: "toolCalls", accountPath: "lead/a", maximum: 3, spent: 2, asked: 1, kept: 1 },
+      { axis: "toolCalls", accountPath: "lead/a", maximum: 3, spent: 2, requested: 1, reserve: 1 },
     ]);
     expect(fixture.ledger.getAccount(LEAD).chargeToolCall()).toBeUndefined();
     await fixture.ask("lead/a/b", ask(1, 1));
@@ -140,7 +140,14 @@ describe("a reserve", () => {
     fixture.open("lead", { steps: 2 }, { keptForSelf: { steps: 9 } });
     fixture.open("lead/a");
     expect(fixture.ledger.getAccount(LEAD).remainingForChildren()).toEqual({ steps: 0 });
-    const refusal = { axis: "steps", accountPath: "lead", maximum: 2, spent: 0, asked: 1, kept: 2 };
+    const refusal = {
+      axis: "steps",
+      accountPath: "lead",
+      maximum: 2,
+      spent: 0,
+      requested: 1,
+      reserve: 2,
+    };
     expect((await fixture.ask("lead/a", ask(1, 1))).outcome).toMatchObject({ refusal });
     expect((await fixture.ask("lead", ask(1, 1))).outcome?.type).toBe("granted");
   });
@@ -165,7 +172,7 @@ describe("a reserve", () => {
       await fixture.settle("lease_1", callUsage(30, 45));
       expect(waiter.outcome).toMatchObject({
         type: "refused",
-        refusal: { spent: 75, asked: 11, kept: 20 },
+        refusal: { spent: 75, requested: 11, reserve: 20 },
       });
     },
   );
@@ -187,7 +194,7 @@ describe("a grant", () => {
       fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
       expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({
         steps: 3,
-        costMicroUsd: 290_005,
+        costUsd: 0.290005,
         wallTimeMs: 143,
       });
       fixture.clock.advance(1);
@@ -291,7 +298,7 @@ describe("a grant", () => {
     const { limits } = fixture.account("lead");
     expect(limits).toEqual({
       totalTokens: Number.MAX_SAFE_INTEGER,
-      costMicroUsd: Number.MAX_SAFE_INTEGER,
+      costMicroUsd: 2 ** 51,
     });
     AccountSchema()
       .array()
@@ -396,7 +403,7 @@ describe("thresholds", () => {
 
   test("a limit of zero has none, and an axis without a limit neither", async () => {
     const { fixture, reached } = told();
-    const axis: SpendAxis = "toolCalls";
+    const axis: LedgerAxis = "toolCalls";
     fixture.open("lead", { [axis]: 0 });
     await spend(fixture, "lead", 5);
     expect(fixture.ledger.getAccount(LEAD).chargeToolCall()).toBeDefined();

@@ -104,8 +104,11 @@ proves(["M63"], "each model is looked up once, when a run with it starts", async
   const results = [await fixture.run(role), await fixture.run(role)];
   expect(list.asked).toEqual([{ provider: "scripted", baseUrl: undefined, model: "m" }]);
   // 10 tokens in, 5 out.
-  expect(results.map(({ usage, prices }) => [usage.total.costMicroUsd, prices])).toEqual(
-    Array.from({ length: 2 }, () => [20, [{ provider: "scripted", model: "m", price: LISTED }]]),
+  expect(results.map(({ usage, prices }) => [usage.total.costUsd, prices])).toEqual(
+    Array.from({ length: 2 }, () => [
+      0.00002,
+      [{ provider: "scripted", model: "m", price: LISTED }],
+    ]),
   );
 });
 
@@ -147,7 +150,7 @@ test("what the list gives is checked, and is not changed afterwards", async () =
   await fixture.run(solo(model));
   price.outputUsdPerMillion = 0;
   const { usage } = await fixture.run(solo(model));
-  expect(usage.total.costMicroUsd).toBe(25);
+  expect(usage.total.costUsd).toBe(0.000025);
 });
 
 test.each([[{}], [{ priceFor: LISTED }], [pricesOf], [Promise.resolve({})]])(

@@ -57,8 +57,8 @@ proves(["X30"], "the result names the price from the table and the table's date"
   expect(result.prices).toEqual([{ provider: "openai", model: "gpt-5-mini", price: GPT_5_MINI }]);
   expect(PRICES_AS_OF).toMatch(/^\d{4}-\d{2}-\d{2}$/);
   // 10 tokens in at a quarter of a dollar, 5 out at two dollars a million.
-  const { costMicroUsd, unpricedCalls } = result.usage.total;
-  expect([result.status, costMicroUsd, unpricedCalls]).toEqual(["completed", 13, 0]);
+  const { costUsd, unpricedCalls } = result.usage.total;
+  expect([result.status, costUsd, unpricedCalls]).toEqual(["completed", 0.000013, 0]);
 });
 
 proves(["X30"], "a price of the user's is what is charged, and the result says so", async () => {
@@ -68,7 +68,7 @@ proves(["X30"], "a price of the user's is what is charged, and the result says s
     budget: { costUsd: 1 },
   });
   expect(result.prices).toEqual([{ provider: "openai", model: "gpt-5-mini", price }]);
-  expect(result.usage.total.costMicroUsd).toBe(20);
+  expect(result.usage.total.costUsd).toBe(0.00002);
 });
 
 const neverAsked: Model["generate"] = () => expect.fail("nothing may be asked");
@@ -111,18 +111,18 @@ proves(["D586"], "an unknown price and cost are null, and the calls are counted"
   const result = await fixture.run(solo(new ScriptedModel([speaks("Done.")])));
   expect(result.prices).toEqual([{ provider: "scripted", model: "scripted", price: null }]);
   expect(JSON.parse(JSON.stringify(result.prices))).toEqual(result.prices);
-  const { costMicroUsd, unpricedCalls } = result.usage.total;
-  expect([costMicroUsd, unpricedCalls]).toEqual([null, 1]);
+  const { costUsd, unpricedCalls } = result.usage.total;
+  expect([costUsd, unpricedCalls]).toEqual([null, 1]);
   const { own, descendants, byModel, byRole } = result.usage;
   const costs = [own, descendants, byModel["scripted"], byRole["solo"]];
-  expect(costs.map((usage) => usage?.costMicroUsd)).toEqual([null, 0, null, null]);
+  expect(costs.map((usage) => usage?.costUsd)).toEqual([null, 0, null, null]);
   const booked = ["budget.settled", "model.replied", "step.completed"] as const;
   const events = booked.flatMap((type) => fixture.sink.of(type));
-  expect(events.map(({ type, usage }) => [type, usage.costMicroUsd])).toEqual(
+  expect(events.map(({ type, usage }) => [type, usage.costUsd])).toEqual(
     booked.map((type) => [type, null]),
   );
-  expect(result.accounts.map(({ total }) => total.costMicroUsd)).toEqual([null]);
-  expect(result.steps.map(({ telemetry }) => telemetry.usage.costMicroUsd)).toEqual([null]);
+  expect(result.accounts.map(({ total }) => total.costUsd)).toEqual([null]);
+  expect(result.steps.map(({ telemetry }) => telemetry.usage.costUsd)).toEqual([null]);
 });
 
 /** A lead over children, each with a model of its own. */
@@ -202,11 +202,11 @@ proves(["D588"], "a paused run stored with a cost of 0 without a price reports n
   const before = new ScriptedModel([asks("pay", { amount: 5 })]);
   const paused = await fixture.run(solo(before, tools));
   const stored = JSON.stringify(paused.pausedRun);
-  const earlier = stored.replaceAll('"costMicroUsd":null', '"costMicroUsd":0');
+  const earlier = stored.replaceAll('"costUsd":null', '"costUsd":0');
   expect(earlier).not.toBe(stored);
   const role = solo(new ScriptedModel([speaks("Paid.")]), tools);
   const run = new Orchestrator().resume(earlier, approveAll(paused), { role });
   const { status, usage, accounts } = await run.result;
-  const costs = [usage.total, accounts[0]?.own].map((used) => used?.costMicroUsd);
+  const costs = [usage.total, accounts[0]?.own].map((used) => used?.costUsd);
   expect([status, ...costs]).toEqual(["completed", null, null]);
 });

@@ -96,7 +96,7 @@ test("a budget that was nearly spent before the pause refuses after it", async (
     ["stopped", "token_limit"],
     [3],
     1,
-    { axis: "totalTokens", accountPath: "solo", maximum: 20, current: 15, asked: 11 },
+    { axis: "totalTokens", accountPath: "solo", maximum: 20, current: 15, requested: 11 },
   ]);
 });
 

@@ -72,9 +72,7 @@ proves(
       );
       expect([ending(result), priced.pay.paid]).toEqual([["completed", "completed"], [5]]);
       // Four calls of 15 tokens for a thousandth of a dollar each, two of them before the pause.
-      expect([result.usage.total.costMicroUsd, result.usage.total.unpricedCalls]).toEqual([
-        60_000, 0,
-      ]);
+      expect([result.usage.total.costUsd, result.usage.total.unpricedCalls]).toEqual([0.06, 0]);
     }
   },
 );

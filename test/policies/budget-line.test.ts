@@ -11,9 +11,9 @@ proves(
   ["X6"],
   "the line names each limited axis, in one order, whatever order they come in",
   () => {
-    expect(
-      budgetLine({ wallTimeMs: 40_000, costMicroUsd: 200_000, totalTokens: 12_000, steps: 3 }),
-    ).toBe("Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.");
+    expect(budgetLine({ wallTimeMs: 40_000, costUsd: 0.2, totalTokens: 12_000, steps: 3 })).toBe(
+      "Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.",
+    );
     expect(
       budgetLine({
         steps: 1,
@@ -22,7 +22,7 @@ proves(
         inputTokens: 1,
         cachedInputTokens: 1,
         outputTokens: 1,
-        costMicroUsd: 1_000_000,
+        costUsd: 1,
         wallTimeMs: 1_000,
       }),
     ).toBe(
@@ -42,14 +42,14 @@ const AMOUNTS: readonly (readonly [object: Readonly<Record<string, number>>, tex
   [{ totalTokens: 999 }, "999 tokens"],
   [{ totalTokens: 1_000 }, "1,000 tokens"],
   [{ totalTokens: Number.MAX_SAFE_INTEGER }, "9,007,199,254,740,991 tokens"],
-  [{ costMicroUsd: 0 }, "$0"],
-  [{ costMicroUsd: 99 }, "$0"],
-  [{ costMicroUsd: 100 }, "$0.0001"],
-  [{ costMicroUsd: 9_999 }, "$0.0099"],
-  [{ costMicroUsd: 10_000 }, "$0.01"],
-  [{ costMicroUsd: 289_999 }, "$0.28"],
-  [{ costMicroUsd: 290_000 }, "$0.29"],
-  [{ costMicroUsd: 1_234_567_890 }, "$1,234.56"],
+  [{ costUsd: 0 }, "$0"],
+  [{ costUsd: 0.000099 }, "$0"],
+  [{ costUsd: 0.0001 }, "$0.0001"],
+  [{ costUsd: 0.009999 }, "$0.0099"],
+  [{ costUsd: 0.01 }, "$0.01"],
+  [{ costUsd: 0.289999 }, "$0.28"],
+  [{ costUsd: 0.29 }, "$0.29"],
+  [{ costUsd: 1234.56789 }, "$1,234.56"],
   [{ wallTimeMs: 0 }, "0 s"],
   [{ wallTimeMs: 999.9 }, "0 s"],
   [{ wallTimeMs: 3_600_000 }, "3,600 s"],
@@ -62,7 +62,8 @@ for (const [left, text] of AMOUNTS)
 
 test("money is rounded down at every cent, and reads back as no more than it is", () => {
   for (let microUsd = 0; microUsd < 3_000_000; microUsd += 137) {
-    const text = /\$([\d.,]+)\./.exec(budgetLine({ costMicroUsd: microUsd }) ?? "")?.[1] ?? "";
+    const text =
+      /\$([\d.,]+)\./.exec(budgetLine({ costUsd: microUsd / 1_000_000 }) ?? "")?.[1] ?? "";
     const usd = Number(text.replaceAll(",", ""));
     const unit = microUsd < 10_000 ? 100 : 10_000;
     expect(Math.round(usd * 1_000_000)).toBe(Math.floor(microUsd / unit) * unit);

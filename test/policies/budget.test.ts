@@ -5,12 +5,12 @@ import { expect, test } from "vitest";
 
 import {
   checkBudget,
-  spendLimitsOf,
-  stopCodeOf,
+  toLedgerLimits,
+  getStopCode,
   tighterLimits,
   type Budget,
 } from "../../src/policies/budget.ts";
-import { SPEND_AXES } from "../../src/protocol/account.ts";
+import { BUDGET_AXES } from "../../src/protocol/account.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -77,7 +77,7 @@ test("the budget of the ledger's own unit of money is refused: users think in do
 
 test("a budget in the ledger's units has every axis but time, and money in micro-dollars", () => {
   const given = Object.fromEntries(AXES.map((axis, index) => [axis, index + 1]));
-  expect(spendLimitsOf(given)).toEqual({
+  expect(toLedgerLimits(given)).toEqual({
     inputTokens: 1,
     cachedInputTokens: 2,
     outputTokens: 3,
@@ -89,10 +89,10 @@ test("a budget in the ledger's units has every axis but time, and money in micro
 });
 
 test("what is left out stays left out, and zero stays zero", () => {
-  expect(spendLimitsOf({})).toEqual({});
-  const holes = spendLimitsOf(Object.fromEntries([["steps", undefined]]));
+  expect(toLedgerLimits({})).toEqual({});
+  const holes = toLedgerLimits(Object.fromEntries([["steps", undefined]]));
   expect(Object.keys(holes)).toEqual([]);
-  expect(spendLimitsOf({ steps: 0, costUsd: 0 })).toEqual({ steps: 0, costMicroUsd: 0 });
+  expect(toLedgerLimits({ steps: 0, costUsd: 0 })).toEqual({ steps: 0, costMicroUsd: 0 });
 });
 
 const DOLLARS: readonly (readonly [number, number])[] = [
@@ -109,14 +109,14 @@ const DOLLARS: readonly (readonly [number, number])[] = [
 
 for (const [costUsd, costMicroUsd] of DOLLARS) {
   test(`${costUsd} dollars are ${costMicroUsd} micro-dollars`, () => {
-    expect(spendLimitsOf({ costUsd })).toEqual({ costMicroUsd });
+    expect(toLedgerLimits({ costUsd })).toEqual({ costMicroUsd });
   });
 }
 
 test("no amount in cents up to a thousand dollars loses a micro-dollar", () => {
   const lost: number[] = [];
   for (let cents = 0; cents <= 100_000; cents += 1) {
-    if (spendLimitsOf({ costUsd: cents / 100 }).costMicroUsd !== cents * 10_000) lost.push(cents);
+    if (toLedgerLimits({ costUsd: cents / 100 }).costMicroUsd !== cents * 10_000) lost.push(cents);
   }
   expect(lost).toEqual([]);
 });
@@ -124,19 +124,19 @@ test("no amount in cents up to a thousand dollars loses a micro-dollar", () => {
 test("no amount in micro-dollars up to ten cents loses one", () => {
   const lost: number[] = [];
   for (let micros = 0; micros <= 100_000; micros += 1) {
-    if (spendLimitsOf({ costUsd: micros / 1_000_000 }).costMicroUsd !== micros) lost.push(micros);
+    if (toLedgerLimits({ costUsd: micros / 1_000_000 }).costMicroUsd !== micros) lost.push(micros);
   }
   expect(lost).toEqual([]);
 });
 
 proves(["R35"], "each axis has the reason with which it stops an agent", () => {
-  expect([...SPEND_AXES, "wallTimeMs" as const].map((axis) => [axis, stopCodeOf(axis)])).toEqual([
-    ["steps", "step_limit"],
-    ["totalTokens", "token_limit"],
+  expect(BUDGET_AXES.map((axis) => [axis, getStopCode(axis)])).toEqual([
     ["inputTokens", "token_limit"],
     ["cachedInputTokens", "token_limit"],
     ["outputTokens", "token_limit"],
-    ["costMicroUsd", "cost_limit"],
+    ["totalTokens", "token_limit"],
+    ["costUsd", "cost_limit"],
+    ["steps", "step_limit"],
     ["toolCalls", "tool_call_limit"],
     ["wallTimeMs", "time_limit"],
   ]);

@@ -51,7 +51,7 @@ const FACTS: Facts = {
   siblings: [sibling("reader#1"), sibling("reader#2")],
   results: [],
   constraints: {
-    remaining: { totalTokens: 900, costMicroUsd: 250_000 },
+    remaining: { totalTokens: 900, costUsd: 0.25 },
     subagentsLeft: 3,
     deniedTools: ["write", "write"],
   },

@@ -65,7 +65,7 @@ export interface Figures {
   outputTokens: number;
   reasoningTokens: number;
   totalTokens: number;
-  costMicroUsd: number | null;
+  costUsd: number | null;
   unpricedCalls: number;
   estimatedCalls: number;
 }
@@ -78,7 +78,7 @@ const NOTHING: Figures = {
   outputTokens: 0,
   reasoningTokens: 0,
   totalTokens: 0,
-  costMicroUsd: 0,
+  costUsd: 0,
   unpricedCalls: 0,
   estimatedCalls: 0,
 };
@@ -86,12 +86,13 @@ const NOTHING: Figures = {
 /** Returns the sum. A cost is null if no part of it is known. */
 export function sumFigures(all: readonly Figures[]): Figures {
   const sum = { ...NOTHING };
-  let cost = 0;
+  let costMicroUsd = 0;
   for (const one of all) {
-    for (const field of FIELDS) if (field !== "costMicroUsd") sum[field] += one[field];
-    cost += one.costMicroUsd ?? 0;
+    for (const field of FIELDS) if (field !== "costUsd") sum[field] += one[field];
+    costMicroUsd += Math.round((one.costUsd ?? 0) * 1_000_000);
   }
-  return { ...sum, costMicroUsd: cost === 0 && sum.unpricedCalls > 0 ? null : cost };
+  const isUnknown = costMicroUsd === 0 && sum.unpricedCalls > 0;
+  return { ...sum, costUsd: isUnknown ? null : costMicroUsd / 1_000_000 };
 }
 
 const FIELDS = [
@@ -102,7 +103,7 @@ const FIELDS = [
   "outputTokens",
   "reasoningTokens",
   "totalTokens",
-  "costMicroUsd",
+  "costUsd",
   "unpricedCalls",
   "estimatedCalls",
 ] as const;
@@ -131,8 +132,8 @@ function figuresOfCall({ payer, requests }: LoggedCall): Figures {
   );
   const sum = sumFigures(parts);
   const unpricedCalls = isUnpriced ? 1 : 0;
-  const costMicroUsd = sum.costMicroUsd === 0 && isUnpriced ? null : sum.costMicroUsd;
-  return { ...sum, modelCalls: 1, unpricedCalls, costMicroUsd };
+  const costUsd = sum.costUsd === 0 && isUnpriced ? null : sum.costUsd;
+  return { ...sum, modelCalls: 1, unpricedCalls, costUsd };
 }
 
 function consumedOf(model: ModelFacts, requests: readonly LoggedRequest[]): Figures {
@@ -155,7 +156,7 @@ function consumedOf(model: ModelFacts, requests: readonly LoggedRequest[]): Figu
         cachedInputTokens * model.price.cached +
         outputTokens * model.price.output;
   }
-  return { ...sum, costMicroUsd: reported + Math.ceil(listed) };
+  return { ...sum, costUsd: (reported + Math.ceil(listed)) / 1_000_000 };
 }
 
 export function figuresOfStep({ calls, toolCalls }: LoggedStep): Figures {

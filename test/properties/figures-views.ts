@@ -117,7 +117,7 @@ function checkResult({ result, events, isUndisturbed }: Played, all: readonly Ex
   }
 }
 
-const SPENT = ["totalTokens", "costMicroUsd", "unpricedCalls"] as const;
+const SPENT = ["totalTokens", "costUsd", "unpricedCalls"] as const;
 
 function spentOf(usage: Readonly<Record<(typeof SPENT)[number], number | null>>) {
   return Object.fromEntries(SPENT.map((field) => [field, usage[field]]));
@@ -158,11 +158,15 @@ function checkFold(
     checkLeft(result.accounts, one, agent);
   }
   for (const [axis, limit] of Object.entries(budget)) {
-    const isCost = axis === "costUsd";
-    const [name, most] = [isCost ? "costMicroUsd" : axis, isCost ? limit * 1_000_000 : limit];
-    const spent = amountOf(result.usage.total, name);
-    expect([name, run.left[name]], "left of the run").toEqual([name, Math.max(0, most - spent)]);
+    const left = subtract(axis, limit, amountOf(result.usage.total, axis));
+    expect([axis, run.left[axis]], "left of the run").toEqual([axis, Math.max(0, left)]);
   }
+}
+
+/** Money is subtracted in whole micro-dollars. */
+function subtract(axis: string, limit: number, spent: number): number {
+  if (axis !== "costUsd") return limit - spent;
+  return (Math.round(limit * 1_000_000) - Math.round(spent * 1_000_000)) / 1_000_000;
 }
 
 function amountOf(usage: object, axis: string): number {
@@ -182,7 +186,7 @@ function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent:
   )
     for (const [axis, limit] of Object.entries(at.limits)) {
       const spent = amountOf(at.total, axis);
-      const left = Math.max(0, limit - spent);
+      const left = Math.max(0, subtract(axis, limit, spent));
       least.set(axis, Math.min(left, least.get(axis) ?? Infinity));
     }
   if (one.log.parent === undefined)
@@ -258,7 +262,7 @@ function checkSpans({ spans, result }: Played, all: readonly Expected[]): void {
       outputTokens: one.own.outputTokens,
       cached: one.own.cachedInputTokens,
       reasoning: one.own.reasoningTokens,
-      microUsd: one.own.costMicroUsd ?? 0,
+      microUsd: Math.round((one.own.costUsd ?? 0) * 1_000_000),
     });
     checkAgentSpan(own, one);
   }
@@ -274,9 +278,8 @@ function checkAgentSpan(own: readonly RecordedSpan[], one: Expected): void {
   );
   const { attributes = {} } = span ?? {};
   const { tree } = one;
-  const isNothing = tree.totalTokens === 0 && (tree.costMicroUsd ?? 0) === 0;
-  const costUsd =
-    tree.costMicroUsd === null || isNothing ? undefined : tree.costMicroUsd / 1_000_000;
+  const isNothing = tree.totalTokens === 0 && (tree.costUsd ?? 0) === 0;
+  const costUsd = tree.costUsd === null || isNothing ? undefined : tree.costUsd;
   expect(
     {
       outcome: attributes["espalier.outcome"],

@@ -4,9 +4,10 @@ import { isDeepStrictEqual } from "node:util";
 
 import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import type { Lease, ReachedThreshold } from "../../src/budget/lease.ts";
+import { addUsd } from "../../src/kernel/money.ts";
 import type { BudgetLedger } from "../../src/budget/ledger.ts";
 import type { Amounts, SpendLimits } from "../../src/policies/budget.ts";
-import { SPEND_AXES } from "../../src/protocol/account.ts";
+import { LEDGER_AXES } from "../../src/protocol/account.ts";
 import type { AgentId, LeaseId } from "../../src/protocol/ids.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { MOST, type Operation } from "./ledger-operations.ts";
@@ -75,7 +76,7 @@ export function usageOfLease(
     cachedInputTokens: Math.min(cached, inputTokens),
     outputTokens,
     totalTokens: inputTokens + outputTokens,
-    costMicroUsd: held.costMicroUsd === 0 ? 0 : cost,
+    costUsd: held.costMicroUsd === 0 ? 0 : cost / 1_000_000,
   };
 }
 
@@ -115,7 +116,7 @@ export function addOwn(own: Usage, usage: Usage): Usage {
     cachedInputTokens: own.cachedInputTokens + usage.cachedInputTokens,
     outputTokens: own.outputTokens + usage.outputTokens,
     totalTokens: own.totalTokens + usage.totalTokens,
-    costMicroUsd: (own.costMicroUsd ?? 0) + (usage.costMicroUsd ?? 0),
+    costUsd: addUsd(own.costUsd ?? 0, usage.costUsd ?? 0),
   };
 }
 
@@ -127,15 +128,16 @@ export function raiseOf(
     percent,
   }: Pick<Extract<Operation, { type: "grant" }>, "axis" | "isForeign" | "percent">,
 ): SpendLimits {
-  const axes = SPEND_AXES.filter((one) => isForeign || limits[one] !== undefined);
+  const axes = LEDGER_AXES.filter((one) => isForeign || limits[one] !== undefined);
   const raised = axes[axis % Math.max(1, axes.length)];
   return raised === undefined ? {} : { [raised]: Math.ceil((MOST[raised] * percent) / 100) };
 }
 
 /** What a call used in all: what its attempts were charged, and the last one. */
 export function wholeOf({ charged }: ReferenceLease, usage: Usage): Usage {
-  const whole = { ...usage };
-  for (const axis of SPEND_AXES) whole[axis] += charged[axis];
+  const { costMicroUsd, ...counts } = charged;
+  const whole = { ...usage, costUsd: addUsd(usage.costUsd ?? 0, costMicroUsd / 1_000_000) };
+  for (const axis of LEDGER_AXES) if (axis !== "costMicroUsd") whole[axis] += counts[axis];
   return whole;
 }
 

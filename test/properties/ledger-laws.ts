@@ -5,10 +5,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import type { BudgetLedger } from "../../src/budget/ledger.ts";
 import { findOvershoots } from "../../src/budget/room.ts";
-import type { Account } from "../../src/protocol/account.ts";
-import { SPEND_AXES } from "../../src/protocol/account.ts";
+import type { LedgerAccount } from "../../src/protocol/account.ts";
+import { LEDGER_AXES, type LedgerAxis } from "../../src/protocol/account.ts";
 import { toAmounts, UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 import {
+  budgetAmount,
+  budgetAxis,
   deadlineOf,
   findReached,
   leftOf,
@@ -40,7 +42,7 @@ export function checkAccounts(
     const isSo = ledger.getAccount(account.agentId).deadlineAtMs() === deadlineAtMs;
     hold(isSo, `the deadline is ${String(deadlineAtMs)}`, account);
     checkRoom(ledger.getAccount(account.agentId), expected, reference.accounts[0], nowMs);
-    const [used, total] = [toAmounts(account.own), toAmounts(account.total)];
+    const [used, total] = [toWholeAmounts(account.own), toWholeAmounts(account.total)];
     const below = childTotals.get(account.agentId) ?? {};
     for (const field of USAGE_FIELDS) {
       hold(account.own[field] === own[index]?.[field], `B3: own ${field}`, account);
@@ -55,6 +57,16 @@ export function checkAccounts(
     for (const field of USAGE_FIELDS) siblings[field] = (siblings[field] ?? 0) + total[field];
     childTotals.set(account.parentId, siblings);
   }
+}
+
+/** Costs in whole micro-dollars. */
+function toWholeAmounts(usage: Usage): Readonly<Record<keyof Usage, number>> {
+  return { ...toAmounts(usage), costUsd: Math.round((usage.costUsd ?? 0) * 1_000_000) };
+}
+
+function spentOf(usage: Usage, axis: LedgerAxis): number {
+  const { costUsd, ...counts } = toWholeAmounts(usage);
+  return axis === "costMicroUsd" ? costUsd : counts[axis];
 }
 
 /** What an agent and its new children are told of what is left. */
@@ -73,7 +85,7 @@ function checkRoom(
     overshoots: findOvershoots(account),
   };
   const { limits, spent } = expected;
-  const passed = SPEND_AXES.filter((axis) => spent[axis] > (limits[axis] ?? Infinity));
+  const passed = LEDGER_AXES.filter((axis) => spent[axis] > (limits[axis] ?? Infinity));
   const wanted = {
     left: leftOf(expected, expected, nowMs),
     leftForChildren: leftOf(expected, undefined, nowMs),
@@ -81,21 +93,22 @@ function checkRoom(
     exhausted: findReached(expected, expected, nowMs),
     exhaustedForChild: findReached(expected, undefined, nowMs),
     overshoots: passed.map((axis) => ({
-      axis,
+      axis: budgetAxis(axis),
       accountPath: expected.path,
-      maximum: limits[axis],
-      spent: spent[axis],
+      maximum: budgetAmount(axis, limits[axis] ?? Infinity),
+      spent: budgetAmount(axis, spent[axis]),
+      requested: 0,
     })),
   };
   if (!isDeepStrictEqual(told, wanted))
     throw new Error(`Expected ${JSON.stringify(wanted)}, got ${JSON.stringify(told)}.`);
 }
 
-function checkLimits(account: Account): void {
-  const [own, total] = [toAmounts(account.own), toAmounts(account.total)];
-  for (const axis of SPEND_AXES) {
+function checkLimits(account: LedgerAccount): void {
+  for (const axis of LEDGER_AXES) {
     const limit = account.limits[axis] ?? Infinity;
-    const taken = total[axis] - own[axis];
+    const total = spentOf(account.total, axis);
+    const taken = total - spentOf(account.own, axis);
     const toBeTaken = Math.max(0, limit - (account.reserve[axis] ?? 0));
     hold(
       taken <= toBeTaken + account.excess[axis],
@@ -107,22 +120,22 @@ function checkLimits(account: Account): void {
       `nothing below zero on ${axis}`,
       account,
     );
-    hold(
-      total[axis] + account.reserved[axis] <= limit + account.excess[axis],
-      `B1 on ${axis}`,
-      account,
-    );
+    hold(total + account.reserved[axis] <= limit + account.excess[axis], `B1 on ${axis}`, account);
   }
 }
 
-function checkAgainst(account: Account, expected: ReferenceAccount): void {
-  for (const axis of SPEND_AXES) {
+function checkAgainst(account: LedgerAccount, expected: ReferenceAccount): void {
+  for (const axis of LEDGER_AXES) {
     hold(
       account.reserved[axis] === expected.reserved[axis],
       `reserved ${axis} is what open leases hold`,
       account,
     );
-    hold(account.total[axis] === expected.spent[axis], `spent ${axis} is what was booked`, account);
+    hold(
+      spentOf(account.total, axis) === expected.spent[axis],
+      `spent ${axis} is what was booked`,
+      account,
+    );
     hold(
       account.excess[axis] === expected.excess[axis],
       `excess ${axis} is what went beyond leases`,
@@ -131,6 +144,6 @@ function checkAgainst(account: Account, expected: ReferenceAccount): void {
   }
 }
 
-function hold(isSo: boolean, law: string, account: Account): void {
+function hold(isSo: boolean, law: string, account: LedgerAccount): void {
   if (!isSo) throw new Error(`Broken: ${law}. ${JSON.stringify(account)}`);
 }

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { type SpendLimits } from "../../src/policies/budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
+import { LEDGER_AXES, type LedgerAxis } from "../../src/protocol/account.ts";
 import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 
 /** An account: below which earlier one (taken modulo), with which limits. */
@@ -112,7 +112,7 @@ export const PRICES: readonly ModelPrice[] = [
 const nat = fc.nat({ max: 1_000 });
 
 /** Axes with limits that let some calls run, make others wait and refuse the rest; now and then zero. */
-export const MOST: Readonly<Record<SpendAxis, number>> = {
+export const MOST: Readonly<Record<LedgerAxis, number>> = {
   steps: 12,
   totalTokens: 240,
   inputTokens: 200,
@@ -123,7 +123,7 @@ export const MOST: Readonly<Record<SpendAxis, number>> = {
 };
 
 const oneLimit = fc.record({
-  axis: fc.constantFrom(...SPEND_AXES),
+  axis: fc.constantFrom(...LEDGER_AXES),
   percent: fc.oneof(
     { weight: 1, arbitrary: fc.constant(0) },
     { weight: 20, arbitrary: fc.integer({ min: 20, max: 100 }) },

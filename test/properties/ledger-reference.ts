@@ -3,10 +3,10 @@
 
 import type { BudgetRefusal, LastStep, LeaseAsk } from "../../src/budget/lease.ts";
 import { type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
-import { toAmounts, type Usage } from "../../src/protocol/usage.ts";
+import { LEDGER_AXES, type BudgetAxis, type LedgerAxis } from "../../src/protocol/account.ts";
+import type { Usage } from "../../src/protocol/usage.ts";
 
-type Sums = Record<SpendAxis, number>;
+type Sums = Record<LedgerAxis, number>;
 
 /** The account's own limits in time, and the periods in which its clock stood still; the last may be open. */
 export interface ReferenceTime {
@@ -72,7 +72,7 @@ export type ReferenceAnswer =
 /** A part of a limit that was spent for the first time. */
 export interface ReferenceThreshold {
   readonly accountPath: string;
-  readonly axis: SpendAxis;
+  readonly axis: BudgetAxis;
   readonly threshold: number;
   readonly spent: number;
   readonly maximum: number;
@@ -154,20 +154,20 @@ export class LedgerReference {
   /** An attempt has ended: its hold goes, what it used is spent. */
   charge(lease: ReferenceLease, attempt: number, usage: Usage): void {
     this.#book(lease.account, lease.parts[attempt - 1] ?? nothing(), usage);
-    grow(lease.charged, toAmounts(usage), 1);
+    grow(lease.charged, usedOf(usage), 1);
     lease.parts[attempt - 1] = nothing();
     lease.underWay = lease.underWay.filter((one) => one !== attempt);
   }
 
   /** Raises limits, if the account has them all; says whether it did. */
   grant(account: ReferenceAccount, raise: SpendLimits, moreMs: number | undefined): boolean {
-    const isThere = SPEND_AXES.every(
+    const isThere = LEDGER_AXES.every(
       (axis) => raise[axis] === undefined || account.limits[axis] !== undefined,
     );
     const { time } = account;
     if (!isThere || (moreMs !== undefined && time.limitMs === undefined)) return false;
     const limits: Partial<Sums> = {};
-    for (const axis of SPEND_AXES) {
+    for (const axis of LEDGER_AXES) {
       const limit = account.limits[axis];
       if (limit !== undefined) limits[axis] = limit + (raise[axis] ?? 0);
     }
@@ -187,9 +187,9 @@ export class LedgerReference {
     for (const account of pathOf(holder)) {
       grow(account.reserved, hold, -1);
       if (usage === undefined) continue;
-      const used = toAmounts(usage);
+      const used = usedOf(usage);
       grow(account.spent, used, 1);
-      for (const axis of SPEND_AXES) account.excess[axis] += Math.max(0, used[axis] - hold[axis]);
+      for (const axis of LEDGER_AXES) account.excess[axis] += Math.max(0, used[axis] - hold[axis]);
       this.thresholds.push(...newMarks(account));
     }
   }
@@ -237,7 +237,7 @@ export function openHoldOf({ parts }: ReferenceLease): Amounts {
 /** Notes the parts of limits that are spent by now, and returns those that were not before. */
 function newMarks({ path, limits, spent, reached }: ReferenceAccount): ReferenceThreshold[] {
   const marks: ReferenceThreshold[] = [];
-  for (const axis of SPEND_AXES) {
+  for (const axis of LEDGER_AXES) {
     const maximum = limits[axis];
     if (maximum === undefined) continue;
     for (const percent of [80, 95]) {
@@ -246,10 +246,10 @@ function newMarks({ path, limits, spent, reached }: ReferenceAccount): Reference
       reached.add(mark);
       marks.push({
         accountPath: path,
-        axis,
+        axis: budgetAxis(axis),
         threshold: percent / 100,
-        spent: spent[axis],
-        maximum,
+        spent: budgetAmount(axis, spent[axis]),
+        maximum: budgetAmount(axis, maximum),
       });
     }
   }
@@ -296,7 +296,7 @@ function canEverFit(path: readonly ReferenceAccount[], hold: Amounts): boolean {
 /** The limit that can never have room for the hold: of the first such axis, at the account with the least room, the lowest of several. */
 function findUnfit(path: readonly ReferenceAccount[], hold: Amounts): BudgetRefusal | undefined {
   const [asker] = path;
-  for (const axis of SPEND_AXES) {
+  for (const axis of LEDGER_AXES) {
     const tightest = tightestOn(path, axis, asker);
     if (hold[axis] === 0 || tightest === undefined) continue;
     if (hold[axis] > unspent(tightest, axis, asker))
@@ -312,7 +312,7 @@ export function findReached(
   nowMs: number,
 ): BudgetRefusal | undefined {
   const path = pathOf(account);
-  for (const axis of SPEND_AXES) {
+  for (const axis of LEDGER_AXES) {
     if (axis === "toolCalls" || (axis === "steps" && asker !== undefined)) continue;
     const tightest = tightestOn(path, axis, asker);
     if (tightest !== undefined && unspent(tightest, axis, asker) <= 0)
@@ -323,7 +323,7 @@ export function findReached(
 
 function tightestOn(
   path: readonly ReferenceAccount[],
-  axis: SpendAxis,
+  axis: LedgerAxis,
   asker: ReferenceAccount | undefined,
 ): ReferenceAccount | undefined {
   const limiting = path.filter(({ limits }) => limits[axis] !== undefined);
@@ -334,7 +334,7 @@ function tightestOn(
 /** What the account has not spent and does not keep from the asker. */
 function unspent(
   account: ReferenceAccount,
-  axis: SpendAxis,
+  axis: LedgerAxis,
   asker: ReferenceAccount | undefined,
 ): number {
   return (account.limits[axis] ?? Infinity) - account.spent[axis] - kept(account, axis, asker);
@@ -343,14 +343,20 @@ function unspent(
 /** What the account keeps is told only as far as it is not spent already. */
 function refusalOf(
   account: ReferenceAccount,
-  axis: SpendAxis,
-  asked: number,
+  axis: LedgerAxis,
+  requested: number,
   asker: ReferenceAccount | undefined,
 ): BudgetRefusal {
   const [maximum, spent] = [account.limits[axis] ?? Infinity, account.spent[axis]];
   const told = Math.min(kept(account, axis, asker), Math.max(0, maximum - spent));
-  const refusal = { axis, accountPath: account.path, maximum, spent, asked };
-  return told === 0 ? refusal : { ...refusal, kept: told };
+  const refusal = {
+    axis: budgetAxis(axis),
+    accountPath: account.path,
+    maximum: budgetAmount(axis, maximum),
+    spent: budgetAmount(axis, spent),
+    requested: budgetAmount(axis, requested),
+  };
+  return told === 0 ? refusal : { ...refusal, reserve: budgetAmount(axis, told) };
 }
 
 /** What is left on each limited axis to an asker, or to a new child (undefined), beside what calls hold. */
@@ -362,10 +368,10 @@ export function leftOf(
 ): Readonly<Record<string, number>> {
   const path = pathOf(account);
   const left: Record<string, number> = {};
-  for (const axis of SPEND_AXES) {
+  for (const axis of LEDGER_AXES) {
     const rooms = path.map((one) => unspent(one, axis, asker) - one.reserved[axis]);
     const least = Math.min(...rooms) + returned[axis];
-    if (least < Infinity) left[axis] = Math.max(0, least);
+    if (least < Infinity) left[budgetAxis(axis)] = budgetAmount(axis, Math.max(0, least));
   }
   const deadline = deadlineOf(account, nowMs);
   if (deadline !== null) left["wallTimeMs"] = Math.max(0, deadline - nowMs);
@@ -383,7 +389,7 @@ function findLastStep(path: readonly ReferenceAccount[]): LastStep | undefined {
 
 function hasRoomNow(account: ReferenceAccount, hold: Amounts, asker: ReferenceAccount): boolean {
   const { limits, spent, reserved } = account;
-  return SPEND_AXES.every(
+  return LEDGER_AXES.every(
     (axis) =>
       hold[axis] === 0 ||
       spent[axis] + reserved[axis] + hold[axis] + kept(account, axis, asker) <=
@@ -394,7 +400,7 @@ function hasRoomNow(account: ReferenceAccount, hold: Amounts, asker: ReferenceAc
 /** What the account keeps from others than its own agent. */
 function kept(
   account: ReferenceAccount,
-  axis: SpendAxis,
+  axis: LedgerAxis,
   asker: ReferenceAccount | undefined,
 ): number {
   return account === asker ? 0 : (account.reserve[axis] ?? 0);
@@ -415,7 +421,7 @@ function findOverdue(path: readonly ReferenceAccount[], nowMs: number): BudgetRe
   return {
     axis: "wallTimeMs",
     accountPath: owner.path,
-    asked: 0,
+    requested: 0,
     maximum: isMoving ? (time.limitMs ?? 0) : deadline - time.openedAtMs,
     spent: isMoving ? sinceMs - stoodMs(time, nowMs) : sinceMs,
   };
@@ -440,8 +446,24 @@ export function deadlineOf(account: ReferenceAccount, nowMs: number): number | n
   return earliest === Infinity ? null : earliest;
 }
 
+/** What was used, with the cost in whole micro-dollars. */
+function usedOf({ costUsd, ...counts }: Usage): Amounts {
+  const costMicroUsd = Math.round((costUsd ?? 0) * 1_000_000);
+  return { ...counts, costMicroUsd };
+}
+
+/** Everything that a ledger tells is by the axes of a budget. */
+export function budgetAxis(axis: LedgerAxis): BudgetAxis {
+  return axis === "costMicroUsd" ? "costUsd" : axis;
+}
+
+/** Money is told in dollars. */
+export function budgetAmount(axis: LedgerAxis, amount: number): number {
+  return axis === "costMicroUsd" ? amount / 1_000_000 : amount;
+}
+
 function grow(sums: Sums, by: Amounts, sign: 1 | -1): void {
-  for (const axis of SPEND_AXES) sums[axis] += sign * by[axis];
+  for (const axis of LEDGER_AXES) sums[axis] += sign * by[axis];
 }
 
 function nothing(): Sums {

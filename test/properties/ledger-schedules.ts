@@ -13,7 +13,7 @@ import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { LedgerOperationSchema } from "../../src/budget/ledger-operation.ts";
 import { redoOperation } from "../../src/budget/redo-operation.ts";
-import { SPEND_AXES } from "../../src/protocol/account.ts";
+import { LEDGER_AXES } from "../../src/protocol/account.ts";
 import {
   AgentIdSchema,
   LeaseIdSchema,
@@ -294,7 +294,8 @@ class Player {
     if (one === undefined || leaseId === undefined) return;
     const before = this.#ledger.snapshot();
     const told = this.#operations;
-    const settle = () => this.#holderOf(one).settle({ leaseId }, { ...NO_USAGE, [field]: figure });
+    const absurd = field === "costUsd" ? figure / 1_000_000 : figure;
+    const settle = () => this.#holderOf(one).settle({ leaseId }, { ...NO_USAGE, [field]: absurd });
     if (!throwsAny(settle)) throw wrong(`a refusal of ${figure} ${field}`, "a settlement");
     if (!isDeepStrictEqual(this.#ledger.snapshot(), before))
       throw wrong(before, this.#ledger.snapshot());
@@ -415,7 +416,7 @@ class Player {
       throw wrong("none waits when none holds a lease", [...this.#pending.keys()]);
     this.#compareCopy();
     for (const account of this.#ledger.snapshot()) {
-      for (const axis of SPEND_AXES)
+      for (const axis of LEDGER_AXES)
         if (account.reserved[axis] !== 0) throw wrong("nothing reserved", account);
     }
   }

@@ -15,7 +15,8 @@ import {
   type WeightedArbitrary,
 } from "fast-check";
 
-import type { Budget, BudgetAxis } from "../../src/policies/budget.ts";
+import type { BudgetAxis } from "../../src/protocol/account.ts";
+import type { Budget } from "../../src/policies/budget.ts";
 import type { BudgetShare } from "../../src/policies/budget-share.ts";
 import type { FailurePolicy } from "../../src/policies/delegation-policy.ts";
 import {

@@ -3,16 +3,16 @@
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
-  spendLimitsOf,
+  toLedgerLimits,
   tighterLimits,
   type Amounts,
   type Budget,
   type SpendLimits,
 } from "../../src/policies/budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
+import { LEDGER_AXES, type LedgerAxis } from "../../src/protocol/account.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import { toAmounts } from "../../src/protocol/usage.ts";
+import { toAmounts, type Usage } from "../../src/protocol/usage.ts";
 import { PRICE } from "./tree-foreign.ts";
 import { law, same } from "./tree-law.ts";
 import type { PlayedRun } from "./tree-fixture.ts";
@@ -25,7 +25,7 @@ export function checkBooks(world: World, run: PlayedRun, { accounts }: RunResult
   books.close(run.events);
 }
 
-type Sums = Record<SpendAxis, number>;
+type Sums = Record<LedgerAxis, number>;
 
 interface Book {
   readonly account: Account;
@@ -58,7 +58,7 @@ class Books {
     const [root] = this.#books.values();
     const [role] = world.roles;
     if (root === undefined || role === undefined || origin !== undefined) return;
-    const limits = tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(world.budget));
+    const limits = tighterLimits(toLedgerLimits(role.budget), toLedgerLimits(world.budget));
     sameLimits(root.limits, limits, "X7: the limits of the root, without what was granted");
   }
 
@@ -94,20 +94,26 @@ class Books {
   close(events: readonly EspalierEvent[]): void {
     same([...this.#leases.keys()], [], "B2: every lease is given back");
     for (const { account, spent, excess, limits } of this.#books.values()) {
-      const { path, total } = account;
-      for (const axis of SPEND_AXES) {
+      const { path } = account;
+      const total = toLedgerAmounts(account.total);
+      const reported = toLedgerLimits(account.excess);
+      for (const axis of LEDGER_AXES) {
         if (axis === "toolCalls") continue;
         law(
           spent[axis] === total[axis],
           `B3: ${path} has ${total[axis]} ${axis}, not ${spent[axis]}`,
         );
         law(
-          account.excess[axis] <= excess[axis],
+          (reported[axis] ?? 0) <= excess[axis],
           `B1: the excess of ${path} is more than reported`,
         );
       }
       law(total.toolCalls <= (account.limits.toolCalls ?? Infinity), `X3: tool calls of ${path}`);
-      sameLimits(limits, account.limits, `X7: ${path} has been granted what events say`);
+      sameLimits(
+        limits,
+        toLedgerLimits(account.limits),
+        `X7: ${path} has been granted what events say`,
+      );
       const granted = events.filter(
         (event) => event.type === "budget.granted" && event.agentId === account.agentId,
       );
@@ -124,14 +130,14 @@ class Books {
     const role = roleAt(this.#world, childPath);
     const share = roleAt(this.#world, agentPath)?.share ?? { type: "pool" };
     if (book === undefined || role === undefined) return;
-    same(book.account.reserve, spendLimitsOf(role.reserve), `X5: what ${childPath} keeps`);
-    within(book.limits, spendLimitsOf(role.budget), `R142: the budget of ${childPath}`);
+    same(book.account.reserve, role.reserve, `X5: what ${childPath} keeps`);
+    within(book.limits, toLedgerLimits(role.budget), `R142: the budget of ${childPath}`);
     if (share.type === "fixed")
-      within(book.limits, spendLimitsOf(share.budget), `X4: the fixed share of ${childPath}`);
+      within(book.limits, toLedgerLimits(share.budget), `X4: the fixed share of ${childPath}`);
     if (share.type !== "pool" || share.maxShare === undefined) return;
     for (const { limits } of this.#path(agentId)) {
-      const part: Partial<Record<SpendAxis, number>> = {};
-      for (const axis of SPEND_AXES) {
+      const part: Partial<Record<LedgerAxis, number>> = {};
+      for (const axis of LEDGER_AXES) {
         const limit = limits[axis];
         if (limit !== undefined) part[axis] = Math.floor(limit * share.maxShare);
       }
@@ -188,10 +194,10 @@ class Books {
 
   #settle({ leaseId, agentId, usage }: EspalierEvent<"budget.settled">): void {
     const hold = this.#give(leaseId, agentId);
-    const used = toAmounts(usage);
+    const used = toLedgerAmounts(usage);
     this.#add(agentId, "spent", used, 1);
     const beyond = nothing();
-    for (const axis of SPEND_AXES) beyond[axis] = Math.max(0, used[axis] - hold[axis]);
+    for (const axis of LEDGER_AXES) beyond[axis] = Math.max(0, used[axis] - hold[axis]);
     this.#add(agentId, "excess", beyond, 1);
   }
 
@@ -250,8 +256,9 @@ class Books {
 }
 
 function checkLimits({ account, limits, spent, reserved, excess, below, excessBelow }: Book): void {
-  const { path, reserve } = account;
-  for (const axis of SPEND_AXES) {
+  const { path } = account;
+  const reserve = toLedgerLimits(account.reserve);
+  for (const axis of LEDGER_AXES) {
     const limit = limits[axis];
     if (limit === undefined) continue;
     const taken = spent[axis] + reserved[axis];
@@ -267,7 +274,7 @@ function checkLimits({ account, limits, spent, reserved, excess, below, excessBe
 function emptyBook(account: Account): Book {
   const limits = account.grants.reduce<SpendLimits>(
     (rest, { budget }) => raised(rest, budget, -1),
-    account.limits,
+    toLedgerLimits(account.limits),
   );
   return {
     account,
@@ -281,9 +288,9 @@ function emptyBook(account: Account): Book {
 }
 
 function raised(limits: SpendLimits, budget: Budget, sign: 1 | -1): SpendLimits {
-  const given = spendLimitsOf(budget);
-  const next: Partial<Record<SpendAxis, number>> = {};
-  for (const axis of SPEND_AXES) {
+  const given = toLedgerLimits(budget);
+  const next: Partial<Record<LedgerAxis, number>> = {};
+  for (const axis of LEDGER_AXES) {
     const limit = limits[axis];
     if (limit !== undefined) next[axis] = limit + sign * (given[axis] ?? 0);
   }
@@ -291,7 +298,7 @@ function raised(limits: SpendLimits, budget: Budget, sign: 1 | -1): SpendLimits 
 }
 
 function within(limits: SpendLimits, most: SpendLimits, rule: string): void {
-  for (const axis of SPEND_AXES) {
+  for (const axis of LEDGER_AXES) {
     const [limit = Infinity, maximum = Infinity] = [limits[axis], most[axis]];
     law(limit <= maximum, () => `${rule}: ${limit} of ${maximum} ${axis}`);
   }
@@ -302,7 +309,7 @@ function sameLimits(left: SpendLimits, right: SpendLimits, rule: string): void {
 }
 
 function inOrder(limits: SpendLimits): unknown {
-  return SPEND_AXES.map((axis) => limits[axis] ?? null);
+  return LEDGER_AXES.map((axis) => limits[axis] ?? null);
 }
 
 function holdOf(inputTokens: number, outputTokens: number): Amounts {
@@ -313,12 +320,18 @@ function holdOf(inputTokens: number, outputTokens: number): Amounts {
   return { ...tokens, costMicroUsd, steps: 1, toolCalls: 0 };
 }
 
+/** What was used, in whole micro-dollars. */
+function toLedgerAmounts(usage: Usage): Amounts {
+  const { costUsd, ...counts } = toAmounts(usage);
+  return { ...counts, costMicroUsd: Math.round(costUsd * 1_000_000) };
+}
+
 function nothing(): Sums {
   return { ...holdOf(0, 0), steps: 0 };
 }
 
 function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
-  for (const axis of SPEND_AXES) sums[axis] += sign * amounts[axis];
+  for (const axis of LEDGER_AXES) sums[axis] += sign * amounts[axis];
 }
 
 /** When the account's own time is over; Infinity: never. */

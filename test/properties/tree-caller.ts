@@ -2,8 +2,8 @@
 
 import type { ResumeGrant } from "../../src/orchestrator/run/start-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import type { Budget, BudgetAxis } from "../../src/policies/budget.ts";
-import type { Account } from "../../src/protocol/account.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import type { Account, BudgetAxis } from "../../src/protocol/account.ts";
 import {
   approve,
   deny,
@@ -43,7 +43,7 @@ function moreOf({ limits, timeLimitMs }: Account, amount: number): Budget {
   const budget: Partial<Record<BudgetAxis, number>> = {};
   for (const axis of SAME_AXES) if (limits[axis] !== undefined) budget[axis] = amount * 10;
   if (limits.steps !== undefined) budget.steps = amount;
-  if (limits.costMicroUsd !== undefined) budget.costUsd = amount * 0.000_1;
+  if (limits.costUsd !== undefined) budget.costUsd = amount * 0.000_1;
   if (timeLimitMs !== null) budget.wallTimeMs = amount * 1_000;
   return budget;
 }

@@ -3,7 +3,7 @@
 
 import type { Account } from "../../src/protocol/account.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
-import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { addUsage, NO_USAGE, UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import { checkBooks } from "./tree-books.ts";
@@ -154,7 +154,7 @@ function checkUsage({ events, origin }: PlayedRun, { accounts, agents, usage }: 
     const children = accounts.filter(({ parentId }) => parentId === agentId);
     const below = sum(children.map((child) => child.total));
     same(total, addUsage(own, below), `B3: ${path}`);
-    law(Object.values(total).every(isCount), `${path} has spent no amount`);
+    law(UsageSchema().safeParse(total).success, `${path} has spent no amount`);
     const agent = agents.find((one) => one.agentId === agentId);
     same(agent?.usage, { own, descendants: below, total }, `X18: ${path}`);
     same(told.get(agentId) ?? NO_USAGE, own, `X18: the steps of ${path}`);
@@ -179,10 +179,6 @@ function isCharge(event: EspalierEvent): event is EspalierEvent<"budget.settled"
 
 function sum(usages: readonly Usage[]): Usage {
   return usages.reduce(addUsage, NO_USAGE);
-}
-
-function isCount(amount: number): boolean {
-  return Number.isSafeInteger(amount) && amount >= 0;
 }
 
 /** S1, X19: no more model calls and tool bodies at once than there are slots. */

@@ -46,11 +46,11 @@ function pair(first: readonly ScriptStep[], second: readonly ScriptStep[], maxOu
 /** Tokens, cost and calls by model. */
 function figures({ usage }: RunResult): unknown {
   const { total, byModel } = usage;
-  const figure = ({ modelCalls, steps, totalTokens, costMicroUsd }: typeof total) => ({
+  const figure = ({ modelCalls, steps, totalTokens, costUsd }: typeof total) => ({
     modelCalls,
     steps,
     totalTokens,
-    costMicroUsd,
+    costUsd,
   });
   const models = Object.entries(byModel).map(([id, used]) => [id, figure(used)]);
   return { total: figure(total), ...Object.fromEntries(models) };
@@ -70,12 +70,12 @@ proves(
     // 10 input tokens at 10, and 40 of the cap of 50 at 100, are 4,100 micro-dollars.
     const result = await s.run(role, { budget: { costUsd: 0.0041 } });
     expect(spare.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([40]);
-    const used = { modelCalls: 1, steps: 1, totalTokens: 15, costMicroUsd: 200 };
-    const none = { modelCalls: 0, steps: 0, totalTokens: 0, costMicroUsd: 0 };
+    const used = { modelCalls: 1, steps: 1, totalTokens: 15, costUsd: 0.0002 };
+    const none = { modelCalls: 0, steps: 0, totalTokens: 0, costUsd: 0 };
     expect(figures(result)).toEqual({ total: used, main: none, spare: used });
     expect(result.accounts[0]).toMatchObject({
       otherModels: [{ provider: "scripted", model: "spare", usage: used }],
-      reserved: { costMicroUsd: 0 },
+      reserved: { costUsd: 0 },
     });
     expect(s.sink.of("budget.settled")).toMatchObject([
       { usage: used, otherModels: [{ model: "spare", usage: used }] },
@@ -102,9 +102,9 @@ proves(
     expect([s.clock.nowMs(), figures(result)]).toEqual([
       0,
       {
-        total: { modelCalls: 1, steps: 1, totalTokens: 55, costMicroUsd: 3_210 },
-        main: { modelCalls: 0, steps: 0, totalTokens: 40, costMicroUsd: 3_010 },
-        spare: { modelCalls: 1, steps: 1, totalTokens: 15, costMicroUsd: 200 },
+        total: { modelCalls: 1, steps: 1, totalTokens: 55, costUsd: 0.00321 },
+        main: { modelCalls: 0, steps: 0, totalTokens: 40, costUsd: 0.00301 },
+        spare: { modelCalls: 1, steps: 1, totalTokens: 15, costUsd: 0.0002 },
       },
     ]);
   },
@@ -130,9 +130,9 @@ proves(["M68"], "what both lost is charged at the price of each, if none replies
   );
   const result = await newFixture({ retry: { maxAttempts: 1 } }).run(role);
   expect(figures(result)).toEqual({
-    total: { modelCalls: 1, steps: 1, totalTokens: 70, costMicroUsd: 3_510 },
-    main: { modelCalls: 1, steps: 1, totalTokens: 40, costMicroUsd: 3_010 },
-    spare: { modelCalls: 0, steps: 0, totalTokens: 30, costMicroUsd: 500 },
+    total: { modelCalls: 1, steps: 1, totalTokens: 70, costUsd: 0.00351 },
+    main: { modelCalls: 1, steps: 1, totalTokens: 40, costUsd: 0.00301 },
+    spare: { modelCalls: 0, steps: 0, totalTokens: 30, costUsd: 0.0005 },
   });
 });
 
@@ -143,24 +143,24 @@ proves(["M68"], "what hooks made of one call is one step, whichever models answe
     return await next();
   });
   const result = await newFixture().run(roleOf(both, { hooks: [twice] }));
-  const used = { modelCalls: 2, steps: 1, totalTokens: 30, costMicroUsd: 400 };
-  const none = { modelCalls: 0, steps: 0, totalTokens: 0, costMicroUsd: 0 };
+  const used = { modelCalls: 2, steps: 1, totalTokens: 30, costUsd: 0.0004 };
+  const none = { modelCalls: 0, steps: 0, totalTokens: 0, costUsd: 0 };
   expect(figures(result)).toEqual({ total: used, main: none, spare: used });
 });
 
 for (const { how, ignoresSignal, lost, expected } of [
-  { how: "gives up at once", ignoresSignal: false, lost: undefined, expected: [0, 10, 100] },
+  { how: "gives up at once", ignoresSignal: false, lost: undefined, expected: [0, 10, 0.0001] },
   {
     how: "gives up, and the first had lost some",
     ignoresSignal: false,
     lost: 30,
-    expected: [40, 10, 3_110],
+    expected: [40, 10, 0.00311],
   },
   {
     how: "does not, and the first had lost some",
     ignoresSignal: true,
     lost: 30,
-    expected: [40, 10, 3_110],
+    expected: [40, 10, 0.00311],
   },
 ])
   proves(["M68"], `a model that is told to end, and ${how}, is charged its request`, async () => {
@@ -178,7 +178,7 @@ for (const { how, ignoresSignal, lost, expected } of [
     const { usage } = await cancelled;
     held.open();
     const { main, spare } = usage.byModel;
-    expect([main?.totalTokens, spare?.totalTokens, usage.total.costMicroUsd]).toEqual(expected);
+    expect([main?.totalTokens, spare?.totalTokens, usage.total.costUsd]).toEqual(expected);
   });
 
 proves(["M68"], "an unknown price of one of them makes a limit in dollars impossible", async () => {
@@ -204,7 +204,7 @@ proves(
     const questions = paused.questions.map((question) => approve(question));
     const resumed = await s.outcome(s.resume(after.role, paused.pausedRun, questions));
     expect([resumed.text, after.main.requests.length]).toEqual(["Spare.", 0]);
-    const used = { modelCalls: 2, steps: 2, totalTokens: 30, costMicroUsd: 400 };
+    const used = { modelCalls: 2, steps: 2, totalTokens: 30, costUsd: 0.0004 };
     expect(figures(resumed)).toMatchObject({ total: used, spare: used });
   },
 );

@@ -269,7 +269,7 @@ export function changes(): {
     },
     addUsage: {
       type: "addUsage",
-      usage: callUsage(10, 5, { costMicroUsd: 7 }),
+      usage: callUsage(10, 5, { costUsd: 0.000007 }),
       timing: TIMING,
     },
     recordReply: {

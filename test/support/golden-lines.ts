@@ -50,7 +50,7 @@ const TELLING: Telling = {
   "budget.reserved": ["inputTokens", "maxOutputTokens"],
   "budget.settled": ["usage", "remaining", "runRemaining"],
   "budget.released": [],
-  "budget.denied": ["axis", "accountPath", "maximum", "spent", "asked", "kept"],
+  "budget.denied": ["axis", "accountPath", "maximum", "spent", "requested", "reserve"],
   "budget.threshold_reached": ["axis", "accountPath", "threshold", "spent", "maximum"],
   "budget.granted": ["accountPath", "budget", "by", "remaining"],
   "signal.raised": ["signal"],

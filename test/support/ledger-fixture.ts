@@ -4,7 +4,7 @@ import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import type { LeaseAsk, LeaseOutcome, ReachedThreshold } from "../../src/budget/lease.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { BudgetLedger, type NewAccount } from "../../src/budget/ledger.ts";
-import type { Account } from "../../src/protocol/account.ts";
+import type { LedgerAccount } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
@@ -113,7 +113,7 @@ export class LedgerFixture {
     await answered();
   }
 
-  account(path: string): Account {
+  account(path: string): LedgerAccount {
     const account = this.ledger.snapshot().find((candidate) => candidate.path === path);
     if (account === undefined) throw new Error(`There is no account ${path}.`);
     return account;

@@ -5,11 +5,11 @@ import { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { decideLease, type LeaseAnswer } from "../../src/budget/room.ts";
 import type { Amounts } from "../../src/policies/budget.ts";
 import { idOf } from "../../src/protocol/ids.ts";
-import type { Account } from "../../src/protocol/account.ts";
+import type { LedgerAccount } from "../../src/protocol/account.ts";
 import type { Usage } from "../../src/protocol/usage.ts";
 
 /** Accounts as values: own first, root last. */
-export type Path = readonly Account[];
+export type Path = readonly LedgerAccount[];
 
 const leaseId = idOf<"LeaseId">("lease_1");
 

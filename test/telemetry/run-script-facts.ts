@@ -16,7 +16,7 @@ export const ONE_CALL: Usage = {
   outputTokens: 20,
   reasoningTokens: 5,
   totalTokens: 120,
-  costMicroUsd: 700,
+  costUsd: 0.0007,
 };
 
 export const START_MS = 1_000;

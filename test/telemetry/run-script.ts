@@ -362,7 +362,7 @@ export class AgentScript {
       accountPath: "lead",
       maximum: 10_000,
       spent: 9_990,
-      asked: 600,
+      requested: 600,
     });
   }
 
@@ -473,7 +473,7 @@ export class AgentScript {
       model: "model-1",
       task: CANARY,
       spawnCallId: spawnCallId === undefined ? null : CallIdSchema().parse(spawnCallId),
-      budget: { totalTokens: 10_000, costMicroUsd: 500_000 },
+      budget: { totalTokens: 10_000, costUsd: 0.5 },
     };
   }
 

@@ -51,7 +51,7 @@ export function agent(
   activity: Activity,
   children: readonly ShownAgent[] = [],
 ): ShownAgent {
-  const spent = { totalTokens: 1_200, costMicroUsd: 12_300, unpricedCalls: 0 };
+  const spent = { totalTokens: 1_200, costUsd: 0.0123, unpricedCalls: 0 };
   return {
     agentPath: name,
     role: name.replace(/#.*/, ""),

@@ -68,7 +68,7 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
   {
     body: {
       type: "budget.threshold_reached",
-      axis: "costMicroUsd",
+      axis: "costUsd",
       accountPath: "lead",
       threshold: 0.8,
       spent: 8_000,

@@ -159,7 +159,7 @@ test("when the tree is taller than the terminal, what is finished is folded, the
 
 proves(["S7.33"], "unknown costs stay unknown in every row, however small it is", () => {
   const unknown = (one: ShownAgent): ShownAgent => {
-    const spent = { totalTokens: 1_200, costMicroUsd: 0, unpricedCalls: 1 };
+    const spent = { totalTokens: 1_200, costUsd: 0, unpricedCalls: 1 };
     return { ...one, own: spent, subtree: spent, children: one.children.map(unknown) };
   };
   const children = [
@@ -167,8 +167,8 @@ proves(["S7.33"], "unknown costs stay unknown in every row, however small it is"
     agent("lead/reader#10", THINKING),
   ];
   const root = unknown(agent("lead", THINKING, children));
-  const shown = { ...run(root), budget: { costMicroUsd: 1_000_000 } };
-  const view: ShownRun = { ...shown, left: { costMicroUsd: 1_000_000 } };
+  const shown = { ...run(root), budget: { costUsd: 1 } };
+  const view: ShownRun = { ...shown, left: { costUsd: 1 } };
   for (const height of [30, 9, 6, 4]) {
     const drawn = picture(view, { height });
     expect(drawn).not.toMatch(/\$0(?![.\d])/);

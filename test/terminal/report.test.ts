@@ -177,7 +177,7 @@ proves(["S7.33"], "of a cost with a limit, too, the report says what is not know
   expect([
     budgetOf({}),
     budgetOf({ unpricedCalls: 1 }),
-    budgetOf({ costMicroUsd: 0, unpricedCalls: 1 }),
+    budgetOf({ costUsd: 0, unpricedCalls: 1 }),
   ]).toEqual([
     "cost  $1.00  $0.1500  $0.8500",
     "cost  $1.00  ≥$0.1500  ≤$0.8500",

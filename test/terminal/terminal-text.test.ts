@@ -185,7 +185,7 @@ test("amounts are short and keep their unit", () => {
     "1.0M",
     "1.2M",
   ]);
-  expect([0, 99, 100, 12_345, 999_949, 999_950, 1_500_000].map(usdText)).toEqual([
+  expect([0, 0.000099, 0.0001, 0.012345, 0.999949, 0.99995, 1.5].map(usdText)).toEqual([
     "$0",
     "<$0.0001",
     "$0.0001",
@@ -209,13 +209,13 @@ proves(
   ["S7.33", "D586"],
   "an unknown cost is not shown as $0, nor is one that is not booked yet",
   () => {
-    expect(costText({ totalTokens: 9, costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
-    expect(costText({ totalTokens: 9, costMicroUsd: 100, unpricedCalls: 1 })).toBe("≥$0.0001");
-    expect(costText({ totalTokens: 9, costMicroUsd: 99, unpricedCalls: 1 })).toBe("unknown");
-    expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 1 })).toBe("unknown");
-    expect(costText({ totalTokens: 9, costMicroUsd: null, unpricedCalls: 1 })).toBe("unknown");
-    expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 0 })).toBe("$0");
-    expect(costText({ totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 })).toBe("–");
+    expect(costText({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
+    expect(costText({ totalTokens: 9, costUsd: 0.0001, unpricedCalls: 1 })).toBe("≥$0.0001");
+    expect(costText({ totalTokens: 9, costUsd: 0.000099, unpricedCalls: 1 })).toBe("unknown");
+    expect(costText({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("unknown");
+    expect(costText({ totalTokens: 9, costUsd: null, unpricedCalls: 1 })).toBe("unknown");
+    expect(costText({ totalTokens: 9, costUsd: 0, unpricedCalls: 0 })).toBe("$0");
+    expect(costText({ totalTokens: 0, costUsd: 0, unpricedCalls: 0 })).toBe("–");
   },
 );
 
@@ -223,8 +223,8 @@ proves(
   ["V154"],
   "without a heading a cost says that it is one, and for which models it is unknown",
   () => {
-    expect(costWords({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 1 })).toBe("cost unknown");
-    expect(costWords({ totalTokens: 9, costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
+    expect(costWords({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("cost unknown");
+    expect(costWords({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
     expect([[], ["a"], ["a", "b", "c", "d", "e"]].map(unpricedText)).toEqual([
       "",
       " (no price for a)",

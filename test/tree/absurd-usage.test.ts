@@ -4,7 +4,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { SPEND_AXES } from "../../src/protocol/account.ts";
+import { NO_AMOUNTS, toSpendAmounts } from "../../src/policies/budget.ts";
 import { checkLoss } from "../../src/model/check-reply.ts";
 import { MOST_TOKENS } from "../../src/model/count-tokens.ts";
 import { ModelError } from "../../src/model/model-error.ts";
@@ -76,11 +76,11 @@ describe("a usage that cannot be true", () => {
           inputTokens: 20,
           outputTokens: 12,
           totalTokens: 32,
-          costMicroUsd: 32 * 600,
+          costUsd: (32 * 600) / 1_000_000,
           estimatedCalls: 2,
         });
         for (const { reserved } of result.accounts)
-          expect(SPEND_AXES.map((axis) => reserved[axis])).toEqual(SPEND_AXES.map(() => 0));
+          expect(reserved).toEqual(toSpendAmounts(NO_AMOUNTS));
         const warnings = takeWarnings();
         expect(warnings).toHaveLength(1);
         expect(warnings[0]).toContain(

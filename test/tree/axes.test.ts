@@ -17,7 +17,6 @@ const SOME_NUMBER: unknown = expect.any(Number);
 
 interface Axis {
   readonly name: string;
-  readonly inLedger: string;
   readonly code: string;
   readonly budget: (limit: number) => Budget;
   /** What three steps of the grandchild use, with what those above it spend; by level. */
@@ -32,7 +31,6 @@ interface Axis {
 const AXES: readonly Axis[] = [
   {
     name: "inputTokens",
-    inLedger: "inputTokens",
     code: "token_limit",
     budget: (inputTokens) => ({ inputTokens }),
     limits: [30, 30, 30],
@@ -42,7 +40,6 @@ const AXES: readonly Axis[] = [
   {
     // The next call might read all its 10 tokens from the cache: after 12 of 20, it does not fit.
     name: "cachedInputTokens",
-    inLedger: "cachedInputTokens",
     code: "token_limit",
     budget: (cachedInputTokens) => ({ cachedInputTokens }),
     limits: [20, 20, 20],
@@ -51,7 +48,6 @@ const AXES: readonly Axis[] = [
   },
   {
     name: "outputTokens",
-    inLedger: "outputTokens",
     code: "token_limit",
     budget: (outputTokens) => ({ outputTokens }),
     limits: [15, 15, 15],
@@ -59,7 +55,6 @@ const AXES: readonly Axis[] = [
   },
   {
     name: "totalTokens",
-    inLedger: "totalTokens",
     code: "token_limit",
     budget: (totalTokens) => ({ totalTokens }),
     limits: [45, 45, 45],
@@ -68,15 +63,13 @@ const AXES: readonly Axis[] = [
   {
     // Those above hold one micro-dollar for their next answer, and there is none.
     name: "costUsd",
-    inLedger: "costMicroUsd",
     code: "cost_limit",
-    budget: (limit) => ({ costUsd: limit / 1_000_000 }),
-    limits: [45, 45, 45],
-    spent: [45, 45, 45],
+    budget: (costUsd) => ({ costUsd }),
+    limits: [0.000045, 0.000045, 0.000045],
+    spent: [0.000045, 0.000045, 0.000045],
   },
   {
     name: "steps",
-    inLedger: "steps",
     code: "step_limit",
     budget: (steps) => ({ steps }),
     limits: [5, 4, 3],
@@ -84,7 +77,6 @@ const AXES: readonly Axis[] = [
   },
   {
     name: "toolCalls",
-    inLedger: "toolCalls",
     code: "tool_call_limit",
     budget: (toolCalls) => ({ toolCalls }),
     limits: [4, 3, 2],
@@ -105,11 +97,11 @@ describe.each(AXES)("$name", (axis) => {
         status: "stopped",
         code: axis.code,
         data: {
-          axis: axis.inLedger,
+          axis: axis.name,
           accountPath: level,
           maximum,
           current: axis.spent[depth],
-          asked: SOME_NUMBER,
+          requested: SOME_NUMBER,
         },
       });
       expect(chain.grandchild.model.requests).toHaveLength(3);

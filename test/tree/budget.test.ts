@@ -62,7 +62,7 @@ describe("what a child may spend", () => {
         cachedInputTokens: 20,
         outputTokens: 40,
         totalTokens: 120,
-        costMicroUsd: 960,
+        costUsd: 0.00096,
         steps: 3,
         toolCalls: 9,
         wallTimeMs: 1_000,
@@ -105,7 +105,7 @@ describe("what a child may spend", () => {
         inputTokens: 50,
         outputTokens: 25,
         totalTokens: 75,
-        costMicroUsd: null,
+        costUsd: null,
         unpricedCalls: 5,
       });
     },
@@ -144,7 +144,7 @@ describe("who is charged", () => {
           ...used,
           modelCalls: 2,
           steps: 2,
-          costMicroUsd: null,
+          costUsd: null,
           unpricedCalls: 2,
           estimatedCalls,
         };
@@ -156,7 +156,7 @@ describe("who is charged", () => {
           inputTokens: 20,
           outputTokens: 10,
           totalTokens: 30,
-          costMicroUsd: null,
+          costUsd: null,
           unpricedCalls: 2,
         };
         const total = {
@@ -235,7 +235,7 @@ describe("a budget under parallel children", () => {
         accountPath: "lead",
         maximum: 100,
         current: 120,
-        asked: 1,
+        requested: 1,
       });
     },
   );
@@ -301,8 +301,8 @@ describe("a budget under parallel children", () => {
       expect(
         s.sink
           .of("budget.denied")
-          .map(({ agentPath, axis, accountPath, maximum, spent, asked }) => {
-            return { agentPath, axis, accountPath, maximum, spent, asked };
+          .map(({ agentPath, axis, accountPath, maximum, spent, requested }) => {
+            return { agentPath, axis, accountPath, maximum, spent, requested };
           }),
       ).toEqual([
         {
@@ -311,7 +311,7 @@ describe("a budget under parallel children", () => {
           accountPath: "lead",
           maximum: 100,
           spent: 0,
-          asked: 121,
+          requested: 121,
         },
       ]);
       late.open();

@@ -164,7 +164,7 @@ describe("what events say", () => {
           resultCharacters: SOME_NUMBER,
           durationMs: 70,
           queuedMs: 0,
-          usage: { ...used, totalTokens: 45, costMicroUsd: null, unpricedCalls: 3 },
+          usage: { ...used, totalTokens: 45, costUsd: null, unpricedCalls: 3 },
         },
       ]);
     },

@@ -106,7 +106,7 @@ proves(
       inputTokens: INPUT,
       outputTokens: 10,
       totalTokens: INPUT + 10,
-      costMicroUsd: null,
+      costUsd: null,
       unpricedCalls: 1,
       estimatedCalls: 1,
     });

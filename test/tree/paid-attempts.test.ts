@@ -36,13 +36,13 @@ const RETRY = { retry: { maxAttempts: 5 } };
 function denials({ sink }: Fixture): readonly unknown[] {
   return sink
     .of("budget.denied")
-    .map(({ axis, accountPath, agentPath, maximum, spent, asked }) => ({
+    .map(({ axis, accountPath, agentPath, maximum, spent, requested }) => ({
       axis,
       accountPath,
       agentPath,
       maximum,
       spent,
-      asked,
+      requested,
     }));
 }
 
@@ -65,7 +65,7 @@ proves(
         agentPath: "lead",
         maximum: 100_000,
         spent: 500_010,
-        asked: 11,
+        requested: 11,
       },
     ]);
     const { totalTokens, estimatedCalls, modelCalls, steps } = result.usage.total;
@@ -96,9 +96,7 @@ proves(["S7.2"], "prices count, too: what was lost is paid, and rounded up once"
   });
   const result = await newFixture(RETRY).run(lead.role, { budget: { costUsd: 1 } });
   // 30 input and 3 + 1 + 5 output tokens: 9 and 6.3 micro-dollars.
-  expect([result.usage.total.costMicroUsd, result.accounts[0]?.reserved.costMicroUsd]).toEqual([
-    16, 0,
-  ]);
+  expect([result.usage.total.costUsd, result.accounts[0]?.reserved.costUsd]).toEqual([0.000016, 0]);
 });
 
 proves(
@@ -116,12 +114,12 @@ proves(
     expect([result.status, result.reason.code, caps]).toEqual(["stopped", "cost_limit", [50, 35]]);
     expect(denials(s)).toEqual([
       {
-        axis: "costMicroUsd",
+        axis: "costUsd",
         accountPath: "lead",
         agentPath: "lead",
-        maximum: 100,
-        spent: 100,
-        asked: 11,
+        maximum: 0.0001,
+        spent: 0.0001,
+        requested: 0.000011,
       },
     ]);
   },

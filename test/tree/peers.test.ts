@@ -53,7 +53,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
     [{ totalTokens: 80 }, "totalTokens", 80],
     [{ inputTokens: 50 }, "inputTokens", 50],
     [{ outputTokens: 25 }, "outputTokens", 25],
-    [{ costUsd: 0.0001 }, "costMicroUsd", 100],
+    [{ costUsd: 0.0001 }, "costUsd", 0.0001],
     [{ toolCalls: 5 }, "toolCalls", 5],
   ];
   for (const [budget, axis, most] of bounds) {

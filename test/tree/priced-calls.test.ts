@@ -41,8 +41,8 @@ function solo(script: readonly ScriptedReply[], { price, counted = 10, maxOutput
 }
 
 function costOf({ usage }: RunResult): readonly (number | null)[] {
-  const { costMicroUsd, unpricedCalls } = usage.total;
-  return [costMicroUsd, unpricedCalls];
+  const { costUsd, unpricedCalls } = usage.total;
+  return [costUsd, unpricedCalls];
 }
 
 function warningsOf({ sink }: Fixture): readonly string[] {
@@ -66,7 +66,7 @@ proves(
     });
     const result = await newFixture().run(role);
     // 270 tokens of input in all, but 90 in each request.
-    expect([result.usage.total.inputTokens, ...costOf(result)]).toEqual([270, 270 + 110, 0]);
+    expect([result.usage.total.inputTokens, ...costOf(result)]).toEqual([270, 0.00038, 0]);
   },
 );
 
@@ -79,7 +79,7 @@ proves(
       counted: 90,
     });
     const result = await newFixture().run(role);
-    expect(costOf(result)).toEqual([90 + 30 + 202 + 100, 0]);
+    expect(costOf(result)).toEqual([0.000422, 0]);
   },
 );
 
@@ -108,7 +108,7 @@ describe("under a cost limit", () => {
     const { role } = solo([says("Done.", used(100, 10))], { price: TIERED, counted: 100 });
     const result = await newFixture().run(role, budget(1_000));
     const { total, reserved, excess } = result.accounts[0] ?? expect.fail("no account");
-    expect([total.costMicroUsd, reserved.costMicroUsd, excess.costMicroUsd]).toEqual([200, 0, 0]);
+    expect([total.costUsd, reserved.costUsd, excess.costUsd]).toEqual([0.0002, 0, 0]);
   });
 
   proves(
@@ -123,7 +123,10 @@ describe("under a cost limit", () => {
       const { total, excess } = result.accounts[0] ?? expect.fail("no account");
       // Held: 90 of input and 91 of output at the lower tier. It took 150 and 91 at the higher one.
       const real = 300 + 1_820;
-      expect([total.costMicroUsd, excess.costMicroUsd]).toEqual([real, real - 1_000]);
+      expect([total.costUsd, excess.costUsd]).toEqual([
+        real / 1_000_000,
+        (real - 1_000) / 1_000_000,
+      ]);
       expect([result.reason.code, model.requests.length]).toEqual(["cost_limit", 1]);
     },
   );
@@ -136,7 +139,7 @@ describe("what the provider says that a call cost", () => {
     for (const reportedCostUsd of [0.000_007, 0.000_111, 0.000_220]) {
       const fixture = newFixture();
       const { role } = solo([says("Done.", used(10, 10, { reportedCostUsd }))], { price: PRICE });
-      expect(costOf(await fixture.run(role))).toEqual([Math.round(reportedCostUsd * 1e6), 0]);
+      expect(costOf(await fixture.run(role))).toEqual([reportedCostUsd, 0]);
       expect(warningsOf(fixture)).toEqual([]);
     }
   });
@@ -150,7 +153,7 @@ describe("what the provider says that a call cost", () => {
       const fixture = newFixture();
       const { role } = solo(script, { price: PRICE, maxOutputTokens: 10 });
       const result = await fixture.run(role, { budget: { costUsd: 0.000_225 } });
-      expect([result.reason.code, ...costOf(result)]).toEqual(["cost_limit", 220, 0]);
+      expect([result.reason.code, ...costOf(result)]).toEqual(["cost_limit", 0.00022, 0]);
       expect(warningsOf(fixture)).toEqual([
         "scripted reports that calls of solo-model cost nothing, but the model has a price. Calls are charged at that price. Set the price to 0 if they are free.",
       ]);
@@ -177,7 +180,7 @@ describe("what the provider says that a call cost", () => {
       says("Done.", used(10, 10)),
     ];
     // Rounded up, as any part of a micro-dollar. The cost of the second call is unknown.
-    expect(costOf(await newFixture().run(solo(script, {}).role))).toEqual([11, 1]);
+    expect(costOf(await newFixture().run(solo(script, {}).role))).toEqual([0.000011, 1]);
   });
 
   proves(
@@ -187,7 +190,7 @@ describe("what the provider says that a call cost", () => {
       const dear = used(10, 10, { reportedCostUsd: 0.000_221 });
       const { role } = solo([asks("free", {}, dear), says("Done.", dear)], { price: PRICE });
       const fixture = newFixture();
-      expect(costOf(await fixture.run(role))).toEqual([442, 0]);
+      expect(costOf(await fixture.run(role))).toEqual([0.000442, 0]);
       expect(warningsOf(fixture)).toEqual([
         "scripted reports that calls of solo-model cost more than twice their price. Calls are charged at the reported cost. Correct the price, by which budget is reserved.",
       ]);
@@ -199,8 +202,8 @@ describe("what the provider says that a call cost", () => {
     const costs = async (more: Solo): Promise<unknown> =>
       costOf(await newFixture().run(solo([{ error: cut }, replied], more).role));
     expect([await costs({ price: PRICE }), await costs({})]).toEqual([
-      [50 + 10 + 30, 0],
-      [50, 1],
+      [0.00009, 0],
+      [0.00005, 1],
     ]);
   });
 
@@ -212,7 +215,7 @@ describe("what the provider says that a call cost", () => {
         price: PRICE,
       });
       const { usage } = await newFixture().run(role);
-      expect([usage.total.estimatedCalls, usage.total.costMicroUsd]).toEqual([1, 30]);
+      expect([usage.total.estimatedCalls, usage.total.costUsd]).toEqual([1, 0.00003]);
       expect(takeWarnings()).toEqual([expect.stringContaining("reportedCostUsd")]);
     },
   );
@@ -227,12 +230,14 @@ describe("a reply that was served at another tier", () => {
     "counts as unpriced, and is charged all the same, so that a limit holds",
     async () => {
       const fixture = newFixture({ prices: { priceFor: () => PRICE } });
-      expect(costOf(await fixture.run(solo([flex], {}).role))).toEqual([110, 1]);
+      expect(costOf(await fixture.run(solo([flex], {}).role))).toEqual([0.00011, 1]);
     },
   );
 
   proves(["M64"], "has the price that its model was given", async () => {
-    expect(costOf(await newFixture().run(solo([flex], { price: PRICE }).role))).toEqual([110, 0]);
+    expect(costOf(await newFixture().run(solo([flex], { price: PRICE }).role))).toEqual([
+      0.00011, 0,
+    ]);
   });
 
   test.each(["default", "standard", "auto", "on_demand"])(
@@ -240,7 +245,7 @@ describe("a reply that was served at another tier", () => {
     async (serviceTier) => {
       const fixture = newFixture({ prices: { priceFor: () => PRICE } });
       const reply = says("Done.", used(10, 10, { serviceTier }));
-      expect(costOf(await fixture.run(solo([reply], {}).role))).toEqual([110, 0]);
+      expect(costOf(await fixture.run(solo([reply], {}).role))).toEqual([0.00011, 0]);
     },
   );
 });

@@ -164,8 +164,8 @@ proves(
       accountPath: "lead",
       maximum: 50,
       spent: 30,
-      asked: 11,
-      kept: 18,
+      requested: 11,
+      reserve: 18,
     };
     expect(s.sink.of("budget.denied")).toMatchObject([{ agentPath: "lead/greedy#1", ...refusal }]);
     const { spent: current, ...others } = refusal;

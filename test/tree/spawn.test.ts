@@ -193,7 +193,7 @@ describe("what a parent gets back", () => {
         outputTokens: 10,
         reasoningTokens: 0,
         totalTokens: 30,
-        costMicroUsd: null,
+        costUsd: null,
         unpricedCalls: 2,
         estimatedCalls: 0,
       };

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { sumUsage } from "../../src/protocol/event.ts";
-import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { addUsage, NO_USAGE, UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -137,9 +137,9 @@ describe("costs", () => {
       const result = await newFixture().run(lead.role);
       const { own, descendants, total } = result.usage;
       // Each call: 10 in, 5 out at 2: 20 micro-dollars.
-      expect([own.costMicroUsd, own.unpricedCalls]).toEqual([40, 0]);
-      expect([descendants.costMicroUsd, descendants.unpricedCalls]).toEqual([null, 1]);
-      expect([total.costMicroUsd, total.unpricedCalls]).toEqual([40, 1]);
+      expect([own.costUsd, own.unpricedCalls]).toEqual([0.00004, 0]);
+      expect([descendants.costUsd, descendants.unpricedCalls]).toEqual([null, 1]);
+      expect([total.costUsd, total.unpricedCalls]).toEqual([0.00004, 1]);
     },
   );
 });
@@ -159,8 +159,8 @@ proves(
     );
     // Each call costs 10 at 6 and 5 at 2: the third would have room if its input were fresh.
     const result = await newFixture().run(helper.role, { budget: { costUsd: 0.00017 } });
-    expect([result.reason.code, result.usage.total.costMicroUsd]).toEqual(["cost_limit", 140]);
-    expect(result.accounts[0]?.excess.costMicroUsd).toBe(0);
+    expect([result.reason.code, result.usage.total.costUsd]).toEqual(["cost_limit", 0.00014]);
+    expect(result.accounts[0]?.excess.costUsd).toBe(0);
   },
 );
 
@@ -178,7 +178,7 @@ describe("what providers report", () => {
       inputTokens: 10,
       outputTokens: 10,
       totalTokens: 20,
-      costMicroUsd: null,
+      costUsd: null,
       unpricedCalls: 1,
       estimatedCalls: 1,
     });
@@ -225,9 +225,7 @@ describe("what providers report", () => {
       const result = await s.run(lead.role, { budget: { totalTokens: 150, steps: 50 } });
       expect(helper.model.requests.length).toBeLessThanOrEqual(15);
       expect(takeWarnings(), "said once").toHaveLength(1);
-      for (const amount of Object.values(result.usage.total)) {
-        expect(Number.isSafeInteger(amount) && amount >= 0, `${amount} is an amount`).toBe(true);
-      }
+      expect(UsageSchema().safeParse(result.usage.total).error).toBeUndefined();
     });
   }
 

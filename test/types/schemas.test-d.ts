@@ -13,10 +13,10 @@ import type {
   SessionExecutionSchema,
 } from "../../src/orchestrator/sessions/session-record.ts";
 import type {
-  Account,
   AccountGrant,
   AccountSchema,
   GrantSchema,
+  LedgerAccount,
 } from "../../src/protocol/account.ts";
 import type {
   Attachment,
@@ -179,7 +179,7 @@ test("the schema of each event reads what the event says", () => {
 });
 
 test("the schema beside an interface reads what the interface says", () => {
-  expectTypeOf<Read<ReturnType<typeof AccountSchema>>>().toEqualTypeOf<Frozen<Account>>();
+  expectTypeOf<Read<ReturnType<typeof AccountSchema>>>().toEqualTypeOf<Frozen<LedgerAccount>>();
   expectTypeOf<Read<ReturnType<typeof GrantSchema>>>().toEqualTypeOf<Frozen<AccountGrant>>();
   expectTypeOf<Read<ReturnType<typeof AttachmentSchema>>>().toEqualTypeOf<Frozen<Attachment>>();
   expectTypeOf<Read<ReturnType<typeof AttachmentKindSchema>>>().toEqualTypeOf<AttachmentKind>();

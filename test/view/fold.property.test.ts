@@ -147,8 +147,8 @@ function checkPatches(events: readonly EspalierEvent[], cuts: readonly number[])
   }
 }
 
-function spentOf({ totalTokens, costMicroUsd, unpricedCalls }: RunResult["usage"]["total"]) {
-  return { totalTokens, costMicroUsd, unpricedCalls };
+function spentOf({ totalTokens, costUsd, unpricedCalls }: RunResult["usage"]["total"]) {
+  return { totalTokens, costUsd, unpricedCalls };
 }
 
 function countsOf(codes: readonly string[]): Readonly<Record<string, number>> {

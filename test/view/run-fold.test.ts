@@ -50,8 +50,8 @@ test("a tree that is over shows how each agent ended, with the same numbers as t
   expect(fold.root?.subtree).toEqual(spentOf(result.usage.total));
 });
 
-function spentOf({ totalTokens, costMicroUsd, unpricedCalls }: Spent): Spent {
-  return { totalTokens, costMicroUsd, unpricedCalls };
+function spentOf({ totalTokens, costUsd, unpricedCalls }: Spent): Spent {
+  return { totalTokens, costUsd, unpricedCalls };
 }
 
 function summary({ activity, own, subtree, step, agentPath, openCalls }: AgentFold): string {

@@ -45,7 +45,7 @@ proves(["V70"], "meta, lists, a run, an agent and the log of a run that has ende
       traceId: result.traceId,
       agents: 3,
       running: 0,
-      spent: { totalTokens: total.totalTokens, costMicroUsd: total.costMicroUsd },
+      spent: { totalTokens: total.totalTokens, costUsd: total.costUsd },
     },
     questions: [],
     causes: [],

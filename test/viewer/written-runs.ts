@@ -126,6 +126,6 @@ export function crowd(
 }
 
 function usage(): object {
-  const nothing = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
+  const nothing = { totalTokens: 0, costUsd: 0, unpricedCalls: 0 };
   return { ...NO_USAGE, own: nothing, descendants: nothing, total: nothing };
 }

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 
+import { addUsd } from "../../src/kernel/money.ts";
 import type { AgentRow, Spent } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
 import { tickMs } from "../data/page-clock.ts";
@@ -113,7 +114,7 @@ function Cell({ of, children }: CellProps) {
 function spentBelow(row: AgentRow): Spent {
   return {
     totalTokens: row[AT.treeTokens],
-    costMicroUsd: row[AT.treeMicroUsd],
+    costUsd: row[AT.treeUsd],
     unpricedCalls: row[AT.treeUnpricedCalls],
   };
 }
@@ -168,13 +169,13 @@ function codesOf(line: GroupLine, view: RunView): string {
 
 function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: RunView }) {
   let own = 0;
-  const spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
+  const spent = { totalTokens: 0, costUsd: 0, unpricedCalls: 0 };
   for (const index of line.members) {
     const row = view.state.agents[index];
     if (row === undefined) continue;
     own += row[AT.ownTokens];
     spent.totalTokens += row[AT.treeTokens];
-    spent.costMicroUsd += row[AT.treeMicroUsd] ?? 0;
+    spent.costUsd = addUsd(spent.costUsd, row[AT.treeUsd] ?? 0);
     spent.unpricedCalls += row[AT.treeUnpricedCalls];
   }
   const codes = codesOf(line, view);

@@ -117,8 +117,8 @@ const reviewed = new Set(
 );
 const missed = changed.filter((file) => !reviewed.has(file));
 if (missed.length > 0) console.log(`Not reviewed: ${missed.join(", ")}`);
-const costUsd = (usage.total.costMicroUsd ?? 0) / 1_000_000;
-console.log(`$${costUsd.toFixed(4)} of $${budgetUsd} spent.`);
+const { costUsd } = usage.total;
+console.log(`$${(costUsd ?? 0).toFixed(4)} of $${budgetUsd} spent.`);
 if (output === undefined) console.log(`No verdict. The review was ${status}: ${reason.message}`);
 else console.log(`${output.verdict}: ${output.summary}`);
 

@@ -283,10 +283,10 @@ function dropAnswer(agent: AgentRuntime, { stepId }: OpenStep, deferral: Deferra
 }
 
 function overLimit(
-  { axis, accountPath, maximum, kept }: BudgetRefusal,
+  { axis, accountPath, maximum, reserve }: BudgetRefusal,
   tool: Tool | undefined,
 ): RejectedCall {
-  const rest = kept === undefined ? "" : `, except for ${kept} reserved for its own answer`;
+  const rest = reserve === undefined ? "" : `, except for ${reserve} reserved for its own answer`;
   const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
   return rejected(tool, axis === "wallTimeMs" ? "time_limit" : "tool_call_limit", text);
 }

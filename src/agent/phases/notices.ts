@@ -20,7 +20,7 @@ export type Notices = { readonly [Name in BuiltInSection]?: string | undefined }
 export function noticesNow(agent: AgentRuntime, state: AgentState): Notices {
   const { role, account } = agent;
   const remaining = (): Remaining => leftAtStep(state, account.remaining());
-  const isLast = role.wrapUp !== undefined && (remaining()["steps"] ?? Infinity) <= 1;
+  const isLast = role.wrapUp !== undefined && (remaining().steps ?? Infinity) <= 1;
   return { wrapUp: isLast ? wrapUpText(agent) : undefined, budget: budgetNotice(role, remaining) };
 }
 

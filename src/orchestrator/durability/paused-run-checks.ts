@@ -5,7 +5,7 @@
 import { backgroundOf } from "../../agent/agent-state.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { countFailures, NO_FAILURES } from "../../policies/failure-counts.ts";
-import { SPEND_AXES, type Account } from "../../protocol/account.ts";
+import { LEDGER_AXES, type LedgerAccount } from "../../protocol/account.ts";
 import { questionIdOf, stepIdOf, type AgentId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { callHashOf } from "../../protocol/question.ts";
@@ -18,14 +18,16 @@ import {
   toUsage,
   type Usage,
 } from "../../protocol/usage.ts";
+import { toMicroUsd } from "../../kernel/money.ts";
 import { sumGrants } from "../../budget/ledger-grant.ts";
+import { toLedgerLimits, toSpendAmounts, toSpendAxis } from "../../policies/budget.ts";
 import { listAwaitedChildren, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
 
 /** A paused run, indexed. */
 interface IndexedRun {
   readonly run: PausedRunRecord;
   readonly agents: ReadonlyMap<AgentId, PausedAgent>;
-  readonly accounts: ReadonlyMap<AgentId | null, Account>;
+  readonly accounts: ReadonlyMap<AgentId | null, LedgerAccount>;
   /** The usage of all accounts below each account. */
   readonly below: ReadonlyMap<AgentId, Usage>;
 }
@@ -179,7 +181,7 @@ export function findDeferralProblem(
 
 function findAccountProblem(
   { run: { pausedAtMs }, agents, accounts }: IndexedRun,
-  account: Account,
+  account: LedgerAccount,
 ): string | undefined {
   const { agentId, parentId, path, openedAtMs, stoodMs, fixedDeadlineAtMs } = account;
   if (agents.get(agentId)?.agentPath !== path) return "it belongs to another agent";
@@ -195,7 +197,7 @@ function findAccountProblem(
 /** A total is what the agent and its subagents have used (B3), and no less than its history shows. */
 function findUsageProblem(
   { agents, below }: IndexedRun,
-  { agentId, own, total }: Account,
+  { agentId, own, total }: LedgerAccount,
 ): string | undefined {
   if (!sameJson(addUsage(own, below.get(agentId) ?? NO_USAGE), toUsage(total)))
     return "its total is not the sum of its parts";
@@ -235,7 +237,7 @@ function isLimited(accounts: IndexedRun["accounts"], agentId: AgentId, axis: str
   for (; at !== undefined; at = accounts.get(at.parentId)) {
     const { limits, timeLimitMs, fixedDeadlineAtMs } = at;
     const isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null;
-    if (axis === "wallTimeMs" ? isTimed : Object.hasOwn(limits, axis)) return true;
+    if (axis === "wallTimeMs" ? isTimed : Object.hasOwn(toSpendAmounts(limits), axis)) return true;
   }
   return false;
 }
@@ -251,22 +253,24 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const [first, ...later] = stepsOf(state);
   const account = accounts.get(agentId);
   if (first === undefined || account === undefined) return undefined;
-  const isParentOf = ({ parentId, openedAtMs }: Account): boolean =>
+  const isParentOf = ({ parentId, openedAtMs }: LedgerAccount): boolean =>
     parentId === agentId && openedAtMs < first.startedAtMs;
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   // A first step that had to be repeated found less than its first attempt, but as many steps.
-  const used = toAmounts(
+  const { costUsd, ...counts } = toAmounts(
     subtractUsage(account.own, addUsage(usedLater, { ...NO_USAGE, steps: first.usage.steps })),
   );
+  const used = { ...counts, costMicroUsd: toMicroUsd(costUsd) };
+  const foundLimits = toLedgerLimits(first.context.budget);
   const granted = sumGrants(account.grants.filter(({ atMs }) => atMs >= first.startedAtMs));
-  const raised = SPEND_AXES.find((axis) => {
-    const found = first.context.budget[axis] ?? Infinity;
+  const raised = LEDGER_AXES.find((axis) => {
+    const found = foundLimits[axis] ?? Infinity;
     return (account.limits[axis] ?? 0) > found + used[axis] + (granted[axis] ?? 0);
   });
   return raised === undefined
     ? undefined
-    : `${agentPath}: its limit on ${raised} is above that of its first step`;
+    : `${agentPath}: its limit on ${toSpendAxis(raised)} is above that of its first step`;
 }
 
 /** Returns true if the history has a subtask before the first step of the execution. */

@@ -6,7 +6,7 @@ import type { Persistence } from "../../agent/persistence.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import type { Account } from "../../protocol/account.ts";
+import type { LedgerAccount } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord, taskToKeep } from "./agent-record.ts";
@@ -17,7 +17,7 @@ import type { RestoredAgent } from "./restored-run.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/call-outcome.ts";
 
 interface Created {
-  readonly account: Account;
+  readonly account: LedgerAccount;
   readonly isBackground: boolean;
   /** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
   readonly nth?: number;

@@ -9,7 +9,7 @@ import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { AgentSnapshot } from "../../agent/agent-snapshot.ts";
 import { foreignTags } from "../../agent/message-tags.ts";
-import type { Account } from "../../protocol/account.ts";
+import type { LedgerAccount } from "../../protocol/account.ts";
 import { checkedContent } from "../../protocol/message-content.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import {
@@ -28,7 +28,7 @@ import {
 } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
-import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
+import { toLedgerLimits, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { openAccount } from "../../budget/ledger.ts";
 import { allGrants } from "../../budget/ledger-grant.ts";
 import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
@@ -313,18 +313,18 @@ function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["o
  * taken over.
  */
 function freshAccounts(
-  accounts: readonly Account[],
+  accounts: readonly LedgerAccount[],
   { kept, nowMs }: Cut,
   agents: readonly PausedAgent[],
   budget: Budget,
-): readonly Account[] {
-  const opened = new Map<AgentId, Account>();
+): readonly LedgerAccount[] {
+  const opened = new Map<AgentId, LedgerAccount>();
   for (const [index, { agentId, parentAgentId, agentPath: path }] of agents.entries()) {
     const before = accounts.find((one) => one.agentId === kept[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
     const own = parent === undefined ? budget : {};
-    const limits = tighterLimits(beforeLimits, spendLimitsOf(own));
+    const limits = tighterLimits(beforeLimits, toLedgerLimits(own));
     const timeMs = Math.min(timeLimitMs ?? Infinity, own.wallTimeMs ?? Infinity);
     const wallTimeMs = timeMs === Infinity ? undefined : timeMs;
     const account = { agentId, path, limits, keptForSelf: reserve, wallTimeMs, nowMs };

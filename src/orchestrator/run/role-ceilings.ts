@@ -3,11 +3,16 @@
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import { sameJson } from "../../kernel/json.ts";
-import { spendLimitsOf, tighterLimits, type SpendLimits } from "../../policies/budget.ts";
+import {
+  tighterLimits,
+  toLedgerLimits,
+  toSpendAmounts,
+  type SpendLimits,
+} from "../../policies/budget.ts";
 import { childLimits } from "../../policies/budget-share.ts";
 import { toolRules } from "../../policies/child-tools.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
-import { SPEND_AXES, type Account, type SpendAxis } from "../../protocol/account.ts";
+import { LEDGER_AXES, type LedgerAccount, type LedgerAxis } from "../../protocol/account.ts";
 import type { AgentId, CallId } from "../../protocol/ids.ts";
 import type { SpawnRequest } from "../../protocol/subagent.ts";
 import { allGrants, sumGrants } from "../../budget/ledger-grant.ts";
@@ -147,9 +152,9 @@ function hideTools(agent: PausedAgent, role: AgentRole, registry: RoleRegistry):
 
 // Budgets
 
-function tightenAccounts(cast: CastRun): readonly Account[] {
+function tightenAccounts(cast: CastRun): readonly LedgerAccount[] {
   const { run, roles, agents } = cast;
-  const tightened = new Map<AgentId, Account>();
+  const tightened = new Map<AgentId, LedgerAccount>();
   return run.accounts.map((account) => {
     const { agentId, parentId } = account;
     const role = roles.get(agentId);
@@ -158,11 +163,11 @@ function tightenAccounts(cast: CastRun): readonly Account[] {
     const parentRole = parentId === null ? undefined : roles.get(parentId);
     const ceiling =
       parentRole === undefined
-        ? { spendLimits: spendLimitsOf(role.budget), wallTimeMs: role.budget.wallTimeMs }
+        ? { spendLimits: toLedgerLimits(role.budget), wallTimeMs: role.budget.wallTimeMs }
         : childLimits({
             share: parentRole.delegation.share,
             definition: role.budget,
-            left: findMostLeft(parentId, tightened),
+            left: toSpendAmounts(findMostLeft(parentId, tightened)),
             role: role.name,
             delegatedRoles: listDelegatedRoles(agent, cast),
             source: "",
@@ -178,17 +183,17 @@ interface Ceiling {
   readonly wallTimeMs: number | undefined;
 }
 
-function tightenAccount(account: Account, role: AgentRole, ceiling: Ceiling): Account {
+function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceiling): LedgerAccount {
   const { limits, reserve, timeLimitMs } = account;
   const grants = allGrants(account);
   const granted = sumGrants(grants);
   const grantedMs = grants.reduce((sum, { budget }) => sum + (budget.wallTimeMs ?? 0), 0);
   const mostMs = (ceiling.wallTimeMs ?? Infinity) + grantedMs;
   const timeMs = Math.min(timeLimitMs ?? Infinity, mostMs);
-  const due = spendLimitsOf(role.delegation.reserve);
-  const raised: Partial<Record<SpendAxis, number>> = {};
-  const reserves: Partial<Record<SpendAxis, number>> = { ...reserve };
-  for (const axis of SPEND_AXES) {
+  const due = toLedgerLimits(role.delegation.reserve);
+  const raised: Partial<Record<LedgerAxis, number>> = {};
+  const reserves: Partial<Record<LedgerAxis, number>> = { ...reserve };
+  for (const axis of LEDGER_AXES) {
     const [limit, least] = [ceiling.spendLimits[axis], due[axis]];
     if (limit !== undefined) raised[axis] = limit + (granted[axis] ?? 0);
     if (least !== undefined) reserves[axis] = Math.max(reserve[axis] ?? 0, least);
@@ -204,7 +209,7 @@ function tightenAccount(account: Account, role: AgentRole, ceiling: Ceiling): Ac
 /** The most that can have been left to subagents of an account: a limit on its path never falls. */
 function findMostLeft(
   parentId: AgentId | null,
-  accounts: ReadonlyMap<AgentId, Account>,
+  accounts: ReadonlyMap<AgentId, LedgerAccount>,
 ): SpendLimits {
   let left: SpendLimits = {};
   for (let id = parentId; id !== null;) {

@@ -7,9 +7,10 @@ import { lastTextOf, findAskedQuestions } from "../../agent/agent-state.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import { describeWait } from "../../agent/pausing.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
+import { toPublicAccount } from "../../policies/budget.ts";
 import { lateFields } from "../../kernel/late-fields.ts";
 import type { Model } from "../../model/model.ts";
-import type { Account } from "../../protocol/account.ts";
+import type { Account, LedgerAccount } from "../../protocol/account.ts";
 import type { Definitions } from "../../protocol/definition.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
@@ -180,10 +181,12 @@ interface ResultFacts extends Pick<RunResult, "runId" | "pausedRun" | "session" 
   readonly late: () => LateFacts;
 }
 
-type LateFacts = Pick<
+interface LateFacts extends Pick<
   RunResult,
-  "traceId" | "prices" | "definitions" | "subagentsByDepth" | "refusalsByCode" | "accounts"
->;
+  "traceId" | "prices" | "definitions" | "subagentsByDepth" | "refusalsByCode"
+> {
+  readonly accounts: readonly LedgerAccount[];
+}
 
 interface ResultSource {
   readonly root: SettledAgent;
@@ -192,7 +195,7 @@ interface ResultSource {
 
 type RootParts = Pick<RunResult, "messages" | "newMessages" | "steps" | "agents" | "settledAtMs">;
 
-const addLateParts = lateFields<ResultSource, LateFacts & RootParts>({
+const addLateParts = lateFields<ResultSource, Pick<RunResult, keyof LateFacts> & RootParts>({
   traceId: ({ facts }) => facts.late().traceId,
   messages: ({ root: { agentId, settled } }) => storedMessages(settled.conversation, agentId),
   newMessages: ({ root: { agentId, settled } }) => addedMessages(settled.conversation, agentId),
@@ -202,7 +205,7 @@ const addLateParts = lateFields<ResultSource, LateFacts & RootParts>({
   definitions: ({ facts }) => facts.late().definitions,
   subagentsByDepth: ({ facts }) => facts.late().subagentsByDepth,
   refusalsByCode: ({ facts }) => facts.late().refusalsByCode,
-  accounts: ({ facts }) => facts.late().accounts,
+  accounts: ({ facts }) => facts.late().accounts.map(toPublicAccount),
   settledAtMs: ({ root: { settled }, facts }) => settled.telemetry.endedAtMs ?? facts.atMs,
 });
 

@@ -5,7 +5,7 @@ import { type AgentRole, instructionsFor } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { misdefinition } from "../../kernel/check.ts";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import { type Budget, spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
+import { type Budget, toLedgerLimits, tighterLimits } from "../../policies/budget.ts";
 import { idOf } from "../../protocol/ids.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { UserMessage } from "../../protocol/message.ts";
@@ -92,7 +92,7 @@ export function prepareStart(
     spendLimits:
       options.budget === undefined
         ? ofRole.spendLimits
-        : tighterLimits(ofRole.spendLimits, spendLimitsOf(budget)),
+        : tighterLimits(ofRole.spendLimits, toLedgerLimits(budget)),
     wallTimeMs: takeShorter(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };

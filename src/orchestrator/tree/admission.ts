@@ -2,7 +2,6 @@
 // model, counted by code and recorded by an event (X14).
 
 import { messageOf } from "../../kernel/error.ts";
-import { shownAxis } from "../../policies/budget.ts";
 import { checkSubagentLimits } from "../../policies/subagent-limits.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
@@ -80,16 +79,14 @@ export function nothingLeft({
   accountPath,
   maximum,
   spent,
-  kept = 0,
+  reserve = 0,
 }: BudgetRefusal): SpawnRefusal {
-  const rest = kept === 0 ? "" : ` The rest is reserved for the answer of ${accountPath}.`;
-  const { name, unit } = shownAxis(axis);
-  const [limit, current] = [maximum / unit, spent / unit];
+  const rest = reserve === 0 ? "" : ` The rest is reserved for the answer of ${accountPath}.`;
   return {
     code: "budget_exhausted",
-    message: `Not started: ${current} of ${limit} of the ${name} budget of ${accountPath} are spent.${rest} Answer with what you have.`,
-    maximum: limit,
-    current,
+    message: `Not started: ${spent} of ${maximum} of the ${axis} budget of ${accountPath} are spent.${rest} Answer with what you have.`,
+    maximum,
+    current: spent,
   };
 }
 

@@ -12,7 +12,7 @@ import { hookSet, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import { readModel } from "../../model/read-model.ts";
 import { PRICES_AS_OF, type PriceOf } from "../../model/prices.ts";
-import { spendLimitsOf, type Budget } from "../../policies/budget.ts";
+import { toLedgerLimits, type Budget } from "../../policies/budget.ts";
 import { toolSet } from "../../tools/tool-set.ts";
 import { subagentTools } from "./subagent-tools.ts";
 
@@ -69,8 +69,8 @@ export class RoleRegistry {
     const parts = {
       ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
       hooks,
-      spendLimits: spendLimitsOf(role.budget),
-      keptForSelf: spendLimitsOf(role.delegation.reserve),
+      spendLimits: toLedgerLimits(role.budget),
+      keptForSelf: toLedgerLimits(role.delegation.reserve),
     };
     this.#parts.set(role, parts);
     return parts;

@@ -8,7 +8,7 @@ import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
-import { knownCost, MICRO_USD_PER_USD, type Usage } from "../../protocol/usage.ts";
+import type { Usage } from "../../protocol/usage.ts";
 import { setAttribute, setAttributes, boundName } from "../bounded/bounded-attributes.ts";
 import {
   budgetLimit,
@@ -360,10 +360,8 @@ function isCancelled(body: EventBody<"model.failed">): boolean {
 }
 
 /** What is known of a cost, which is not all where calls had no price; undefined where nothing is known. */
-function knownUsd(usage: Usage): number | undefined {
-  const cost = knownCost(usage);
-  if (cost === null || (cost === 0 && usage.totalTokens === 0)) return undefined;
-  return cost / MICRO_USD_PER_USD;
+function knownUsd({ costUsd, totalTokens }: Usage): number | undefined {
+  return costUsd === null || (costUsd === 0 && totalTokens === 0) ? undefined : costUsd;
 }
 
 function sum(counts: Readonly<Record<string, number>>): number {

@@ -42,8 +42,8 @@ export function toSpanEvent(
         [ESPALIER.deniedAccountPath]: body.accountPath,
         [ESPALIER.deniedMaximum]: body.maximum,
         [ESPALIER.deniedSpent]: body.spent,
-        [ESPALIER.deniedAsked]: body.asked,
-        [ESPALIER.deniedKept]: body.kept,
+        [ESPALIER.deniedRequested]: body.requested,
+        [ESPALIER.deniedReserve]: body.reserve,
       });
     case "budget.threshold_reached":
       return spanEvent(SPAN_EVENT.budgetThreshold, {

@@ -25,7 +25,7 @@ import {
   type OrchestratorOptions,
   type Settings,
 } from "../../orchestrator/tree/settings.ts";
-import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
+import { toLedgerLimits, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { AgentPosition } from "./comparison.ts";
@@ -126,7 +126,7 @@ function startOf(
       instructions: instructionsFor(role, context),
       // The session has all but the instructions.
       history: session && { messages: messages.slice(1), tags: tags.slice(1) },
-      spendLimits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
+      spendLimits: tighterLimits(account.limits, toLedgerLimits(role.budget)),
       wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
       deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
     };

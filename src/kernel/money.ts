@@ -1,0 +1,43 @@
+// Money. The API counts US dollars; sums, holds and limits are whole micro-dollars. A cost of the API is a
+// whole number of micro-dollars divided by a million: `toMicroUsd` returns that number exactly.
+
+export const MICRO_PER_USD = 1_000_000;
+
+/** The largest amount that survives `toUsd` and `toMicroUsd` unchanged: 2.2 billion dollars. */
+export const MAX_MICRO_USD = 2 ** 51;
+
+/** Returns the whole micro-dollars nearest to an amount. */
+export function toMicroUsd(usd: number): number {
+  return Math.round(usd * MICRO_PER_USD);
+}
+
+export function toUsd(microUsd: number): number {
+  return microUsd / MICRO_PER_USD;
+}
+
+/** Adds whole numbers of micro-dollars, given and returned in dollars. */
+export function addUsd(left: number, right: number): number {
+  const sum = Math.round(left * MICRO_PER_USD) + Math.round(right * MICRO_PER_USD);
+  return sum / MICRO_PER_USD;
+}
+
+/** True for a whole number of micro-dollars that can be converted without loss. */
+export function isWholeMicroUsd(usd: number): boolean {
+  const microUsd = Math.round(usd * MICRO_PER_USD);
+  return Math.abs(microUsd) <= MAX_MICRO_USD && microUsd / MICRO_PER_USD === usd;
+}
+
+// 0.3 - 0.1 is 0.19999999999999998, and 0.000007 * 1e6 is 7.000000000000001: the slack keeps whole micro-dollars whole.
+const ROUNDING_SLACK = 1e-6;
+
+/** Rounds a limit down to whole micro-dollars. A larger limit than can be counted is the largest one. */
+export function floorMicroUsd(usd: number): number {
+  const nearest = toMicroUsd(usd);
+  const isLess = toUsd(nearest) > usd && nearest - usd * MICRO_PER_USD > ROUNDING_SLACK;
+  return Math.min(isLess ? nearest - 1 : nearest, MAX_MICRO_USD);
+}
+
+/** Rounds a cost up to whole micro-dollars. */
+export function ceilMicroUsd(usd: number): number {
+  return Math.ceil(usd * MICRO_PER_USD - ROUNDING_SLACK);
+}
