@@ -66,7 +66,7 @@ const SCREENS: Readonly<
   log: ["/r/audit-7f2c?agent=audit-7f2c-a10&tab=log", ".log li"],
   hostile: ["/r/hostile-0bad?agent=hostile-0bad-a0&tab=steps&step=1", ".message"],
   "no such run": ["/r/none", "text=Run not found"],
-  "no such agent": ["/r/audit-7f2c?agent=none", "text=No such agent"],
+  "no such agent": ["/r/audit-7f2c?agent=none", "text=Agent not found"],
   "no such page": ["/r/a/b", "text=Page not found"],
   busy: ["/r/busy", "text=The store is busy"],
   newer: ["/r/newer", "text=Written by another version"],
