@@ -14,7 +14,7 @@ import {
 import { toMicroUsd } from "../kernel/money.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import type { Usage } from "../protocol/usage.ts";
-import type { BudgetRefusal } from "./lease.ts";
+import type { BudgetRefusal, ReachedThreshold } from "./lease.ts";
 
 export interface AccountFigures {
   readonly path: string;
@@ -94,6 +94,22 @@ export function makeBudgetRefusal(
     spent: toSpendAmount(axis, maximum - room),
     requested: toSpendAmount(axis, requested),
     ...(reserve > 0 ? { reserve: toSpendAmount(axis, reserve) } : {}),
+  };
+}
+
+/** Returns the report of a part of a limit that is spent by now, in the units of a budget. */
+export function makeReachedThreshold(
+  { agentId, path: accountPath }: Pick<ReachedThreshold, "agentId"> & Pick<AccountFigures, "path">,
+  axis: LedgerAxis | "wallTimeMs",
+  { threshold, spent, maximum }: Pick<ReachedThreshold, "threshold" | "spent" | "maximum">,
+): ReachedThreshold {
+  return {
+    agentId,
+    accountPath,
+    axis: axis === "wallTimeMs" ? axis : toSpendAxis(axis),
+    threshold,
+    spent: toSpendAmount(axis, spent),
+    maximum: toSpendAmount(axis, maximum),
   };
 }
 

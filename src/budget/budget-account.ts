@@ -15,8 +15,6 @@ import {
   NO_AMOUNTS,
   reachedThresholds,
   toLedgerLimits,
-  toSpendAmount,
-  toSpendAxis,
   type Amounts,
   type SpendLimits,
 } from "../policies/budget.ts";
@@ -38,19 +36,18 @@ import {
   type Usage,
   type UsageReport,
 } from "../protocol/usage.ts";
-import { findRoom, mapAxes, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
+import {
+  findRoom,
+  makeReachedThreshold,
+  mapAxes,
+  NEW_CHILD,
+  type AccountFigures,
+} from "./account-figures.ts";
 import * as time from "./account-time.ts";
-import type {
-  BudgetRefusal,
-  Lease,
-  LeaseAsk,
-  LeaseOutcome,
-  LedgerWatch,
-  Remaining,
-} from "./lease.ts";
-import { LeaseQueue, type AccountAsk } from "./lease-queue.ts";
+import type { BudgetRefusal, Lease, LeaseAsk, LeaseOutcome, Remaining } from "./lease.ts";
+import { LeaseQueue, type AccountAsk, type LedgerParts } from "./lease-queue.ts";
 import { raiseLimit, type Grant } from "./ledger-grant.ts";
-import type { PersistedHold } from "./ledger-operation.ts";
+import type { OpenLease, PersistedHold } from "./ledger-operation.ts";
 import {
   computeRemaining,
   decideLease,
@@ -58,27 +55,7 @@ import {
   findReachedLimit,
   findUnfitLimit,
   type LeaseAnswer,
-  type Now,
 } from "./room.ts";
-
-/** The values that the accounts of a ledger share. */
-export interface LedgerParts {
-  readonly clock: Now;
-  readonly watch: LedgerWatch;
-  /** Undefined until the first agent has to wait. */
-  queue: LeaseQueue | undefined;
-  /** Number of leases given so far. */
-  leaseCount: number;
-}
-
-interface OpenLease extends PersistedHold {
-  /** The amounts that the lease holds by now. */
-  hold: Amounts;
-  charged?: Usage;
-  underWay: number;
-  /** The part of the hold for each attempt of the call, in order; nothing once the attempt has ended. */
-  readonly parts: Amounts[];
-}
 
 type Sums = Record<LedgerAxis, number>;
 
@@ -377,16 +354,10 @@ export class BudgetAccount implements AccountFigures {
     before: number,
     spent: number,
   ): void {
-    const { agentId, path: accountPath } = this;
     for (const threshold of reachedThresholds(maximum, before, spent))
-      this.#ledger.watch.onThreshold?.({
-        agentId,
-        accountPath,
-        axis: axis === "wallTimeMs" ? axis : toSpendAxis(axis),
-        threshold,
-        spent: toSpendAmount(axis, spent),
-        maximum: toSpendAmount(axis, maximum),
-      });
+      this.#ledger.watch.onThreshold?.(
+        makeReachedThreshold(this, axis, { threshold, spent, maximum }),
+      );
   }
 
   // Usage and room

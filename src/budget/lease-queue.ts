@@ -16,7 +16,7 @@
 // The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild computes
 // the bounds from the waiters.
 
-import type { LeaseAsk, LeaseOutcome } from "./lease.ts";
+import type { LeaseAsk, LeaseOutcome, LedgerWatch } from "./lease.ts";
 import { invariant } from "../kernel/assert.ts";
 import { onAbort, type AnySignal } from "../kernel/cancel.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
@@ -52,6 +52,16 @@ interface LeaseWaiter {
   nodes: readonly AccountNode[];
   /** No later than its deadline, which may move away. */
   dueAtMs: number;
+}
+
+/** The values that the accounts of a ledger share. */
+export interface LedgerParts {
+  readonly clock: Now;
+  readonly watch: LedgerWatch;
+  /** Undefined until the first agent has to wait. */
+  queue: LeaseQueue | undefined;
+  /** Number of leases given so far. */
+  leaseCount: number;
 }
 
 type AmountBounds = Record<LedgerAxis, number>;

@@ -1,5 +1,6 @@
 // What may happen to a ledger, as plain data: kept in a journal, and done once more after a crash.
 
+import type { Amounts } from "../policies/budget.ts";
 import { AmountsSchema, GrantSchema } from "../protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../protocol/ids.ts";
 import { lazyObject, lazyUnion, z } from "../protocol/lazy-schema.ts";
@@ -76,4 +77,14 @@ export interface PersistedHold extends Omit<
   readonly charged?: Usage;
   /** Attempts of the call that were not charged yet: hooks may have several under way at once. */
   readonly underWay: number;
+}
+
+/** A lease of a live account. */
+export interface OpenLease extends PersistedHold {
+  /** The amounts that the lease holds by now. */
+  hold: Amounts;
+  charged?: Usage;
+  underWay: number;
+  /** The part of the hold for each attempt of the call, in order; nothing once the attempt has ended. */
+  readonly parts: Amounts[];
 }

@@ -59,18 +59,17 @@ proves(
   },
 );
 
+const TOO_MUCH = {
+  type: "refused",
+  refusal: { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, requested: 121 },
+  waitedMs: 0,
+};
+
 proves(["X2"], "120 of 100 are refused at once, and no request waits behind", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 1));
   const refused = await fixture.ask("lead/b", ask(120, 10));
-  const refusal = {
-    axis: "totalTokens",
-    accountPath: "lead",
-    maximum: 100,
-    spent: 0,
-    requested: 121,
-  };
-  expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+  expect(refused.outcome).toEqual(TOO_MUCH);
   expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
 
@@ -78,14 +77,7 @@ proves(["X2"], "120 of 100 are refused at once also while another request waits"
   const fixture = family();
   await askAll(fixture, CHILDREN);
   const hopeless = await fixture.ask("lead/a", ask(120, 10));
-  const refusal = {
-    axis: "totalTokens",
-    accountPath: "lead",
-    maximum: 100,
-    spent: 0,
-    requested: 121,
-  };
-  expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+  expect(hopeless.outcome).toEqual(TOO_MUCH);
 });
 
 proves(["X2"], "a waiter behind another is refused as soon as it can never fit", async () => {
@@ -110,13 +102,7 @@ proves(
     const asked = await askAll(fixture, CHILDREN);
     fixture.clock.advance(5);
     await fixture.settle("lease_1", callUsage(60, 20));
-    const refusal = {
-      axis: "totalTokens",
-      accountPath: "lead",
-      maximum: 100,
-      spent: 80,
-      requested: 31,
-    };
+    const refusal = { ...TOO_MUCH.refusal, spent: 80, requested: 31 };
     expect(asked[2]?.outcome).toEqual({ type: "refused", refusal, waitedMs: 5 });
   },
 );

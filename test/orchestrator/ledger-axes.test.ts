@@ -26,6 +26,11 @@ function chain(axis: LedgerAxis, level: string): LedgerFixture {
   return fixture;
 }
 
+/** The refusal of an account whose time is over. */
+function timeOver(accountPath: string, maximum: number, spent: number): BudgetRefusal {
+  return { axis: "wallTimeMs", accountPath, maximum, spent, requested: 0 };
+}
+
 /** The refusal of the first call that no longer fits; every call uses what it holds. */
 async function spendAll(
   fixture: LedgerFixture,
@@ -46,11 +51,17 @@ async function spendAll(
 }
 
 for (const level of LEVELS) {
-  const refusal = { accountPath: level, maximum: TIGHT, spent: TIGHT };
+  const refusal = (axis: string, requested: number) => ({
+    axis,
+    accountPath: level,
+    maximum: TIGHT,
+    spent: TIGHT,
+    requested,
+  });
 
   proves(["X3"], `steps, tightest at ${level}: 10 are allowed, then no call`, async () => {
     const fixture = chain("steps", level);
-    expect(await spendAll(fixture, 1, 1)).toEqual({ ...refusal, axis: "steps", requested: 1 });
+    expect(await spendAll(fixture, 1, 1)).toEqual(refusal("steps", 1));
   });
 
   proves(
@@ -58,11 +69,7 @@ for (const level of LEVELS) {
     `totalTokens, tightest at ${level}: the last reply is clamped, then no call`,
     async () => {
       const fixture = chain("totalTokens", level);
-      expect(await spendAll(fixture, 1, 6)).toEqual({
-        ...refusal,
-        axis: "totalTokens",
-        requested: 2,
-      });
+      expect(await spendAll(fixture, 1, 6)).toEqual(refusal("totalTokens", 2));
     },
   );
 
@@ -71,11 +78,7 @@ for (const level of LEVELS) {
     `inputTokens, tightest at ${level}: a call whose input does not fit is refused`,
     async () => {
       const fixture = chain("inputTokens", level);
-      expect(await spendAll(fixture, 5, 6)).toEqual({
-        ...refusal,
-        axis: "inputTokens",
-        requested: 5,
-      });
+      expect(await spendAll(fixture, 5, 6)).toEqual(refusal("inputTokens", 5));
     },
   );
 
@@ -84,11 +87,7 @@ for (const level of LEVELS) {
     `cachedInputTokens, tightest at ${level}: all input may come from a cache`,
     async () => {
       const fixture = chain("cachedInputTokens", level);
-      expect(await spendAll(fixture, 5, 6)).toEqual({
-        ...refusal,
-        axis: "cachedInputTokens",
-        requested: 5,
-      });
+      expect(await spendAll(fixture, 5, 6)).toEqual(refusal("cachedInputTokens", 5));
     },
   );
 
@@ -97,11 +96,7 @@ for (const level of LEVELS) {
     `outputTokens, tightest at ${level}: the last reply is clamped, then no call`,
     async () => {
       const fixture = chain("outputTokens", level);
-      expect(await spendAll(fixture, 5, 6)).toEqual({
-        ...refusal,
-        axis: "outputTokens",
-        requested: 1,
-      });
+      expect(await spendAll(fixture, 5, 6)).toEqual(refusal("outputTokens", 1));
     },
   );
 
@@ -124,7 +119,7 @@ for (const level of LEVELS) {
     const fixture = chain("toolCalls", level);
     const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
     const answers = Array.from({ length: 12 }, () => gate.chargeToolCall());
-    const refused = { ...refusal, axis: "toolCalls", requested: 1 };
+    const refused = refusal("toolCalls", 1);
     expect(answers).toEqual([...Array.from({ length: 10 }, () => undefined), refused, refused]);
   });
 
@@ -144,7 +139,7 @@ for (const level of LEVELS) {
         { wallTimeMs: 1 },
       ]);
       fixture.clock.advance(1);
-      const late = { ...refusal, axis: "wallTimeMs", requested: 0 };
+      const late = refusal("wallTimeMs", 0);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
         refusal: late,
@@ -192,7 +187,7 @@ test("a deadline is refused in the name of the ancestor that set it, counted fro
   fixture.open("lead/a", {}, 900);
   fixture.clock.advance(40);
   const { outcome } = await fixture.ask("lead/a", ask(1, 1));
-  const refusal = { axis: "wallTimeMs", accountPath: "lead", maximum: 50, spent: 60, requested: 0 };
+  const refusal = timeOver("lead", 50, 60);
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
@@ -209,7 +204,7 @@ test("a time limit of zero lets nothing start", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", {}, 0);
   const { outcome } = await fixture.ask("lead", ask(1, 1));
-  const refusal = { axis: "wallTimeMs", accountPath: "lead", maximum: 0, spent: 0, requested: 0 };
+  const refusal = timeOver("lead", 0, 0);
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
@@ -243,7 +238,7 @@ for (const level of LEVELS) {
       fixture.clock.advance(9);
       expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
       fixture.clock.advance(1);
-      const late = { axis: "wallTimeMs", accountPath: level, maximum: 10, spent: 10, requested: 0 };
+      const late = timeOver(level, 10, 10);
       expect([gate.exhaustedForReply(), gate.chargeToolCall()]).toEqual([late, late]);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
@@ -271,13 +266,7 @@ for (const level of LEVELS) {
       fixture.ledger.getAccount(leaf).deadlineAtMs(),
     ]).toEqual([100, 110]);
     fixture.clock.advance(6);
-    expect(gate.exhaustedForReply()).toEqual({
-      axis: "wallTimeMs",
-      accountPath: level,
-      maximum: 10,
-      spent: 10,
-      requested: 0,
-    });
+    expect(gate.exhaustedForReply()).toEqual(timeOver(level, 10, 10));
   });
 
   proves(
@@ -292,13 +281,7 @@ for (const level of LEVELS) {
       fixture.clock.advance(8);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       fixture.clock.advance(1);
-      const refusal = {
-        axis: "wallTimeMs",
-        accountPath: level,
-        maximum: 10,
-        spent: 10,
-        requested: 0,
-      };
+      const refusal = timeOver(level, 10, 10);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
         refusal,
@@ -326,13 +309,7 @@ test("of a limit in time and a fixed deadline of one account the earlier one hol
     fixture.ledger.getAccount(lead).ownDeadlineAtMs(),
   ]).toEqual([15, 15]);
   fixture.clock.advance(15);
-  expect(fixture.ledger.getAccount(lead).exhaustedForChild()).toEqual({
-    axis: "wallTimeMs",
-    accountPath: "lead",
-    maximum: 15,
-    spent: 15,
-    requested: 0,
-  });
+  expect(fixture.ledger.getAccount(lead).exhaustedForChild()).toEqual(timeOver("lead", 15, 15));
 });
 
 function watched(...times: readonly Times[]): readonly (number | null)[] {
@@ -381,13 +358,7 @@ proves(
     expect(waiter.outcome).toBeUndefined();
     fixture.clock.advance(1);
     await fixture.ask("lead", ask(1, 1));
-    const refusal = {
-      axis: "wallTimeMs",
-      accountPath: "lead/a",
-      maximum: 10,
-      spent: 10,
-      requested: 0,
-    };
+    const refusal = timeOver("lead/a", 10, 10);
     expect(waiter.outcome).toEqual({ type: "refused", refusal, waitedMs: 40 });
   },
 );

@@ -13,6 +13,7 @@ import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { LedgerOperationSchema } from "../../src/budget/ledger-operation.ts";
 import { redoOperation } from "../../src/budget/redo-operation.ts";
+import { toSpendAmounts } from "../../src/policies/budget.ts";
 import { LEDGER_AXES } from "../../src/protocol/account.ts";
 import {
   AgentIdSchema,
@@ -244,12 +245,8 @@ class Player {
   #grant({ agent, moreMs, ...chosen }: Extract<Operation, { type: "grant" }>): void {
     const { account, agentId } = this.#agentAt(agent);
     const raise = raiseOf(account.limits, chosen);
-    const { costMicroUsd, ...others } = raise;
-    const budget = {
-      ...others,
-      ...(costMicroUsd === undefined ? {} : { costUsd: costMicroUsd / 1_000_000 }),
-      ...(moreMs === undefined ? {} : { wallTimeMs: moreMs }),
-    };
+    const time = moreMs === undefined ? {} : { wallTimeMs: moreMs };
+    const budget = { ...toSpendAmounts(raise), ...time };
     const isGranted = !throwsAny(() => this.#ledger.grant(agentId, { budget, by: "somebody" }));
     if (this.#reference.grant(account, raise, moreMs) !== isGranted)
       throw wrong({ raise, moreMs }, isGranted);
@@ -294,8 +291,8 @@ class Player {
     if (one === undefined || leaseId === undefined) return;
     const before = this.#ledger.snapshot();
     const told = this.#operations;
-    const absurd = field === "costUsd" ? figure / 1_000_000 : figure;
-    const settle = () => this.#holderOf(one).settle({ leaseId }, { ...NO_USAGE, [field]: absurd });
+    const usage = { ...NO_USAGE, [field]: field === "costUsd" ? figure / 1_000_000 : figure };
+    const settle = () => this.#holderOf(one).settle({ leaseId }, usage);
     if (!throwsAny(settle)) throw wrong(`a refusal of ${figure} ${field}`, "a settlement");
     if (!isDeepStrictEqual(this.#ledger.snapshot(), before))
       throw wrong(before, this.#ledger.snapshot());
