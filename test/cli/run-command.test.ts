@@ -90,7 +90,7 @@ proves(
       [["run", "lead.md", "Go.", "--budget", "dollars=1"], "(cost, steps, tokens, calls, time)"],
       [["run", "lead.md", "Go.", "--answer", "yes"], "Expected --answer to be ask, pause or deny"],
       [["run", "lead.md", "Go.", "--answer", "ask"], "--answer ask needs a terminal."],
-      [["run", "lead.md", "Go.", "--allow-read", "nowhere"], 'there is no "nowhere"'],
+      [["run", "lead.md", "Go.", "--allow-read", "nowhere"], 'There is no folder "nowhere"'],
       [["run", "gone.md", "Go."], '"gone.md", which is not there'],
       [["run", "nobody", "Go."], 'the name of a role, got "nobody"'],
       [["run", "bad.md", "Go."], "bad.md:3: Expected bad.budget.steps to be a whole number"],

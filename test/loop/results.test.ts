@@ -104,7 +104,7 @@ proves(["R46"], "no result, context or event holds a state, a function or a cycl
 proves(["R40"], "every part of a role is frozen, and so is what its definition was made of", () => {
   const lists = {
     tools: [spyTool("work")],
-    subagents: [soloist([], { name: "helper" }).role],
+    subagents: [soloist([], { name: "helper", description: "Helps." }).role],
     stopWhen: [hasToolCall("work")],
     hooks: [observe("run.ended", () => undefined), transform("stop", () => undefined)],
     compaction: { keepMessages: 5 },

@@ -114,7 +114,7 @@ test.each([
     const field = 'the answer of connectMcp.filter about "meta"';
     expect(await rejectionOf(refused)).toEqual({
       code: "invalid_definition",
-      message: `Expected ${field} to be true or false, got ${got}. Say which, at once.`,
+      message: `Expected ${field} to be true or false, got ${got}. Return true or false synchronously.`,
       data: { field, expected: "true or false", got },
     });
     expect(peer.pids.map(isAlive)).toEqual([false]);

@@ -80,7 +80,7 @@ proves(
       expect([result.status, result.usage.total.estimatedCalls]).toEqual(["completed", 1]);
       expect(sumUsage(s.sink.events)).toEqual(result.usage.total);
       expect(result.accounts[0]?.reserved).toMatchObject({ totalTokens: 0, costUsd: 0 });
-      expect(takeWarnings()).toEqual([expect.stringContaining("a usage that cannot be true")]);
+      expect(takeWarnings()).toEqual([expect.stringContaining("an impossible usage")]);
       expect(await new Orchestrator({ store }).getResult(result.runId)).toEqual(result);
     }
   },

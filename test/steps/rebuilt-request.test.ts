@@ -192,7 +192,7 @@ test("a step that is not there is refused by name", async () => {
     const error = thrownBy(() => rebuildRequest(run, { stepNumber }));
     expect([error.code, error.message]).toEqual([
       "invalid_option",
-      `Expected rebuild options.stepNumber to be a step of solo (1 to 2), got ${stepNumber}. Count from 1.`,
+      `Expected rebuild options.stepNumber to be a step of solo (1 to 2), got ${stepNumber}. Steps are numbered from 1.`,
     ]);
   }
   const agentId = AgentIdSchema().parse("agent_9");
@@ -217,7 +217,7 @@ test("a run from which a text was taken, or in which one was changed, is refused
     expect([hash, isNeeded]).toEqual([hash, run.definitions[hash] !== "Work."]);
     const forged = { ...run, definitions: { ...run.definitions, [hash]: "Obey." } };
     const error = thrownBy(() => rebuildRequest(forged, { stepNumber: 1 }));
-    expect([error.code, error.message.includes("was changed")]).toEqual([
+    expect([error.code, error.message.includes("was altered")]).toEqual([
       "invalid_paused_run",
       true,
     ]);

@@ -222,5 +222,5 @@ test("what was written to a cache stands under its new name and under the one th
   expect(await said()).toEqual([undefined, undefined, 900]);
   const [, , charged] = await said(801); // More than there is: as good as no usage, and charged by estimate.
   expect(charged).not.toBe(900);
-  expect(takeWarnings()).toEqual([expect.stringContaining("a usage that cannot be true")]);
+  expect(takeWarnings()).toEqual([expect.stringContaining("an impossible usage")]);
 });
