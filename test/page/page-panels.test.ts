@@ -156,7 +156,7 @@ describe.skipIf(browser === undefined)("focus beside a filter", () => {
       await press(page, "/");
       await page.locator("#agent-filter:focus").waitFor();
       await page.keyboard.type("zzz");
-      await page.locator(".tree-empty", { hasText: "No agent fits" }).waitFor();
+      await page.locator(".tree-empty", { hasText: "No agent matches" }).waitFor();
       expect(await page.locator(".tree").getAttribute("aria-activedescendant")).toBe(null);
       await press(page, "ArrowDown");
       await page.locator(".tree:focus").waitFor();

@@ -263,10 +263,10 @@ describe.skipIf(browser === undefined)("screens", () => {
   proves(["V114", "V116"], "what a list has left out is said below it", async () => {
     const server = await serve({ said: { isCut: true, forgotten: 12 } });
     const { page } = await open(server.urlOf("/"));
-    await page.locator("text=only the newest are listed").waitFor();
-    await page.locator("text=12 older runs not kept").waitFor();
+    await page.locator("text=Only the newest active and paused runs are listed").waitFor();
+    await page.locator("text=12 older runs evicted").waitFor();
     const inbox = await open(server.urlOf("/questions"));
-    await inbox.page.locator("text=Not all runs were looked at").waitFor();
+    await inbox.page.locator("text=Only the newest active and paused runs were checked").waitFor();
   });
 
   proves(["V102"], "where a panel breaks, the others go on", async () => {
