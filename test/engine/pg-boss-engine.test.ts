@@ -70,7 +70,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
       refusedWith("does not exist", "Check the name, the password and the rights"),
     );
     expect(await refusals({ connectionString: "postgres://127.0.0.1:1/nothing" })).toEqual(
-      refusedWith("ECONNREFUSED", "Check that the server runs"),
+      refusedWith("ECONNREFUSED", "Check that the server is running"),
     );
     const user = `guest_${process.pid}`;
     await there().admin.query(`create role ${user} login password 'x'`);
@@ -84,7 +84,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
   proves(["E52"], "a database that takes no writes", async () => {
     const connectionString = `${there().url}?options=-c%20default_transaction_read_only%3Don`;
     expect(await refusals({ connectionString })).toEqual(
-      refusedWith("read-only transaction", "The server or the user is set to read only"),
+      refusedWith("read-only transaction", "The server or the user is read-only"),
     );
   });
 
@@ -124,7 +124,7 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
     await there().admin.query(`update ${schema}.version set version = 999`);
     await there().admin.query(`alter table ${schema}.queue rename column policy to rule`);
     expect(await refusals({ connectionString: there().url, schema })).toEqual(
-      refusedWith("policy", "Its schema is not what this release of pg-boss works with"),
+      refusedWith("policy", "This release of pg-boss does not support the schema"),
     );
   });
 

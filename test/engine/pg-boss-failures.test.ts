@@ -254,7 +254,7 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
         await expect
           .poll(takeWarnings)
           .toEqual([
-            expect.stringContaining("EspalierWarning: A worker over pg-boss could not go on"),
+            expect.stringContaining("EspalierWarning: A pg-boss worker could not continue"),
           ]);
         await machine.start();
         await expect

@@ -148,7 +148,7 @@ proves(["R175"], "a divergence after a pause names the segment", async () => {
     "lead",
     1,
     "record",
-    "Expected lead to do in step 1 of segment 3 what was recorded, got anot",
+    "The replay of lead diverged in step 1 of segment 3: expected the recor",
   ]);
 });
 
