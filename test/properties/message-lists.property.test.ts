@@ -171,7 +171,7 @@ function textsOf(messages: readonly Message[], role: Message["role"]): readonly 
 function countsOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message, index) => {
     const isNotice = message.role === "user" && message.origin === "notice";
-    const [, count] = /to save room: (\d+)\./.exec(message.text) ?? [];
+    const [, count] = /to save space: (\d+)\./.exec(message.text) ?? [];
     const speaks = isNotice && count !== undefined && index < messages.length - 1;
     return sum + (speaks ? Number(count) : 1);
   }, 0);
