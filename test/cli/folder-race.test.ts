@@ -85,7 +85,7 @@ proves(["D423"], "refuses a pipe without opening it, with and without handles", 
   for (const hasHandles of [process.platform === "linux", false]) {
     const folder = new ConfinedFolder(parent.at("root"), hasHandles);
     const place = await folder.place("docs/pipe");
-    await expect(folder.read(place, 100)).rejects.toThrow("is no regular file");
+    await expect(folder.read(place, 100)).rejects.toThrow("is not a regular file");
   }
 });
 
