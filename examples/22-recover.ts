@@ -84,7 +84,7 @@ const { status, text, usage } = await orchestrator.getResult(runId);
 console.log(text);
 
 assert.equal(status, "completed");
-assert.match(text, /nobody knows whether it took effect/);
+assert.match(text, /it is unknown whether the call took effect/);
 assert.equal(usage.total.modelCalls, 3);
 
 assert.equal(readFileSync(log, "utf8"), "looked up a pear tree\npaid 12 euros under call_2\n");

@@ -28,6 +28,8 @@ const LOADED_LATE = [
   "src/orchestrator/sessions/session-fork.ts",
 ];
 const COMMAND = "src/cli/main.ts";
+/** Imported by commands beside the entries. What they share with the root is in its file. */
+const USED_BY_COMMANDS = ["src/view/agent-row.ts", "src/view/amounts.ts", "src/view/run-row.ts"];
 const ManifestSchema = z.object({
   engines: z.object({ node: z.templateLiteral([">=", z.string()]) }),
   exports: z.record(z.string(), z.union([z.string(), z.object({ [SOURCE]: z.string() })])),
@@ -85,7 +87,10 @@ export async function bundle(folder: string): Promise<void> {
   );
   await build({
     entryPoints: [...entries, COMMAND],
-    plugins: [onOneCore([...entries, ...LOADED_LATE]), disposalIn("src/cli", target)],
+    plugins: [
+      onOneCore([...entries, ...LOADED_LATE, ...USED_BY_COMMANDS]),
+      disposalIn("src/cli", target),
+    ],
     outdir: folder,
     outbase: "src",
     chunkNames: "chunks/[name]-[hash]",

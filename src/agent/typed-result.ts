@@ -268,7 +268,7 @@ export function requireNative({
   outputMode,
   model,
 }: Pick<AgentRole, "name" | "outputMode" | "model">): void {
-  if (outputMode !== "native" || model.supportsStructuredOutputs === true) return;
+  if (outputMode !== "native" || model.native === true) return;
   const advice = `${model.id} does not declare native results. Use auto or tool, or set native: true on the model if its server supports them.`;
   throw misdefinition(`${name}.outputMode`, "a mode that its model supports", outputMode, advice);
 }

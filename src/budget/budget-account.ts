@@ -480,7 +480,7 @@ export class BudgetAccount implements AccountFigures {
 
   /** Stops the clock until `resumeTime`. */
   stopTime(atMs = this.#ledger.clock.nowMs()): void {
-    invariant(this.standsSinceMs === undefined, "pauseTime() requires a running clock");
+    invariant(this.standsSinceMs === undefined, "stopTime() requires a running clock");
     this.standsSinceMs = atMs;
     this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.({ operation: "stand", agentId: this.agentId, atMs });

@@ -69,12 +69,12 @@ export function childLimits(facts: ShareFacts): ChildLimits {
   for (const axis of LEDGER_AXES) {
     const requested = asked[axis];
     if (requested === undefined) continue;
-    const granted = Math.min(spendLimits[axis] ?? Infinity, left[axis] ?? Infinity);
-    if (granted >= requested) continue;
+    const given = Math.min(spendLimits[axis] ?? Infinity, left[axis] ?? Infinity);
+    if (given >= requested) continue;
     tightened.push({
       field: `budget.${toSpendAxis(axis)}`,
-      requested: toSpendAmount(axis, requested),
-      granted: toSpendAmount(axis, granted),
+      asked: toSpendAmount(axis, requested),
+      given: toSpendAmount(axis, given),
       source,
     });
   }

@@ -38,15 +38,15 @@ export interface InheritanceRecord {
     /** What was asked for, such as `limits.maxDepth` or `budget.steps`. */
     readonly field: string;
     /** What the role asked for. */
-    readonly requested: number;
+    readonly asked: number;
     /** What holds. */
-    readonly granted: number;
+    readonly given: number;
     /** The agent under which it was started, by its path: its limits, or those above it, are tighter. */
     readonly source: string;
   }[];
 }
 
-export type Tightening = InheritanceRecord["tightened"][number];
+export type Tightening = ContextManifest["tightened"][number];
 
 const count = lazySchema(() => z.int().nonnegative());
 const texts = lazySchema(() => z.array(z.string()).readonly());

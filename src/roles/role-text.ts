@@ -53,7 +53,7 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
  *
  * @throws EspalierError `invalid_role_file`, if its front matter cannot be read.
  */
-export function parseRoleFileNames(
+export function roleFileNames(
   text: string,
   file: string,
 ): {
@@ -66,7 +66,7 @@ export function parseRoleFileNames(
   /** The subagents. */
   readonly subagents: readonly string[];
 } {
-  checkText("parseRoleFileNames.file", file);
+  checkText("roleFileNames.file", file);
   if (typeof text !== "string")
     throw misdefinition(
       "parseRoleFileNames.text",

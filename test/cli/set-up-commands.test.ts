@@ -75,7 +75,7 @@ proves(
       "README.md": "# None\n",
     });
     const { code, stdout, stderr } = await performed(["roles", "check"], { cwd: folder.path });
-    expect([code, stderr]).toEqual([2, `4 role files in ${folder.path}, 3 faults.\n`]);
+    expect([code, stderr]).toEqual([2, `4 role files in ${folder.path}, 3 problems.\n`]);
     expect(
       stdout
         .trimEnd()
@@ -97,7 +97,7 @@ proves(
 proves(["V153"], "roles check counts one as one, and none as none", async () => {
   using folder = temporaryFolder({ "bad.md": "---\nmodel: [\n---\nWork.\n" });
   const bad = await performed(["roles", "check"], { cwd: folder.path });
-  expect([bad.code, bad.stderr]).toEqual([2, `1 role file in ${folder.path}, 1 fault.\n`]);
+  expect([bad.code, bad.stderr]).toEqual([2, `1 role file in ${folder.path}, 1 problem.\n`]);
   using good = temporaryFolder({ "good.md": "---\nmodel: m\n---\nWork.\n" });
   const well = await performed(["roles", "check"], { cwd: good.path });
   expect([well.code, well.stderr]).toEqual([0, `1 role file in ${good.path}, no problems.\n`]);

@@ -97,7 +97,7 @@ for (const [modelSettings, message] of [
   ],
   [
     { stop: [] },
-    "Expected solo.modelSettings.stopSequences to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
+    "Expected solo.modelSettings.stop to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
   ],
   [
     { seed: 1.5 },

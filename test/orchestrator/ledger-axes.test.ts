@@ -396,7 +396,7 @@ test("a clock stands still once at a time", () => {
     "resumeTime() requires a paused clock",
   );
   ledger.getAccount(lead).stopTime();
-  expect(() => ledger.getAccount(lead).stopTime()).toThrow("pauseTime() requires a running clock");
+  expect(() => ledger.getAccount(lead).stopTime()).toThrow("stopTime() requires a running clock");
   ledger.getAccount(lead).resumeTime();
   expect(ledger.getAccount(lead).stoodMs).toBe(0);
 });

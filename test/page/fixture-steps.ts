@@ -114,7 +114,7 @@ export function detailOf(
     startedAtMs: row[5],
     ...(row[6] === -1 ? {} : { endedAtMs: row[6] }),
     budget: { costUsd: 0.2, steps: 10 },
-    remaining: { costUsd: 0.16, steps: 10 - row[10] },
+    left: { costUsd: 0.16, steps: 10 - row[10] },
     used: {},
     own: { totalTokens: row[11], costUsd: row[12], unpricedCalls: row[13] },
     subtree: { totalTokens: row[14], costUsd: row[15], unpricedCalls: row[16] },

@@ -103,7 +103,7 @@ proves(
 );
 
 proves(["R150"], "results of siblings come in a frame, named in the manifest", () => {
-  const { messages, manifest } = contextOf({ includeSiblingResults: true });
+  const { messages, manifest } = contextOf({ siblingResults: true });
   const text = `Summaries of the results of other subagents of the agent that started you. ${framed(FACTS.siblings)}`;
   expect(messages).toEqual([user(text)]);
   expect(manifest).toEqual({

@@ -66,10 +66,10 @@ function readOff(messages: readonly Message[], inherited: number): object {
   return {
     messages: { count: kept.length, hash: hashOf(kept) },
     injections: { count: injected.length, hash: hashOf(injected) },
-    includeSiblingResults: framedNames(has("Summaries of the results of other subagents")),
+    siblingResults: framedNames(has("Summaries of the results of other subagents")),
     results: framedNames(has("Results of other subagents")),
-    includeFailedAttempts: has("Failed calls of the agent").split("\n- ").length - 1,
-    includeParentConstraints: has("The limits of the agent") !== "",
+    failedAttempts: has("Failed calls of the agent").split("\n- ").length - 1,
+    parentConstraints: has("The limits of the agent") !== "",
   };
 }
 

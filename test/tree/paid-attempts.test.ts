@@ -35,7 +35,7 @@ const RETRY = { retryPolicy: { maxAttempts: 5 } };
 
 function denials({ sink }: Fixture): readonly unknown[] {
   return sink
-    .ofType("budget.denied")
+    .of("budget.denied")
     .map(({ axis, accountPath, agentPath, maximum, spent, requested }) => ({
       axis,
       accountPath,

@@ -22,9 +22,9 @@ export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
           ["besides its task", numberOf(given.injections.count, "message")],
           ["metadata", <Names of={given.metadataKeys} />],
           ["full results", <Names of={given.results} />],
-          ["summarized results", <Names of={given.includeSiblingResults} />],
-          ["failed calls of its parent", String(given.includeFailedAttempts)],
-          ["limits of its parent", given.includeParentConstraints ? "shown" : "not shown"],
+          ["summarized results", <Names of={given.siblingResults} />],
+          ["failed calls of its parent", String(given.failedAttempts)],
+          ["limits of its parent", given.parentConstraints ? "shown" : "not shown"],
         ]}
       />
       <Removed given={given} />

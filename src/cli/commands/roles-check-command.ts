@@ -32,7 +32,7 @@ export const body: CommandBody = async (call) => {
   // A file that several name is at fault once.
   else for (const fault of new Set(faults)) say(shell, stripControlCharacters(fault));
   const count = new Set(faults).size;
-  const found = count === 0 ? "no problems" : numberOf(count, "fault");
+  const found = count === 0 ? "no problems" : numberOf(count, "problem");
   note(shell, `${numberOf(texts.length, "role file")} in ${folder}, ${found}.`);
   return faults.length === 0 ? 0 : MISUSED;
 };

@@ -156,7 +156,7 @@ export const REASONING_FIELDS: readonly ReasoningField[] = ["reasoning_content",
 // What the connection needs to know of an interface of OpenAI: how a request is written, and how a reply is read.
 
 /** The interfaces that `openai()` speaks. */
-export type OpenAiApi = NonNullable<OpenAiModelOptions["api"]>;
+export type OpenAiApi = NonNullable<OpenAiAnswerOptions["api"]>;
 
 /** A request, with whose cache it may use. */
 export interface WireRequest extends ModelRequest {

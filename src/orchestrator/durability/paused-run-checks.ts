@@ -66,7 +66,7 @@ function findPlaceProblem({ agents }: IndexedRun, agent: PausedAgent): string | 
   if (parentAgentId === null)
     return agentPath === role && depth === 0
       ? undefined
-      : "its agentPath does not match its place in the tree";
+      : "its path does not match its place in the tree";
   const parent = agents.get(parentAgentId);
   if (parent === undefined) return "it has no parent";
   const ordinal = Number(agentPath.slice(agentPath.lastIndexOf("#") + 1));
@@ -75,7 +75,7 @@ function findPlaceProblem({ agents }: IndexedRun, agent: PausedAgent): string | 
     depth === parent.depth + 1 &&
     ordinal >= 1 &&
     ordinal <= (parent.ordinals[role] ?? 0);
-  if (!isInPlace) return "its agentPath does not match its place in the tree";
+  if (!isInPlace) return "its path does not match its place in the tree";
   const isForgotten =
     state.status === "paused" && listAwaitedChildren(parent).includes(agentId) === agent.isDetached;
   return isForgotten ? "it is paused, but its parent does not wait for it" : undefined;
@@ -183,9 +183,9 @@ function findAccountProblem(
   { run: { pausedAtMs }, agents, accounts }: IndexedRun,
   account: LedgerAccount,
 ): string | undefined {
-  const { agentId, parentAgentId, agentPath, openedAtMs, pausedMs, fixedDeadlineAtMs } = account;
-  if (agents.get(agentId)?.agentPath !== agentPath) return "it belongs to another agent";
-  if (openedAtMs > pausedAtMs || pausedMs > pausedAtMs - openedAtMs)
+  const { agentId, parentId, path, openedAtMs, stoodMs, fixedDeadlineAtMs } = account;
+  if (agents.get(agentId)?.agentPath !== path) return "it belongs to another agent";
+  if (openedAtMs > pausedAtMs || stoodMs > pausedAtMs - openedAtMs)
     return "its times are not before the pause";
   const parent = accounts.get(parentAgentId);
   // Only a run has a fixed deadline: all its accounts have the same one.
@@ -253,8 +253,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const [first, ...later] = stepsOf(state);
   const account = accounts.get(agentId);
   if (first === undefined || account === undefined) return undefined;
-  const isParentOf = ({ parentAgentId, openedAtMs }: LedgerAccount): boolean =>
-    parentAgentId === agentId && openedAtMs < first.startedAtMs;
+  const isParentOf = ({ parentId, openedAtMs }: LedgerAccount): boolean =>
+    parentId === agentId && openedAtMs < first.startedAtMs;
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   // A first step that had to be repeated found less than its first attempt, but as many steps.

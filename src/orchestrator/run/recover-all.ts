@@ -23,7 +23,7 @@ export interface RecoveredRuns<out Output = unknown> {
   readonly delayed: readonly {
     readonly runId: RunId;
     /** How often in a row that was counted. */
-    readonly crashCount: number;
+    readonly crashes: number;
     /** When the run is recovered, in milliseconds since the epoch; later, while another run is on trial. */
     readonly dueAtMs: number;
     /**

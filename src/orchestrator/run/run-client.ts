@@ -59,7 +59,7 @@ export interface RemoteRun {
    * Rejects with why no worker could lead the run, under its code (`invalid_definition`, `price_unknown`, …); `unknown_run`;
    * `store_failed`; or the reason of `signal`.
    */
-  getResult(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue | undefined>>;
+  result(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue | undefined>>;
   /** What the run asks people, wherever it is led, and has no answer to. Rejects with `unknown_run` or `store_failed`. */
   getQuestions(): Promise<readonly Question[]>;
   /** As `orchestrator.answer`: the run continues with the answers. Gives the questions that are still open. */
@@ -189,10 +189,10 @@ class StoredRemoteRun implements RemoteRun {
     this.#order = order;
   }
 
-  async getResult(
+  async result(
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<RunResult<JsonValue | undefined>> {
-    checkKeys("getResult options", options, ["signal"]);
+    checkKeys("result options", options, ["signal"]);
     const { signal } = options;
     for (;;) {
       const result = await readResult(this.#means.store, this.runId);

@@ -272,8 +272,7 @@ export class SessionWriter implements Session {
 /** What is behind a handle. Throws `invalid_option` for what is none. */
 export function writerOf(field: string, session: unknown): SessionWriter {
   if (session instanceof SessionWriter) return session;
-  const advice =
-    session instanceof Promise ? "Await it." : "Get it from orchestrator.openSession().";
+  const advice = session instanceof Promise ? "Await it." : "Get it from orchestrator.session().";
   throw mismatch(field, "a session", session, advice);
 }
 

@@ -294,7 +294,7 @@ export function setChild(
 }
 
 /** What a subagent received; of a list, only where it holds something. */
-function setManifest(span: Span, context: InheritanceRecord): void {
+function setManifest(span: Span, context: ContextManifest): void {
   const { messages, injections, removedTools } = context;
   span.setAttribute(ESPALIER.spawnInheritedMessages, messages.count);
   span.setAttribute(ESPALIER.spawnInheritedHash, messages.hash);

@@ -38,10 +38,10 @@ export interface ReplayOptions<out Output = unknown, in out Context = unknown> e
   readonly context?: Context;
 }
 
-/** The result of a replay: that of the last segment that was segments. */
+/** The result of a replay: that of the last segment that was played. */
 export type ReplayResult<Output = unknown> = RunResult<Output> & {
-  /** The segments that were replayed, in their order. A segment is the part of the run that one process executed. */
-  readonly segments: readonly {
+  /** The segments that were played, in their order. A segment is the part of the run that one process executed. */
+  readonly played: readonly {
     /** How the process came by the run. */
     readonly begin: "started" | "forked" | "resumed" | "recovered";
     /** How the segment ended. `broken`: the process died, or the recording breaks off. */
@@ -49,7 +49,7 @@ export type ReplayResult<Output = unknown> = RunResult<Output> & {
   }[];
 };
 
-type ReplayedSegment = ReplayResult["segments"][number];
+type PlayedSegment = ReplayResult["played"][number];
 
 /**
  * Runs a recording again and gives its result, the same as that of the recorded run except for times and traces. A run that was paused, or
@@ -103,7 +103,7 @@ const PATIENCE_MS = 2_000;
  * its recorded turn, so that the recorded interleavings come again.
  */
 class Replayer {
-  readonly end: ReplayedSegment["end"];
+  readonly end: PlayedSegment["end"];
   /** The number of the segment, from 1. */
   readonly #number: number;
   readonly #rootId: string;
