@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 
 import { defineAgent, defineTool, Orchestrator, ModelError, type Model } from "espalier";
-import { toCallId, replyMessage, replyPieces } from "espalier/extend";
+import { toCallId, buildReplyMessage, getReplyPieces } from "espalier/extend";
 import { z } from "zod";
 
 // The server: it thinks, calls a tool, and wants its thought back with the result.

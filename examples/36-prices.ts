@@ -11,8 +11,8 @@ import {
   type ModelPrice,
   type Model,
 } from "espalier";
-import { replyMessage, type Prices } from "espalier/extend";
-import { pricesOf } from "espalier/prices";
+import { buildReplyMessage, type Prices } from "espalier/extend";
+import { loadPrices } from "espalier/prices";
 
 const orchestrator = new Orchestrator({ prices: await loadPrices() });
 

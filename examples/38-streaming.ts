@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { pipeline } from "node:stream/promises";
 
 import { defineAgent, memoryStore, Orchestrator, toSse, ModelError, type Model } from "espalier";
-import { replyMessage, toCallId } from "espalier/extend";
+import { buildReplyMessage, toCallId } from "espalier/extend";
 
 // In your program: openai("gpt-5-mini"). This one delegates once, and breaks off in the middle of its last answer.
 let asked = 0;

@@ -11,15 +11,15 @@ export type {
 } from "./model/model.ts";
 export type { FinishReason } from "./protocol/finish-reason.ts";
 export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
-export { replyMessage, replyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
-export { strictSchema } from "./model/strict-schema.ts";
-export { contentParts } from "./model/written-by.ts";
+export { buildReplyMessage, getReplyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
+export { toStrictSchema as strictSchema } from "./model/strict-schema.ts";
+export { getContentParts } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";
 export { toRunId } from "./orchestrator/run/start-options.ts";
 export type { ModelErrorOptions } from "./model/model-error.ts";
 export type { FallbackOptions } from "./model/fallback.ts";
 export type { Prices } from "./model/prices.ts";
-export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
+export type { OpenAiModelOptions } from "./model/openai/answer-options.ts";
 export type {
   AssistantMessage,
   MessageOrigin,
@@ -102,21 +102,21 @@ export type {
 } from "./orchestrator/run/run-result.ts";
 export type { QuestionRef } from "./protocol/question.ts";
 export type { Concurrency } from "./run-services/limiter.ts";
-export type { ContextManifest } from "./protocol/context-manifest.ts";
-export { textHash, type Definitions } from "./protocol/definition.ts";
+export type { InheritanceRecord } from "./protocol/context-manifest.ts";
+export { hashText, type Definitions } from "./protocol/definition.ts";
 export type { SteerReceipt } from "./agent/mailbox.ts";
 export type { CancelReason } from "./kernel/cancel.ts";
 export type { EspalierErrorOptions, ModelErrorCode, RunErrorCode } from "./kernel/error.ts";
 export type { EventsOptions, GrantOptions } from "./orchestrator/run/run.ts";
 export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
-export type { InputOf, ToolInput } from "./tools/arguments/input-schema.ts";
+export type { InferInput, ToolInput } from "./tools/arguments/input-schema.ts";
 export type { PlacedSection } from "./agent/request-sections.ts";
 export type { ModelDelta, StreamPartBody } from "./protocol/stream-piece.ts";
 export type { StreamOptions } from "./orchestrator/run/run.ts";
-export type { PriceUsed } from "./budget/prices-used.ts";
+export type { AppliedPrice } from "./budget/prices-used.ts";
 export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool } from "./protocol/tool-rule.ts";
-export type { OptionsWith, ResumeGrant } from "./orchestrator/run/start-options.ts";
+export type { OptionsWithContext, ResumeGrant } from "./orchestrator/run/start-options.ts";
 export {
   SPAWN_REFUSAL_CODES,
   type DynamicRole,

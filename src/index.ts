@@ -37,7 +37,7 @@ export {
   type GuardedCall,
   type ToolGuard,
 } from "./tools/tool-guard.ts";
-export { toolFilter, type FilterFacts, type ToolFilter } from "./tools/tool-filter.ts";
+export { toolFilter, type FilterContext, type ToolFilter } from "./tools/tool-filter.ts";
 export type { ErrorBudget, ErrorPolicy } from "./policies/error-budget.ts";
 export type { Budget } from "./policies/budget.ts";
 export type { DelegationPolicy } from "./policies/delegation-policy.ts";
@@ -104,7 +104,7 @@ export type { Session } from "./orchestrator/sessions/session.ts";
 export type { SessionOptions } from "./orchestrator/sessions/session-options.ts";
 
 // Observe
-export { checkEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";
+export { assertEvent, type EspalierEvent, type EventType } from "./protocol/event.ts";
 export type { EventSink } from "./protocol/event.ts";
 export { getCorrelationIds } from "./protocol/correlation.ts";
 export { sumUsage } from "./protocol/event.ts";

@@ -4,7 +4,7 @@
 import { setTimeout } from "node:timers/promises";
 
 import { defineAgent, defineTool, type Model } from "espalier";
-import { replyMessage, toCallId } from "espalier/extend";
+import { buildReplyMessage, toCallId } from "espalier/extend";
 import { z } from "zod";
 
 const WORDS = "A tree that is trained along a wall is called an espalier. "

@@ -93,7 +93,7 @@ export const OUTLINES: readonly Outline[] = [
           "GuardedCall",
           "GuardDecision",
           "toolFilter",
-          "FilterFacts",
+          "FilterContext",
         ],
       },
     ],
@@ -134,7 +134,7 @@ export const OUTLINES: readonly Outline[] = [
       { title: "Forking", names: ["ForkOptions"] },
       {
         title: "Executing and working",
-        names: ["ExecuteOptions", "RunRequest", "WorkOptions", "Worker", "RunCommand"],
+        names: ["ExecuteOptions", "RunRequest", "WorkerOptions", "Worker", "RunCommand"],
       },
       {
         title: "On a session",

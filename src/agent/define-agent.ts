@@ -58,7 +58,7 @@ import {
   SPAWN_TOOL_NAME,
   checkDescription,
   type AgentRole,
-  type ContextOf,
+  type InferContext,
 } from "./agent-role.ts";
 
 /**
@@ -215,8 +215,8 @@ export function defineAgent<
       : Child)[];
   },
 ): "description" extends Field
-  ? AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>
-  : AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>> & {
+  ? AgentRole<Output, Context & InferContext<Own | Exclude<Child, string>>>
+  : AgentRole<Output, Context & InferContext<Own | Exclude<Child, string>>> & {
       readonly description: undefined;
     };
 export function defineAgent(definition: AgentDefinition): AgentRole {

@@ -48,7 +48,7 @@ export interface PhaseReport {
       /** Milliseconds since the epoch; undefined: it has not ended. */
       readonly endedAtMs?: number | undefined;
       /** Time spent waiting for a lease. */
-      readonly waitedMs: number;
+      readonly budgetWaitMs: number;
     };
     /** The step that is open, and what it has gathered so far. */
     readonly step?:

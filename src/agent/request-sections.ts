@@ -23,7 +23,7 @@ export interface RequestSection<in Context = unknown> {
    * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
    * each execution, and written into the history behind the task; from then on it is a message like any other.
    */
-  readonly lifeCycle: "step" | "execution" | "persistent";
+  readonly lifetime: "step" | "execution" | "persistent";
   /**
    * What the section says: a text, or a function that is called whenever the section is made. `undefined`, or a text with nothing in it: the
    * section is left out. The function may be asynchronous and should obey `context.signal`. If it throws, returns anything else or takes
@@ -88,7 +88,7 @@ export interface PlacedSection<in Context = unknown> {
   /** Unique within the role. */
   readonly name: string;
   /** How long the section lives, as in `RequestSection`. */
-  readonly lifeCycle: RequestSection["lifeCycle"];
+  readonly lifetime: RequestSection["lifetime"];
   /** Undefined: messages of every kind. */
   readonly messageRole: "system" | "user" | undefined;
   /** Undefined for what is built in. */
@@ -115,7 +115,7 @@ const LIFE_CYCLES: readonly unknown[] = [
   "step",
   "execution",
   "persistent",
-] satisfies RequestSection["lifeCycle"][];
+] satisfies RequestSection["lifetime"][];
 /** A role does not get more. */
 const MOST_SECTIONS = 100;
 
@@ -146,17 +146,22 @@ function checkedSection(field: string, given: RequestSection): RequestSection {
   const section = Object.freeze({ ...given });
   const { name, lifetime, text, after, before, messageRole } = section;
   checkIdentifier(`${field}.name`, name);
-  if (!LIFE_CYCLES.includes(lifeCycle)) {
+  if (!LIFE_CYCLES.includes(lifetime)) {
     const advice = "Set its life cycle.";
-    throw misdefinition(`${field}.lifeCycle`, LIFE_CYCLES.join(", "), lifeCycle, advice);
+    throw misdefinition(`${field}.lifetime`, LIFE_CYCLES.join(", "), lifetime, advice);
   }
   if (typeof text !== "function") checkText(`${field}.text`, text);
   if (after !== undefined) checkText(`${field}.after`, after);
   if (before !== undefined) checkText(`${field}.before`, before);
   if (after !== undefined && before !== undefined)
     throw misdefinition(`${field}.before`, "left out with after", before, "Set one of the two.");
-  if (role !== undefined && role !== "system" && role !== "user")
-    throw misdefinition(`${field}.role`, "system or user", role, "Leave it out for user.");
+  if (messageRole !== undefined && messageRole !== "system" && messageRole !== "user")
+    throw misdefinition(
+      `${field}.messageRole`,
+      "system or user",
+      messageRole,
+      "Leave it out for user.",
+    );
   return section;
 }
 

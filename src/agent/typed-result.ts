@@ -268,8 +268,8 @@ export function requireNative({
   outputMode,
   model,
 }: Pick<AgentRole, "name" | "outputMode" | "model">): void {
-  if (outputMode !== "native" || model.native === true) return;
-  const advice = `${model.id} does not declare native results. Use auto or tool, or set native: true on the model if its server supports them.`;
+  if (outputMode !== "native" || model.supportsStructuredOutputs === true) return;
+  const advice = `${model.id} does not declare native results. Use auto or tool, or set supportsStructuredOutputs: true on the model if its server supports them.`;
   throw misdefinition(`${name}.outputMode`, "a mode that its model supports", outputMode, advice);
 }
 

@@ -82,7 +82,7 @@ export function makeBudgetRefusal(
   at: AccountFigures,
   { axis, requested, asker }: Shortage,
 ): BudgetRefusal {
-  const { path: accountPath, limits, keptForSelf } = at;
+  const { agentPath: accountPath, limits, keptForSelf } = at;
   const maximum = limits[axis] ?? Infinity;
   const room = findRoom(at, at, axis);
   const keptOnAxis = asker === at ? 0 : (keptForSelf[axis] ?? 0);
@@ -99,7 +99,10 @@ export function makeBudgetRefusal(
 
 /** Returns the report of a part of a limit that is spent by now, in the units of a budget. */
 export function makeReachedThreshold(
-  { agentId, path: accountPath }: Pick<ReachedThreshold, "agentId"> & Pick<AccountFigures, "path">,
+  {
+    agentId,
+    agentPath: accountPath,
+  }: Pick<ReachedThreshold, "agentId"> & Pick<AccountFigures, "agentPath">,
   axis: LedgerAxis | "wallTimeMs",
   { threshold, spent, maximum }: Pick<ReachedThreshold, "threshold" | "spent" | "maximum">,
 ): ReachedThreshold {

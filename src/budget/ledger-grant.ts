@@ -51,7 +51,7 @@ export function copyGrant(field: string, { budget, by }: BudgetGrant): BudgetGra
 }
 
 /** An account, as far as grants ask for it. */
-type Limited = Pick<LedgerAccount, "path" | "limits" | "timeLimitMs">;
+type Limited = Pick<LedgerAccount, "agentPath" | "limits" | "timeLimitMs">;
 
 /** A grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
@@ -60,15 +60,18 @@ export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: string): void {
   const axis = unlimitedAxis(account, budget);
   if (axis === undefined) return;
-  const expected = `left out, since ${account.path} has no limit of its own on it`;
+  const expected = `left out, since ${account.agentPath} has no limit of its own on it`;
   const advice =
     "Grant an axis that is limited there, or grant it to the agent that has the limit.";
   throw mismatch(`${field}.budget.${axis}`, expected, budget[axis], advice);
 }
 
 /** Returns every grant that is in the limits of an account. */
-export function allGrants({ grants, grantsBefore = [] }: LedgerAccount): readonly AccountGrant[] {
-  return grantsBefore.length === 0 ? grants : [...grantsBefore, ...grants];
+export function allGrants({
+  grants,
+  grantsBeforeFork = [],
+}: LedgerAccount): readonly AccountGrant[] {
+  return grantsBeforeFork.length === 0 ? grants : [...grantsBeforeFork, ...grants];
 }
 
 /** Returns the sum of the grants on each axis, in the units of the ledger. */

@@ -36,8 +36,8 @@ export class BudgetLedger implements LedgerParts {
 
   /** Takes an account over as it was stored: below its parent's, which comes first. */
   adopt(account: LedgerAccount): void {
-    const { parentId } = account;
-    this.#add(account, parentId === null ? undefined : this.getAccount(parentId));
+    const { parentAgentId } = account;
+    this.#add(account, parentAgentId === null ? undefined : this.getAccount(parentAgentId));
   }
 
   #add(account: LedgerAccount, parent: BudgetAccount | undefined): BudgetAccount {

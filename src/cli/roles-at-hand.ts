@@ -6,7 +6,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 
 import type { AgentRole, Model } from "espalier";
 import type { EspalierConfig } from "espalier/config";
-import { roleFileNames } from "espalier/roles";
+import { parseRoleFileNames } from "espalier/roles";
 
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
@@ -211,7 +211,7 @@ function shownPath(file: string, { cwd }: Shell): string {
 }
 
 /** A file with front matter. */
-export interface FoundRole extends Omit<ReturnType<typeof roleFileNames>, "name"> {
+export interface FoundRole extends Omit<ReturnType<typeof parseRoleFileNames>, "name"> {
   readonly file: string;
   readonly text: string;
   /** What the role is called. */
@@ -259,7 +259,10 @@ function reachableFrom(root: FoundRole, folder: string): readonly FoundRole[] {
 
 const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };
 
-function tryReadNames(text: string, file: string): ReturnType<typeof roleFileNames> | undefined {
+function tryReadNames(
+  text: string,
+  file: string,
+): ReturnType<typeof parseRoleFileNames> | undefined {
   try {
     return parseRoleFileNames(text, file);
   } catch {

@@ -11,7 +11,7 @@ import {
   type RunResult,
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 import { RunFold, RunRecord, type QuestionRow, type RunHead, type RunListing } from "espalier/view";
 
 import {
@@ -20,7 +20,7 @@ import {
   findRefusal,
   runHead,
   runListing,
-  type Onlooker,
+  type Viewpoint,
 } from "../view/run-row.ts";
 import { UsageError } from "./exit-codes.ts";
 

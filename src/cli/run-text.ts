@@ -98,8 +98,8 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
 }
 
 /** A rest of less than a second goes unsaid. */
-function restText({ restMs }: RunHead): string {
-  return restMs < 1_000 ? "" : `, paused for ${durationText(restMs)} of it`;
+function restText({ idleMs }: RunHead): string {
+  return idleMs < 1_000 ? "" : `, paused for ${durationText(idleMs)} of it`;
 }
 
 function whyLines(fold: RunFold): readonly string[] {

@@ -28,7 +28,7 @@ export interface McpServer extends AsyncDisposable {
    * Tools of the last listing that cannot be used, with the reasons. For example, a schema that cannot be read, a name that is too long or
    * not unique, or a tool that can only be called as a task.
    */
-  readonly skipped: readonly {
+  readonly skippedTools: readonly {
     /** As the server calls it. */
     readonly name: string;
     /** Why it was left out. */

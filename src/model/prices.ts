@@ -7,10 +7,10 @@ import { checkPrice, copyPrice, dearestPrice, type ModelPrice, isDay } from "./m
 import { deepFreeze } from "../kernel/json.ts";
 import table from "./price-table.json" with { type: "json" };
 
-/** Prices of models that have none of their own. `pricesOf` of `espalier/prices` makes one. */
+/** Prices of models that have none of their own. `loadPrices` of `espalier/prices` makes one. */
 export interface Prices {
   /** Undefined: unknown. Asked when a run with the model starts, and once for each model. */
-  priceFor(model: {
+  getPrice(model: {
     /** As in `gen_ai.provider.name`: `anthropic`. Says whose prices hold if there is no base URL. */
     readonly provider: string;
     /** Where it is asked. If given, its prices are those of that server, whatever `provider` is. */
@@ -20,7 +20,7 @@ export interface Prices {
   }): ModelPrice | undefined;
 }
 
-export type PricedModel = Parameters<Prices["priceFor"]>[0];
+export type PricedModel = Parameters<Prices["getPrice"]>[0];
 
 /** What a model costs; undefined: unknown. */
 export type PriceOf = (model: Model) => ModelPrice | undefined;

@@ -14,7 +14,7 @@ const MOST_LEVELS = 10;
 const MOST_ENUM_VALUES = 1_000;
 
 /** The strict form of the schema of an object. What it cannot say is left out, so that it may admit more: each value is checked where it is read. `reason`: what is in the way, such as `.unit: a record of any keys`. */
-export function strictSchema(
+export function toStrictSchema(
   schema: JsonObject,
 ):
   | { readonly isStrict: true; readonly schema: JsonObject }

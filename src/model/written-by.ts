@@ -223,7 +223,7 @@ export function followingHeading(toolName: string, callId: string): ContentPart 
 }
 
 /** What a model is shown of a message with content, in order: texts, and attachments of kinds that it takes. For adapters. */
-export function contentParts(message: UserMessage | ToolMessage): readonly ContentPart[] {
+export function getContentParts(message: UserMessage | ToolMessage): readonly ContentPart[] {
   const { text, content = [] } = message;
   if (isInOrder(message)) return content.map((part) => (isAttached(part) ? part : asText(part)));
   const words = text === "" ? [] : [{ type: "text", text } as const];

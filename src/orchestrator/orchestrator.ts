@@ -76,7 +76,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   // Reports a missing context at compile time. No other call matches.
   start<Role>(
     role: [Role] extends [AgentRole<unknown, never>]
-      ? unknown extends ContextOf<Role>
+      ? unknown extends InferContext<Role>
         ? Role
         : "This role needs a context. Pass it: start(role, task, { context })."
       : AgentRole,
@@ -116,11 +116,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   resume<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
     answers?: readonly Answer[],
-    ...options: OptionsWith<ResumeOptions<Role>, ContextOf<Role>>
-  ): Run<OutputOf<Role>>;
+    ...options: OptionsWithContext<ResumeOptions<Role>, InferContext<Role>>
+  ): Run<InferOutput<Role>>;
   // Reports a missing context at compile time. No other call matches.
   resume<Role extends AgentRole<unknown, never> = Roles>(
-    this: unknown extends ContextOf<Role>
+    this: unknown extends InferContext<Role>
       ? unknown
       : "The roles of this orchestrator need a context. Pass it: resume(stored, answers, { context }).",
     stored: PausedRun | string,
@@ -148,11 +148,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   recover<Role extends AgentRole<unknown, never> = Roles>(
     runId: string,
-    ...options: OptionsWith<RecoverOptions<Role>, ContextOf<Role>>
-  ): Promise<Run<OutputOf<Role>>>;
+    ...options: OptionsWithContext<RecoverOptions<Role>, InferContext<Role>>
+  ): Promise<Run<InferOutput<Role>>>;
   // Reports a missing context at compile time. No other call matches.
   recover<Role extends AgentRole<unknown, never> = Roles>(
-    this: unknown extends ContextOf<Role>
+    this: unknown extends InferContext<Role>
       ? unknown
       : "The roles of this orchestrator need a context. Pass it: recover(runId, { context }).",
     runId: string,
@@ -188,10 +188,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
       InferContext<Role>,
       Required<RecoverAllOptions<InferContext<Role>>>
     >
-  ): Promise<RecoveredRuns<OutputOf<Role>>>;
+  ): Promise<RecoveredRuns<InferOutput<Role>>>;
   // Reports a missing context at compile time. No other call matches.
   recoverAll<Role extends AgentRole<unknown, never> = Roles>(
-    this: unknown extends ContextOf<Role>
+    this: unknown extends InferContext<Role>
       ? unknown
       : "The roles of this orchestrator need a context. Pass it: recoverAll({ context }).",
   ): never;
@@ -264,11 +264,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
     request: RunRequest,
-    ...options: OptionsWith<ExecuteOptions, ContextOf<Role>>
+    ...options: OptionsWithContext<ExecuteOptions, InferContext<Role>>
   ): Promise<RunResult<JsonValue | undefined>>;
   // Reports a missing context at compile time. No other call matches.
   execute<Role extends AgentRole<unknown, never> = Roles>(
-    this: unknown extends ContextOf<Role>
+    this: unknown extends InferContext<Role>
       ? unknown
       : "The roles of this orchestrator need a context. Pass it: execute(request, { context }).",
     request: RunRequest,
@@ -358,13 +358,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     >
   ): Promise<Worker>;
   // Reports a missing context at compile time. No other call matches.
-  work<Role extends AgentRole<unknown, never> = Roles>(
-    this: unknown extends ContextOf<Role>
+  startWorker<Role extends AgentRole<unknown, never> = Roles>(
+    this: unknown extends InferContext<Role>
       ? unknown
       : "The roles of this orchestrator need a context. Pass it: work(engine, { context }).",
     engine: Engine,
   ): never;
-  async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
+  async startWorker(engine: Engine, options: WorkerOptions = {}): Promise<Worker> {
     const { workFor } = await import("./run/work.ts");
     this.#live.assertOpen();
     return await workFor(this.#live, engine, options);
@@ -382,11 +382,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
-    ...options: OptionsWith<ForkOptions<Role>, ContextOf<Role>>
-  ): Run<OutputOf<Role>>;
+    ...options: OptionsWithContext<ForkOptions<Role>, InferContext<Role>>
+  ): Run<InferOutput<Role>>;
   // Reports a missing context at compile time. No other call matches.
   fork<Role extends AgentRole<unknown, never> = Roles>(
-    this: unknown extends ContextOf<Role>
+    this: unknown extends InferContext<Role>
       ? unknown
       : "The roles of this orchestrator need a context. Pass it: fork(stored, { context }).",
     stored: PausedRun | string,

@@ -73,8 +73,8 @@ export function childLimits(facts: ShareFacts): ChildLimits {
     if (given >= requested) continue;
     tightened.push({
       field: `budget.${toSpendAxis(axis)}`,
-      asked: toSpendAmount(axis, requested),
-      given: toSpendAmount(axis, given),
+      requested: toSpendAmount(axis, requested),
+      granted: toSpendAmount(axis, given),
       source,
     });
   }

@@ -27,7 +27,7 @@ export interface ParentContext {
   readonly metadata: JsonObject;
   readonly constraints: ParentConstraints;
   /** Its tool calls that went wrong, oldest first. */
-  readonly includeFailedAttempts: readonly ToolErrorRecord[];
+  readonly failedAttempts: readonly ToolErrorRecord[];
 }
 
 /** What else a subagent is to know. */
@@ -61,7 +61,7 @@ export function inheritContext(
   const messages = policy.inheritMessages
     ? inheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
     : [];
-  const failed = policy.includeFailedAttempts ? shownAttempts(parent.includeFailedAttempts) : [];
+  const failed = policy.includeFailedAttempts ? shownAttempts(parent.failedAttempts) : [];
   // What is handed on word for word is not shown in short once more.
   const named = new Set(results.map(({ childName }) => childName));
   const siblings = policy.includeSiblingResults
@@ -87,10 +87,10 @@ export function inheritContext(
       messages: portion(messages),
       injections: portion(injections),
       metadataKeys: Object.keys(metadata),
-      includeSiblingResults: siblings.map(({ childName }) => childName),
+      siblingResults: siblings.map(({ childName }) => childName),
       results: results.map(({ childName }) => childName),
-      includeFailedAttempts: failed.length,
-      includeParentConstraints: policy.includeParentConstraints,
+      failedAttempts: failed.length,
+      parentConstraints: policy.includeParentConstraints,
       removedTools: removedTools.map((removed) => ({ ...removed })),
     },
   });
@@ -106,10 +106,10 @@ export const NOTHING_INHERITED: InheritedContext = deepFreeze({
     messages: NOTHING,
     injections: NOTHING,
     metadataKeys: [],
-    includeSiblingResults: [],
+    siblingResults: [],
     results: [],
-    includeFailedAttempts: 0,
-    includeParentConstraints: false,
+    failedAttempts: 0,
+    parentConstraints: false,
     removedTools: [],
   },
 });

@@ -26,7 +26,7 @@ export interface StopContext<out Context = unknown> {
  * Must be pure and keep no state of its own: the same condition serves many runs at once. If it throws or rejects, the run fails.
  */
 export type StopCondition<Context = unknown> = (
-  facts: StopFacts<Context>,
+  facts: StopContext<Context>,
 ) =>
   | StopReason
   | readonly StopReason[]
@@ -34,7 +34,7 @@ export type StopCondition<Context = unknown> = (
   | Promise<StopReason | readonly StopReason[] | undefined>;
 
 /** Stops after a step in which the tool of this name was called; earlier steps do not count. */
-export function hasToolCall(toolName: string): (facts: StopFacts) => StopReason | undefined {
+export function hasToolCall(toolName: string): (facts: StopContext) => StopReason | undefined {
   checkName("hasToolCall(toolName)", toolName, /./, "the name of a tool");
   return setName(`hasToolCall(${toolName})`, ({ steps }: StopContext) => {
     const last = steps.at(-1);

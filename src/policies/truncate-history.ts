@@ -68,8 +68,8 @@ export function cutHistory(
 
 const NOTICE = /^Earlier messages were removed here to save space: (\d{1,15})\./;
 
-function noticeOf(leftOut: number): UserMessage {
-  const text = `Earlier messages were removed here to save space: ${leftOut}. Request again what you still need.`;
+function noticeOf(dropped: number): UserMessage {
+  const text = `Earlier messages were removed here to save space: ${dropped}. Request again what you still need.`;
   return Object.freeze({ role: "user", text, origin: "notice" });
 }
 

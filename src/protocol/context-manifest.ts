@@ -24,29 +24,29 @@ export interface InheritanceRecord {
   /** Keys of the metadata that it got. */
   readonly metadataKeys: readonly string[];
   /** Subagents of the parent whose results it was shown in short. */
-  readonly includeSiblingResults: readonly string[];
+  readonly siblingResults: readonly string[];
   /** Subagents of the parent whose results it was given word for word. */
   readonly results: readonly string[];
   /** Failed tool calls of the parent that it reads of. */
-  readonly includeFailedAttempts: number;
+  readonly failedAttempts: number;
   /** True if it reads what binds its parent. */
-  readonly includeParentConstraints: boolean;
+  readonly parentConstraints: boolean;
   /** Tools of its role that it does not have. */
   readonly removedTools: readonly RemovedTool[];
   /** Limits of its role that do not hold, since those above are tighter. */
   readonly tightened: readonly {
     /** What was asked for, such as `limits.maxDepth` or `budget.steps`. */
     readonly field: string;
-    /** What the role asked for. */
-    readonly asked: number;
-    /** What holds. */
-    readonly given: number;
+    /** The value in the definition of the role. */
+    readonly requested: number;
+    /** The value that applies. */
+    readonly granted: number;
     /** The agent under which it was started, by its path: its limits, or those above it, are tighter. */
     readonly source: string;
   }[];
 }
 
-export type Tightening = ContextManifest["tightened"][number];
+export type Tightening = InheritanceRecord["tightened"][number];
 
 const count = lazySchema(() => z.int().nonnegative());
 const texts = lazySchema(() => z.array(z.string()).readonly());
@@ -63,10 +63,10 @@ export const ContextManifestSchema = lazyObject(() => ({
   messages: PortionSchema(),
   injections: PortionSchema(),
   metadataKeys: texts(),
-  includeSiblingResults: texts(),
+  siblingResults: texts(),
   results: texts(),
-  includeFailedAttempts: count(),
-  includeParentConstraints: z.boolean(),
+  failedAttempts: count(),
+  parentConstraints: z.boolean(),
   removedTools: z.array(RemovedToolSchema()).readonly(),
   tightened: z.array(TighteningSchema()).readonly(),
 })) satisfies () => z.ZodType<InheritanceRecord>;

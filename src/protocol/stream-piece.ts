@@ -66,7 +66,7 @@ export type StreamPart = {
   readonly stepId: StepId;
   /** Of the execution of the agent, from 1. */
   readonly stepNumber: number;
-  readonly sequence: number;
+  readonly seq: number;
 } & StreamPartBody;
 
 export type StreamPartSource = Pick<

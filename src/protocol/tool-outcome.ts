@@ -64,7 +64,7 @@ export interface ToolExecution {
   /** Subtasks that the tool queued: worked off before the next model call. */
   readonly subtasks?: readonly SpawnRequest[] | undefined;
   /** Subagents that the call started in the background: their results come as messages. */
-  readonly startedIds?: readonly AgentId[] | undefined;
+  readonly startedAgentIds?: readonly AgentId[] | undefined;
   /** Subagents in the background whose results this call gave to the model. */
   readonly reportedAgentIds?: readonly AgentId[] | undefined;
   /** Milliseconds since the epoch. */

@@ -42,7 +42,7 @@ export interface Tracing {
    * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
    * continues it; `abandoned`: they end here. Nothing of the run stays in memory. Left out: nothing is forgotten.
    */
-  readonly leave?:
+  readonly release?:
     | ((moment: Omit<EventDraft, "body">, why: "left" | "abandoned") => void)
     | undefined;
 }
@@ -61,7 +61,7 @@ export interface LostSpan extends SpanMoment {
   /** How many spans its trace had. */
   readonly spansInTrace: number;
   /** Further traces in which the run, or the agent, continued, and when. */
-  readonly elsewhere: readonly {
+  readonly furtherTraces: readonly {
     /** The id of the trace. */
     readonly traceId: string;
     /** When the first of it began, in microseconds since the epoch. */

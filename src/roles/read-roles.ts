@@ -20,7 +20,7 @@ import {
   type RoleFileSettings,
 } from "./role-file-options.ts";
 
-export { roleFileNames } from "./role-text.ts";
+export { parseRoleFileNames } from "./role-text.ts";
 export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 
 const ENDING = ".md";
@@ -68,11 +68,11 @@ export async function readRoles(
  */
 export function parseRole<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
   text: string,
-  options: RoleFileOptions<Context & ContextOf<Own>, Own> & {
+  options: RoleFileOptions<Context & InferContext<Own>, Own> & {
     /** The file's name or path, for errors. Without `.md` its last part is the name of the role, unless the front matter has one. */
     readonly file: string;
   },
-): AgentRole<unknown, Context & ContextOf<Own>>;
+): AgentRole<unknown, Context & InferContext<Own>>;
 export function parseRole(
   text: string,
   options: RoleFileOptions & { readonly file: string },

@@ -53,7 +53,7 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
  *
  * @throws EspalierError `invalid_role_file`, if its front matter cannot be read.
  */
-export function roleFileNames(
+export function parseRoleFileNames(
   text: string,
   file: string,
 ): {
@@ -66,7 +66,7 @@ export function roleFileNames(
   /** The subagents. */
   readonly subagents: readonly string[];
 } {
-  checkText("roleFileNames.file", file);
+  checkText("parseRoleFileNames.file", file);
   if (typeof text !== "string")
     throw misdefinition(
       "parseRoleFileNames.text",

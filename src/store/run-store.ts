@@ -145,7 +145,7 @@ export interface RunStore {
    * gives the number that it has, also of a run that has ended since. Is no sign of life of the owner.
    * Rejects with `unknown_run`, `run_ended` if the run has ended, or `store_failed`.
    */
-  sendMail(runId: RunId, post: Pick<Mail, "key" | "body">): Promise<number>;
+  sendMail(runId: RunId, sendMail: Pick<Mail, "key" | "body">): Promise<number>;
   /** The posts from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
   readMail(runId: RunId, from?: number): Promise<readonly Mail[]>;
   /** One run; undefined: there is none, or it has just been started and is not kept yet: `run.whenPersisted()` resolves once it is. */

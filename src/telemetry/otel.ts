@@ -18,7 +18,7 @@ export {
   type DeliveryCounts,
   type ExportQueueOptions,
 } from "./delivery/export-queue.ts";
-export { runIdGenerator } from "./spans/derived-ids.ts";
+export { traceIdGenerator } from "./spans/derived-ids.ts";
 
 /** How runs are shown as traces and as metrics. */
 export interface OpenTelemetryOptions extends MetricsOptions {

@@ -3,7 +3,7 @@
 
 import type { SettledStatus } from "../index.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
-import { SETTLED_STATUSES, type AgentRest } from "../view/agent-rest.ts";
+import { SETTLED_STATUSES, type AgentEnd } from "../view/agent-rest.ts";
 import { addAmounts } from "../view/amounts.ts";
 import type { Spent } from "../view/viewer-data.ts";
 

@@ -22,13 +22,13 @@ import type { ShownAgent } from "./fold-tree.ts";
 const USUAL_WIDTH = 100;
 
 /** The report of a run, without a line break at its end. In a program: `docs/guides/command.md`. */
-export function runReport(
+export function formatRunReport(
   result: RunResult,
   options: {
     /** Cells per line; no line is wider. Default 100. */
     readonly width?: number;
     /** Default false. */
-    readonly hasColor?: boolean;
+    readonly color?: boolean;
     /**
      * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
      * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
@@ -36,8 +36,8 @@ export function runReport(
     readonly jaegerUrl?: string;
   } = {},
 ): string {
-  const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
-  const paint = painter(hasColor);
+  const { width = USUAL_WIDTH, color = false, jaegerUrl } = options;
+  const paint = painter(color);
   const root = treeOf(result);
   const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor: color });
   const sections = [

@@ -6,9 +6,9 @@ import type { TerminalStream } from "./live-area.ts";
 import { LiveView } from "./live-view.ts";
 import { PlainView } from "./plain-view.ts";
 
-export { runReport } from "./report.ts";
+export { formatRunReport } from "./report.ts";
 export { jaegerLinks, type JaegerLinks } from "./jaeger-links.ts";
-export { plainText } from "./terminal-text.ts";
+export { stripControlCharacters } from "./terminal-text.ts";
 export type { TerminalStream } from "./live-area.ts";
 
 /** Where a view draws, and how. */

@@ -16,8 +16,8 @@ export {
 } from "./scripted-model.ts";
 export { findMessageProblems } from "./check-messages.ts";
 export { storeContract, type StoreCheck } from "./store-contract.ts";
-export { engineContract, type EngineCheck, type EnginePlace } from "./engine-contract.ts";
-export { recordingOf, type Recording } from "./replay/recording.ts";
+export { engineContract, type EngineCheck, type EngineSetup } from "./engine-contract.ts";
+export { loadRecording, type Recording } from "./replay/recording.ts";
 export { replay, type ReplayOptions, type ReplayResult } from "./replay/replay.ts";
 export { executeTool, type ExecuteToolOptions } from "./execute-tool.ts";
 export { formatEventTree } from "./golden-tree.ts";

@@ -28,8 +28,10 @@ const TOKENS_PER_REPLY = 3;
  *
  * @throws EspalierError `invalid_option`, if the vocabulary of the model is not known or the package is not installed.
  */
-export async function gptTokenCounter(modelId: string): Promise<(request: ModelRequest) => number> {
-  checkText("gptTokenCounter.modelId", modelId);
+export async function loadGptTokenCounter(
+  modelId: string,
+): Promise<(request: ModelRequest) => number> {
+  checkText("loadGptTokenCounter.modelId", modelId);
   const name = modelId.replace(/^ft:/, "");
   const vocabulary = VOCABULARIES.find(([names]) => names.test(name))?.[1];
   if (vocabulary === undefined) {

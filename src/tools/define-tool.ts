@@ -40,7 +40,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
    * JSON is a failed call. `toolResult()` makes a result with attachments. May throw: the message of the error goes to the model as a result, and the run continues; see `ToolError` and
    * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should end when `context.signal` is aborted.
    */
-  readonly execute: (input: InputOf<Input>, context: ToolContext<Context>) => unknown;
+  readonly execute: (input: InferInput<Input>, context: ToolContext<Context>) => unknown;
   /**
    * Whether a call must be approved before it runs: always, or as the function decides, whose text is the reason that is shown.
    * The approver is asked, or the run pauses. Default: as the role's `toolDefaults` say, or never. If the function throws, the call is

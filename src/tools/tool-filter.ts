@@ -33,7 +33,7 @@ export interface ToolFilter<in Context = unknown> extends ToolScope {
    * Called before each step for every tool that the filter is for. Returns whether the model is offered the tool in this step. Must be pure,
    * and answers at once; if it throws or returns no boolean, its agent fails. A tool that one filter takes away is away.
    */
-  readonly isOffered: (toolName: string, facts: FilterFacts<Context>) => boolean;
+  readonly check: (toolName: string, facts: FilterContext<Context>) => boolean;
 }
 
 const made = new WeakSet<object>();
@@ -45,7 +45,7 @@ const made = new WeakSet<object>();
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function toolFilter<Context = unknown>(
-  isOffered: ToolFilter<Context>["isOffered"],
+  check: ToolFilter<Context>["check"],
   options: Partial<ToolScope> = {},
 ): ToolFilter<Context> {
   const watch = toolScope("toolFilter", check, options);

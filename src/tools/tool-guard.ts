@@ -7,7 +7,7 @@ import type { Message } from "../protocol/message.ts";
 import { toolScope, type ToolScope } from "./tool-scope.ts";
 
 /** What a guard answers about a call: it may run, it must not, or an approval is to be asked for. */
-export type GuardAnswer =
+export type GuardDecision =
   | { readonly type: "allow" }
   /** `reason`: the model reads it. */
   | { readonly type: "deny"; readonly reason: string }
@@ -64,7 +64,7 @@ export interface ToolGuard<in Context = unknown> extends ToolScope {
   readonly check: (
     call: GuardedCall,
     context: GuardContext<Context>,
-  ) => GuardAnswer | Promise<GuardAnswer>;
+  ) => GuardDecision | Promise<GuardDecision>;
 }
 
 const made = new WeakSet<object>();

@@ -24,7 +24,7 @@ export interface ToolSettings {
    */
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
-  readonly longResults?: "truncate" | "summarize";
+  readonly longResultPolicy?: "truncate" | "summarize";
   /** How often in a row the same call may be made. The next one is asked about, or refused without an approver. Default 2. */
   readonly maxIdenticalCalls?: number | "unlimited";
 }

@@ -180,8 +180,8 @@ export class AgentFold {
 
   /** Returns how its last execution before an event had ended. `undefined` if none had. */
   findEndBefore(seq: number): ExecutionEnd | undefined {
-    const { end: rest } = this;
-    if (rest !== undefined && rest.endSeq < seq) return rest;
+    const { end: end } = this;
+    if (end !== undefined && end.endSeq < seq) return end;
     return this.#earlierRests?.findLast(({ endSeq }) => endSeq < seq);
   }
 

@@ -157,7 +157,7 @@ export class RunFold {
       const {
         isWorking,
         isSettled: isAtRest,
-        toolErrorCount: toolErrors,
+        toolErrorCount: toolErrorCount,
         end: rest,
         activity,
       } = agent;
@@ -167,7 +167,7 @@ export class RunFold {
       if (agent.isWorking !== isWorking) this.#working += isWorking ? -1 : 1;
       if (agent.isSettled !== isAtRest) this.running += isAtRest ? 1 : -1;
       this.awaitingBudget += awaitsBudget(agent.activity) - awaitsBudget(activity);
-      this.toolErrorCount += agent.toolErrorCount - toolErrors;
+      this.toolErrorCount += agent.toolErrorCount - toolErrorCount;
       if (agent.end !== rest) this.#countRest(rest, agent.end);
       if (event.type === "agent.ended") this.#touchPath(agent);
       // What it spent before a resumption, unseen, is known at its end.

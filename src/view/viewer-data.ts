@@ -92,7 +92,7 @@ export interface RunSummary extends RunTime {
   /** What the run may spend, grants included. Limited axes only. */
   readonly budget: Readonly<Record<string, number>>;
   /** Of the budget; what is held for calls in flight still counts as left. Limited axes only. */
-  readonly left: Readonly<Record<string, number>>;
+  readonly remaining: Readonly<Record<string, number>>;
   /** Why it ended as it did, or is paused. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
   /** The run of which it is a fork. Left out: it is none. */
@@ -137,7 +137,7 @@ export interface QuestionRow extends Question {
   /** Of the agent that asks, whole; empty if that was not seen, and while content is not shown. */
   readonly task: string;
   /** The last answer to it that came to nothing, so that it is open still. Left out: none did. */
-  readonly vainAnswer?:
+  readonly rejectedAnswer?:
     | {
         /** The number of the answer in the mailbox of the run, from 1. */
         readonly number: number;
@@ -149,7 +149,7 @@ export interface QuestionRow extends Question {
   readonly runTitle?: string | undefined;
 }
 
-export type VainPost = NonNullable<QuestionRow["vainAnswer"]>;
+export type RejectedAnswer = NonNullable<QuestionRow["rejectedAnswer"]>;
 
 /**
  * What an agent is doing, as a number, so that thousands of them are small: its place in `ACTIVITIES`.
@@ -389,7 +389,7 @@ export interface AgentDetail {
   /** What it could spend when it began; limited axes only. */
   readonly budget: Readonly<Record<string, number>>;
   /** Of its budget, after it was last charged; left out until then. Limited axes only. */
-  readonly left?: Readonly<Record<string, number>> | undefined;
+  readonly remaining?: Readonly<Record<string, number>> | undefined;
   /** What the agent itself has used of its budget, without its subagents. Limited axes only. */
   readonly used: Readonly<Record<string, number>>;
   /** By its own calls. */

@@ -144,7 +144,7 @@ export class RunActions {
       here.requestPause();
       return { hasOwner: true };
     }
-    if (!(await this.#isLed(runId)))
+    if (!(await this.#hasOwner(runId)))
       throw refusedRequest(409, "not_led", "Cannot pause the run: no process runs it.");
     await postMail(this.#means.store, runId, { type: "pause" }, `pause:${key}`);
     return { hasOwner: true };
@@ -152,7 +152,7 @@ export class RunActions {
 
   async #resume(runId: RunId): Promise<ActionResult> {
     const { attached } = this.#means;
-    if (await this.#isLed(runId))
+    if (await this.#hasOwner(runId))
       throw refusedRequest(409, "run_alive", "Cannot resume the run: a process already runs it.");
     const outcome = await attached.continueRun(runId);
     if (outcome === undefined)
@@ -162,7 +162,7 @@ export class RunActions {
         "Cannot resume the run here: this viewer has no orchestrator with the roles of the run. Resume it where its roles are.",
       );
     if (outcome instanceof EspalierError) throw outcome;
-    if (outcome === "led") return { isLed: true };
+    if (outcome === "led") return { hasOwner: true };
     throw refusedRequest(409, "run_ended", "Cannot change the run: it has ended.");
   }
 

@@ -24,7 +24,7 @@ const NAMES: ReadonlySet<string> = new Set(
     work finishReason outputType changed axis accountPath source field fields
     toolName toolNames toolChoice guard hook filter blockedBy vetoedBy role
     name point types origin promptHash toolsHash outputHash hash argumentsHash
-    textHash metadataKeys includeSiblingResults results address
+    textHash metadataKeys siblingResults results address
   `
     .trim()
     .split(/\s+/),

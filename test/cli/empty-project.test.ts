@@ -76,7 +76,7 @@ proves(["D526"], "keeps the task of a run at 80 columns", () => {
     reason: { code: "step_limit", message: "" },
     createdAtMs: 0,
     updatedAtMs: 0,
-    leader: null,
+    owner: null,
     spent: { totalTokens: 1_234_567, costUsd: 1.234567, unpricedCalls: 0 },
     agents: 12,
     failedAgents: 3,

@@ -17,7 +17,7 @@ import {
   ModelError,
   type Model,
 } from "../../src/index.ts";
-import { checkMessages, goldenTree } from "../../src/testing/index.ts";
+import { findMessageProblems, formatEventTree } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";

@@ -186,7 +186,7 @@ proves(["S7.10"], "the reason for which a guard asks is reported with the denial
   const text = refusal("write", "Not now.", "/a is not in docs/.");
   expect(receivedTexts(model.requests[1])).toEqual([text]);
   expect(result.steps[0]?.tools.executions.map((one) => one.text)).toEqual([text]);
-  expect(fixture.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
+  expect(fixture.sink.ofType("tool.rejected").map(({ reason }) => reason)).toEqual([
     "Not now. Approval was required for this reason: /a is not in docs/.",
   ]);
 });

@@ -57,8 +57,10 @@ export interface Watch {
 
 /** A guard that writes down what it is asked, and answers as it is set up to; by default it allows. */
 export function watch(
-  answer: (call: GuardedCall, context: GuardContext) => GuardAnswer | Promise<GuardAnswer> = () =>
-    ALLOW,
+  answer: (
+    call: GuardedCall,
+    context: GuardContext,
+  ) => GuardDecision | Promise<GuardDecision> = () => ALLOW,
   options: Partial<ToolScope> = { name: "watch" },
 ): Watch {
   const asked: (readonly [GuardedCall, GuardContext])[] = [];

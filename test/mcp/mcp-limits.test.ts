@@ -127,7 +127,7 @@ proves(
     const server = await offering(tools, { filter });
     const reason =
       "With it, the schemas of the list have more than 50,000 parts. Select fewer tools with filter.";
-    expect([server.tools.length, server.tools.at(-1)?.name, server.skipped]).toEqual([
+    expect([server.tools.length, server.tools.at(-1)?.name, server.skippedTools]).toEqual([
       50,
       "odd_t",
       [49, 50, 51].map((index) => ({ name: `t${index}`, reason })),

@@ -128,7 +128,7 @@ proves(
     ]);
     expect([request?.tools, request?.maxOutputTokens]).toEqual([[], 250]);
     const own = fixture.sink
-      .of("step.completed")
+      .ofType("step.completed")
       .reduce((sum, step) => addUsage(sum, step.usage), NO_USAGE);
     expect([
       subtractUsage(result.usage.total, own).costUsd,

@@ -60,7 +60,7 @@ for (const [what, text] of Object.entries(BREAKS))
         0,
         0,
       ]);
-      expect(fixture.sink.of("section.cleared")).toEqual([]);
+      expect(fixture.sink.ofType("section.cleared")).toEqual([]);
     });
 
 proves(["R94"], "the error says whose section it is, and what was wrong with it", async () => {

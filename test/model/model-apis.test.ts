@@ -279,8 +279,8 @@ test.each<readonly [OpenAiOptions, string]>([
     'Expected openai.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat".',
   ],
   [
-    { api: "responses", stop: ["END"] },
-    'Expected openai.stop to be left out, got an array. Responses has no such field. Leave it out, or set api: "chat".',
+    { api: "responses", stopSequences: ["END"] },
+    'Expected openai.stopSequences to be left out, got an array. Responses has no such field. Leave it out, or set api: "chat".',
   ],
   [
     { api: "chat", reasoning: { summary: "auto" } },
@@ -299,8 +299,8 @@ test.each<readonly [OpenAiOptions, string]>([
     "Expected openai.topP to be a number over 0, up to 1, got 0. Leave it out for the provider's default.",
   ],
   [
-    { stop: [] },
-    "Expected openai.stop to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
+    { stopSequences: [] },
+    "Expected openai.stopSequences to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
   ],
   [
     { seed: 0.5 },

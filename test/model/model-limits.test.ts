@@ -193,7 +193,7 @@ proves(
     large.open();
     await two_.settled;
     expect((await three.settled).text).toBe("Last.");
-    expect(second.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
+    expect(second.sink.ofType("model.warned").map(({ warning }) => warning)).toEqual([
       "A request counts 500 tokens with its cap, above limits.inputTokensPerMinute (100): it is sent alone. Lower maxOutputTokens, or raise the limit.",
     ]);
     expect(first.sink.ofType("model.warned")).toEqual([]);

@@ -279,7 +279,7 @@ describe("input that the provider adds itself", () => {
       const s = newFixture();
       const { usage } = await s.run(role);
       expect([usage.total.inputTokens, usage.total.estimatedCalls]).toEqual([10, 1]);
-      expect(s.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
+      expect(s.sink.ofType("model.warned").map(({ warning }) => warning)).toEqual([
         "The provider reported an impossible usage (inputTokens 404500, cachedInputTokens 0, outputTokens 5, reasoningTokens 0). It was rejected, and the call was charged by the token count of espalier.",
       ]);
       expect(takeWarnings()).toHaveLength(1);

@@ -37,7 +37,7 @@ function factsWith(
     toolRules: [{ source: "lead", denied: ["b"] }],
     siblings: [],
     constraints: { remaining: {}, subagentsLeft: 0, deniedTools: [] },
-    includeFailedAttempts: [],
+    failedAttempts: [],
     role: "leaf",
     toolNames: ["a", "b", "c", "Finish"],
     toolNamesBelow: new Set(),
@@ -177,8 +177,8 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
   };
   const steps = [stepFailing("search")];
   const given = gatherChildFacts(run, parent, child, { messages: [], steps });
-  const { siblings, constraints, includeFailedAttempts, toolNamesBelow } = given;
-  return { siblings, constraints, includeFailedAttempts, toolNamesBelow };
+  const { siblings, constraints, failedAttempts, toolNamesBelow } = given;
+  return { siblings, constraints, failedAttempts, toolNamesBelow };
 }
 
 function stepFailing(toolName: string): StepRecord {
@@ -193,7 +193,7 @@ function stepFailing(toolName: string): StepRecord {
 const UNREAD = {
   siblings: [],
   constraints: { remaining: {}, subagentsLeft: 0, deniedTools: [] },
-  includeFailedAttempts: [],
+  failedAttempts: [],
   toolNamesBelow: new Set(),
 };
 const SIBLINGS = [{ childName: "leaf#1", role: "leaf", result: undefined }];
@@ -215,7 +215,7 @@ test("each fact is gathered for the policy, or the request, that shows it", () =
   });
   expect(gathered({ includeFailedAttempts: true })).toEqual({
     ...UNREAD,
-    includeFailedAttempts: [
+    failedAttempts: [
       {
         callId: "call_1_0",
         toolName: "search",

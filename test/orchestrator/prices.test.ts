@@ -117,7 +117,7 @@ proves(["D586"], "an unknown price and cost are null, and the calls are counted"
   const costs = [own, descendants, byModel["scripted"], byRole["solo"]];
   expect(costs.map((usage) => usage?.costUsd)).toEqual([null, 0, null, null]);
   const booked = ["budget.settled", "model.replied", "step.completed"] as const;
-  const events = booked.flatMap((type) => fixture.sink.of(type));
+  const events = booked.flatMap((type) => fixture.sink.ofType(type));
   expect(events.map(({ type, usage }) => [type, usage.costUsd])).toEqual(
     booked.map((type) => [type, null]),
   );

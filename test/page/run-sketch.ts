@@ -132,7 +132,7 @@ export function snapshotFor(sketch: RunSketch): RunSnapshot {
     durationMs: isOver ? lastMs : 600_000,
     spent: { totalTokens: tokens, costUsd: (tokens * 3) / 1_000_000, unpricedCalls: 0 },
     budget: { costUsd: 1, steps: 120, wallTimeMs: 900_000 },
-    left: {
+    remaining: {
       costUsd: Math.max(0, 1_000_000 - tokens * 3) / 1_000_000,
       steps: 80,
       wallTimeMs: 300_000,

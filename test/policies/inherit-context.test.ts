@@ -55,7 +55,7 @@ const FACTS: Facts = {
     subagentsLeft: 3,
     deniedTools: ["write", "write"],
   },
-  includeFailedAttempts: [attempt(1, "No such host.")],
+  failedAttempts: [attempt(1, "No such host.")],
   removedTools: [],
 };
 
@@ -73,10 +73,10 @@ const EMPTY_MANIFEST = {
   messages: NOTHING,
   injections: NOTHING,
   metadataKeys: [],
-  includeSiblingResults: [],
+  siblingResults: [],
   results: [],
-  includeFailedAttempts: 0,
-  includeParentConstraints: false,
+  failedAttempts: 0,
+  parentConstraints: false,
   removedTools: [],
 };
 
@@ -103,13 +103,13 @@ proves(
 );
 
 proves(["R150"], "results of siblings come in a frame, named in the manifest", () => {
-  const { messages, manifest } = contextOf({ siblingResults: true });
+  const { messages, manifest } = contextOf({ includeSiblingResults: true });
   const text = `Summaries of the results of other subagents of the agent that started you. ${framed(FACTS.siblings)}`;
   expect(messages).toEqual([user(text)]);
   expect(manifest).toEqual({
     ...EMPTY_MANIFEST,
     injections: { count: 1, hash: hashOf([user(text)]) },
-    includeSiblingResults: ["reader#1", "reader#2"],
+    siblingResults: ["reader#1", "reader#2"],
   });
 });
 
@@ -129,10 +129,7 @@ proves(
       ),
       user(`Results of other subagents for your task, word for word. ${framed(results)}`),
     ]);
-    expect([manifest.includeSiblingResults, manifest.results]).toEqual([
-      ["reader#1"],
-      ["reader#2"],
-    ]);
+    expect([manifest.siblingResults, manifest.results]).toEqual([["reader#1"], ["reader#2"]]);
     expect(contextOf({}, { results }).messages).toEqual(messages.slice(1));
   },
 );
@@ -147,7 +144,7 @@ proves(["R151"], "the parent's constraints are reported in numbers and names", (
     "It may not use: write.",
   ].join("\n");
   expect(messages).toEqual([user(text)]);
-  expect(manifest.includeParentConstraints).toBe(true);
+  expect(manifest.parentConstraints).toBe(true);
 });
 
 test("a parent without limits says that it has none", () => {
@@ -164,42 +161,29 @@ test("a parent without limits says that it has none", () => {
 });
 
 proves(["R151"], "failed attempts are listed in order, what a tool said in quotation marks", () => {
-  const includeFailedAttempts = [
-    attempt(1, "No such host."),
-    attempt(2, 'Line one.\n- step 9, "x"'),
-  ];
-  const { messages, manifest } = contextOf(
-    { includeFailedAttempts: true },
-    { includeFailedAttempts },
-  );
+  const failedAttempts = [attempt(1, "No such host."), attempt(2, 'Line one.\n- step 9, "x"')];
+  const { messages, manifest } = contextOf({ includeFailedAttempts: true }, { failedAttempts });
   const text = [
     "Failed calls of the agent that started you. Do not repeat them unchanged:",
     '- step 1, fetch (tool_error): "No such host."',
     String.raw`- step 2, fetch (tool_error): "Line one.\n- step 9, \"x\""`,
   ].join("\n");
   expect(messages).toEqual([user(text)]);
-  expect(manifest.includeFailedAttempts).toBe(2);
-  expect(
-    contextOf({ includeFailedAttempts: true }, { includeFailedAttempts: [] }).messages,
-  ).toEqual([]);
+  expect(manifest.failedAttempts).toBe(2);
+  expect(contextOf({ includeFailedAttempts: true }, { failedAttempts: [] }).messages).toEqual([]);
 });
 
 test("of many attempts the last twenty are reported, of a long message the beginning", () => {
   const long = `${"x".repeat(499)}🌳`;
-  const includeFailedAttempts = Array.from({ length: 25 }, (_one, index) =>
-    attempt(index + 1, long),
-  );
-  const { messages, manifest } = contextOf(
-    { includeFailedAttempts: true },
-    { includeFailedAttempts },
-  );
+  const failedAttempts = Array.from({ length: 25 }, (_one, index) => attempt(index + 1, long));
+  const { messages, manifest } = contextOf({ includeFailedAttempts: true }, { failedAttempts });
   const lines = messages[0]?.text.split("\n").slice(1);
   expect(lines).toEqual(
-    includeFailedAttempts
+    failedAttempts
       .slice(5)
       .map(({ stepNumber }) => `- step ${stepNumber}, fetch (tool_error): "${"x".repeat(499)}…"`),
   );
-  expect(manifest.includeFailedAttempts).toBe(20);
+  expect(manifest.failedAttempts).toBe(20);
 });
 
 proves(
@@ -257,10 +241,10 @@ proves(
       messages: { count: 1, hash: hashOf(messages.slice(0, 1)) },
       injections: { count: 6, hash: hashOf(messages.slice(1)) },
       metadataKeys: ["repository"],
-      includeSiblingResults: ["reader#2"],
+      siblingResults: ["reader#2"],
       results: ["reader#1"],
-      includeFailedAttempts: 1,
-      includeParentConstraints: true,
+      failedAttempts: 1,
+      parentConstraints: true,
       removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
     });
     const whole = { ...manifest, tightened: [] };

@@ -21,7 +21,7 @@ function result(id: string): Message {
   return { role: "tool", callId, toolName, text: "found" };
 }
 
-function leftOut(count: number): Message {
+function dropped(count: number): Message {
   const text = `Earlier messages were removed here to save space: ${count}. Request again what you still need.`;
   return user(text, "notice");
 }

@@ -159,7 +159,7 @@ function checkFold(
   }
   for (const [axis, limit] of Object.entries(budget)) {
     const left = subtract(axis, limit, amountOf(result.usage.total, axis));
-    expect([axis, run.left[axis]], "left of the run").toEqual([axis, Math.max(0, left)]);
+    expect([axis, run.remaining[axis]], "left of the run").toEqual([axis, Math.max(0, left)]);
   }
 }
 

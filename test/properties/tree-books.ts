@@ -94,7 +94,7 @@ class Books {
   close(events: readonly EspalierEvent[]): void {
     same([...this.#leases.keys()], [], "B2: every lease is given back");
     for (const { account, spent, excess, limits } of this.#books.values()) {
-      const { path } = account;
+      const { agentPath: path } = account;
       const total = toLedgerAmounts(account.total);
       const reported = toLedgerLimits(account.excess);
       for (const axis of LEDGER_AXES) {
@@ -256,7 +256,7 @@ class Books {
 }
 
 function checkLimits({ account, limits, spent, reserved, excess, below, excessBelow }: Book): void {
-  const { path } = account;
+  const { agentPath: path } = account;
   const reserve = toLedgerLimits(account.reserve);
   for (const axis of LEDGER_AXES) {
     const limit = limits[axis];

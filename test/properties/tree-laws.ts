@@ -2,7 +2,7 @@
 // bodies that ran. Nothing here knows how it came about.
 
 import type { Account } from "../../src/protocol/account.ts";
-import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { findMessageProblems } from "../../src/testing/check-messages.ts";

@@ -29,7 +29,7 @@ test("a filter that gives a promise, which rejects, fails its agent and nothing 
 });
 
 /** What a program in plain JavaScript may do. */
-function rejecting(): ToolFilter["isOffered"] {
+function rejecting(): ToolFilter["check"] {
   const check: unknown = reject;
   if (isCheck(check)) return check;
   throw new Error("A function is one.");
@@ -39,7 +39,7 @@ function reject(): unknown {
   return Promise.reject(new Error("no"));
 }
 
-function isCheck(value: unknown): value is ToolFilter["isOffered"] {
+function isCheck(value: unknown): value is ToolFilter["check"] {
   return typeof value === "function";
 }
 

@@ -276,6 +276,6 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "a wrong item",
     roleFile("model: fast", "contextPolicy:", "  injectedTexts:", "    - One.", "    - ''"),
     6,
-    'Expected researcher.contextPolicy.contextInjections[1] to be a non-empty string, got "". Pass some text, or remove the entry.',
+    'Expected researcher.contextPolicy.injectedTexts[1] to be a non-empty string, got "". Pass some text, or remove the entry.',
   ],
 ];

@@ -58,8 +58,8 @@ proves(["H10"], "a run that is started, resumed, recovered or forked has it", as
 proves(["H10"], "a run that pauses after Finish has no output yet", async () => {
   const role = reviewer([
     calls(
-      { name: "Finish", arguments: { verdict: "good" } },
-      { name: "pay", arguments: { amount: 1 } },
+      { toolName: "Finish", arguments: { verdict: "good" } },
+      { toolName: "pay", arguments: { amount: 1 } },
     ),
     GOOD,
   ]);

@@ -153,7 +153,7 @@ describe("options that are not usable", () => {
 
 test("without a store there are no sessions", async () => {
   const { orchestrator } = newFixture();
-  await expect(orchestrator.session("customer-42")).rejects.toThrow(
+  await expect(orchestrator.openSession("customer-42")).rejects.toThrow(
     "Expected options.store to be set, since sessions are stored there, got undefined. Set it, or session options.store.",
   );
 });

@@ -117,7 +117,7 @@ export class LedgerFixture {
   }
 
   account(path: string): LedgerAccount {
-    const account = this.ledger.snapshot().find((candidate) => candidate.path === path);
+    const account = this.ledger.snapshot().find((candidate) => candidate.agentPath === path);
     if (account === undefined) throw new Error(`There is no account ${path}.`);
     return account;
   }

@@ -6,10 +6,10 @@ export const SAMPLE_MANIFEST: InheritanceRecord = {
   messages: { count: 2, hash: "inherited" },
   injections: { count: 1, hash: "injected" },
   metadataKeys: ["repository"],
-  includeSiblingResults: [],
+  siblingResults: [],
   results: ["reader#3"],
-  includeFailedAttempts: 1,
-  includeParentConstraints: true,
+  failedAttempts: 1,
+  parentConstraints: true,
   removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
   tightened: [{ field: "limits.maxDepth", requested: 5, granted: 3, source: "lead" }],
 };

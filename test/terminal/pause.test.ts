@@ -165,7 +165,7 @@ test("a pause that was asked for needs no answers", async () => {
   const role = defineAgent({ name: "lead", instructions: "Lead.", model });
   const run = fixture.orchestrator.start(role, "Do it.");
   run.requestPause();
-  const report = runReport(await run.result);
+  const report = formatRunReport(await run.result);
   expect(report).toContain("Continue with orchestrator.resume(result.pausedRun)\n");
   expect(report).not.toContain("Open questions");
 });
@@ -266,7 +266,7 @@ test("plain lines tell of questions, answers, the pause and the resumption", asy
         0ms  lead completed: 2 steps, 30 tokens, cost unknown, subtree 90 tokens, cost unknown, 1m 00s
     "
   `);
-  expect(runReport(result)).toContain("completed in 1m 00s, of which 1m 00s paused");
+  expect(formatRunReport(result)).toContain("completed in 1m 00s, of which 1m 00s paused");
 });
 
 interface Theatre {

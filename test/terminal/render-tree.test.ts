@@ -168,7 +168,7 @@ proves(["S7.33"], "unknown costs stay unknown in every row, however small it is"
   ];
   const root = unknown(agent("lead", THINKING, children));
   const shown = { ...run(root), budget: { costUsd: 1 } };
-  const view: ShownRun = { ...shown, left: { costUsd: 1 } };
+  const view: ShownRun = { ...shown, remaining: { costUsd: 1 } };
   for (const height of [30, 9, 6, 4]) {
     const drawn = picture(view, { height });
     expect(drawn).not.toMatch(/\$0(?![.\d])/);

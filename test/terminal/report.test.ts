@@ -129,7 +129,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
     model: new ScriptedModel([says("Done.")]),
   });
   const completed = await newFixture().run(free);
-  expect(runReport(completed)).toContain("Budget of the run\nno limits\n");
+  expect(formatRunReport(completed)).toContain("Budget of the run\nno limits\n");
 });
 
 test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {

@@ -300,7 +300,7 @@ describe("a budget under parallel children", () => {
       await until(() => s.sink.ofType("subagent.ended").length === 1);
       expect(
         s.sink
-          .of("budget.denied")
+          .ofType("budget.denied")
           .map(({ agentPath, axis, accountPath, maximum, spent, requested }) => {
             return { agentPath, axis, accountPath, maximum, spent, requested };
           }),

@@ -35,7 +35,7 @@ const RETRY = { retryPolicy: { maxAttempts: 5 } };
 
 function denials({ sink }: Fixture): readonly unknown[] {
   return sink
-    .of("budget.denied")
+    .ofType("budget.denied")
     .map(({ axis, accountPath, agentPath, maximum, spent, requested }) => ({
       axis,
       accountPath,

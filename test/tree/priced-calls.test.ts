@@ -229,7 +229,7 @@ describe("a reply that was served at another tier", () => {
     ["M64"],
     "counts as unpriced, and is charged all the same, so that a limit holds",
     async () => {
-      const fixture = newFixture({ prices: { priceFor: () => PRICE } });
+      const fixture = newFixture({ prices: { getPrice: () => PRICE } });
       expect(costOf(await fixture.run(solo([flex], {}).role))).toEqual([0.00011, 1]);
     },
   );

@@ -108,9 +108,8 @@ describe("a result by name", () => {
       "task",
     ]);
     expect(receivedBy(judge)[2]?.[1]).toBe(`${WORD_FOR_WORD} ${framed([completed(long)])}`);
-    const { includeSiblingResults, results } =
-      s.sink.ofType("subagent.spawned").at(-1)?.inherited ?? {};
-    expect([includeSiblingResults, results]).toEqual([["reader#2"], ["reader#1"]]);
+    const { siblingResults, results } = s.sink.ofType("subagent.spawned").at(-1)?.inherited ?? {};
+    expect([siblingResults, results]).toEqual([["reader#2"], ["reader#1"]]);
   });
 
   test("an empty list asks for nothing", async () => {

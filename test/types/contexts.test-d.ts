@@ -40,7 +40,7 @@ import {
   type ToolGuard,
   type Model,
 } from "../../src/index.ts";
-import type { OptionsWith } from "../../src/extend.ts";
+import type { OptionsWithContext } from "../../src/extend.ts";
 import {
   observe,
   processStep,

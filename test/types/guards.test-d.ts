@@ -6,7 +6,7 @@ import { expectTypeOf, test } from "vitest";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import {
   toolGuard,
-  type GuardAnswer,
+  type GuardDecision,
   type ToolGuard,
   type GuardContext,
   type GuardedCall,
@@ -19,7 +19,7 @@ test("there are exactly three answers, and a denial and a question have a reason
     | { readonly type: "deny"; readonly reason: string }
     | { readonly type: "ask"; readonly reason: string }
   >();
-  expectTypeOf<Awaited<ReturnType<ToolGuard["check"]>>>().toEqualTypeOf<GuardAnswer>();
+  expectTypeOf<Awaited<ReturnType<ToolGuard["check"]>>>().toEqualTypeOf<GuardDecision>();
 });
 
 test("what is no answer does not compile", () => {

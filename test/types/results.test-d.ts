@@ -100,7 +100,7 @@ test("the error of orThrow has a result that can be resumed if it is paused", as
 
 test("a replay has the same, and the segments that it played", async () => {
   const replayed = await replay(recording, { role: reviewer });
-  expectTypeOf(replayed.played.length).toEqualTypeOf<number>();
+  expectTypeOf(replayed.segments.length).toEqualTypeOf<number>();
   if (replayed.status === "completed") expectTypeOf(replayed.output).toEqualTypeOf<Scored>();
   if (replayed.status === "paused") expectTypeOf(replayed.pausedRun).toEqualTypeOf<PausedRun>();
 });

@@ -35,5 +35,5 @@ test("an option takes what its part of the code takes", () => {
   expectTypeOf<Option<OpenAiOptions, "maxTokensField">>().toEqualTypeOf<MaxTokensField>();
   expectTypeOf<Option<OpenAiOptions, "reasoningField">>().toEqualTypeOf<ReasoningField | false>();
   expectTypeOf<Option<SqliteStoreOptions, "driver">>().toEqualTypeOf<SqliteDriver>();
-  expectTypeOf<McpServer["skipped"][number]>().toEqualTypeOf<SkippedMcpTool>();
+  expectTypeOf<McpServer["skippedTools"][number]>().toEqualTypeOf<SkippedMcpTool>();
 });

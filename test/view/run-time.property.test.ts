@@ -179,7 +179,7 @@ function checkViews(life: Life, laterMs: number): void {
   const now = { ...head, ...time };
   const text = runText({ fold, head: now, questions, nowMs }, { width: 200, hasColor: false });
   const lasted = durationText(totalMs);
-  const rested = restMs < 1_000 ? "" : `, paused for ${durationText(restMs)} of it`;
+  const rested = idleMs < 1_000 ? "" : `, paused for ${durationText(idleMs)} of it`;
   expect(text).toContain(` · lasted ${lasted}${rested} · `);
   const lines = text.split("\n");
   expect(lines.find((line) => line.includes("2 agents") && !line.includes("lasted"))).toContain(

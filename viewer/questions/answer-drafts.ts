@@ -180,8 +180,8 @@ export function refusalOf(question: QuestionRow, text: string): Answer {
     : { type: "failure", ...refOf(question), message: said === "" ? "It failed." : said };
 }
 
-function takenText(isLed: boolean, open: number): string {
-  if (!isLed) return "Answered. The run continues once a process owns it.";
+function takenText(hasOwner: boolean, open: number): string {
+  if (!hasOwner) return "Answered. The run continues once a process owns it.";
   return open === 0
     ? "Answered. The run continues."
     : `Answered. ${open} more of this run ${open === 1 ? "is" : "are"} open.`;

@@ -55,7 +55,7 @@ export function QuestionCard({
       {shownContent() !== false ? <ShownArguments question={question} /> : <ContentOff />}
       {question.rejectedAnswer !== undefined && (
         <p class="why is-failed" role="alert">
-          The last answer was rejected. <Line text={question.vainAnswer.problem} most={2_000} />
+          The last answer was rejected. <Line text={question.rejectedAnswer.problem} most={2_000} />
         </p>
       )}
       {hasRunLink && (

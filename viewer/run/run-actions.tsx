@@ -79,8 +79,8 @@ export function RunActions({ run }: { readonly run: RunHead }) {
   const send = async (action: PlainAction, key: string): Promise<void> => {
     setStage({ at: "sending", action });
     try {
-      const { isLed } = await api.act(run.runId, { key, type: action });
-      const text = isLed
+      const { hasOwner } = await api.act(run.runId, { key, type: action });
+      const text = hasOwner
         ? "Requested. This takes a few seconds."
         : "Requested. This happens when a process owns the run.";
       setStage({ at: "said", text, isBad: false });

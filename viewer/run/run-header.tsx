@@ -71,8 +71,8 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun 
           </>
         ) : (
           <>
-            {leader.isHere ? "run by this server" : `run by process ${leader.processId}`}
-            {!leader.isHere && leader.hostname !== "" && (
+            {leader.isThisProcess ? "run by this server" : `run by process ${leader.processId}`}
+            {!leader.isThisProcess && leader.hostname !== "" && (
               <>
                 {" "}
                 on <Line text={leader.hostname} />

@@ -214,7 +214,9 @@ export const listQuestions: CommandBody = async (call) => {
     return 0;
   }
   if (asked.length === 0) note(shell, "No run has a pending question.");
-  const texts = asked.map((one) => plainText(describeQuestion(one, ownCommand(shell))));
+  const texts = asked.map((one) =>
+    stripControlCharacters(describeQuestion(one, ownCommand(shell))),
+  );
   if (texts.length > 0) say(shell, texts.join("\n\n"));
   return 0;
 };

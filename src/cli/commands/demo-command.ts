@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import type { RunResult, Model } from "espalier";
-import { jaegerLinks, plainText, runReport } from "espalier/terminal";
+import { jaegerLinks, stripControlCharacters, formatRunReport } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
 import { type CommandBody, portOf, readableFolder } from "../command-call.ts";

@@ -10,7 +10,7 @@ import {
   type AgentRole,
 } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 import type { RunFold } from "espalier/view";
 
 import { grantOf, wayToGrant } from "../amount-options.ts";
@@ -62,7 +62,7 @@ export const body: CommandBody = async (call) => {
     await reading.advance();
     for (const [number, problem] of reading.record.rejectedAnswers)
       if (!known.has(number))
-        note(shell, plainText(`An answer or request was rejected: ${problem}`));
+        note(shell, stripControlCharacters(`An answer or request was rejected: ${problem}`));
     return exitCode;
   }
   const open = await openIn(kept.store, run.runId);

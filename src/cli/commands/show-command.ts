@@ -1,7 +1,7 @@
 // `espalier show <run> [agent] [step]`: what became of a run, of one of its agents, of one step.
 
 import type { RunResult } from "espalier";
-import { plainText } from "espalier/terminal";
+import { stripControlCharacters } from "espalier/terminal";
 import type { AgentFold, StepFold } from "espalier/view";
 
 import { agentText, stepText, type KeptStep, type StepAttempts } from "../agent-text.ts";
@@ -32,7 +32,7 @@ export const body: CommandBody = async (call) => {
     const text = `Run ${stored.runId} has not started: nothing is recorded yet.`;
     if (refusal === undefined) throw new UsageError(text);
     const why = `No process could run it (${refusal.code}): ${refusal.message}`;
-    throw new UsageError(plainText(`${text} ${why}`));
+    throw new UsageError(stripControlCharacters(`${text} ${why}`));
   }
   if (path === undefined) showRun(call, run, await resultIn(kept.store, run.stored));
   else if (step === undefined) {

@@ -150,7 +150,7 @@ class PgBossEngine implements Engine {
     this.#options = options;
   }
 
-  async lead(ticket: RunTicket, atMs?: number): Promise<void> {
+  async enqueue(ticket: RunTicket, atMs?: number): Promise<void> {
     if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to start the run at once.");
     await this.#asking(`queue a run of the role ${JSON.stringify(ticket.role)}`, async (boss) => {
       const queues = this.#queuesIn(boss);
@@ -164,7 +164,7 @@ class PgBossEngine implements Engine {
   }
 
   async serve(executor: RunExecutor): Promise<EngineWorker> {
-    checkMethods("executor", executor, ["settle"]);
+    checkMethods("executor", executor, ["execute"]);
     return await this.#asking("start a worker", async (boss) => {
       const queues = this.#queuesIn(boss);
       await queues.make(executor.roles, executor.version);

@@ -10,7 +10,7 @@ import { isDay, type ModelPrice } from "../model-price.ts";
 import type { PricedModel, Prices } from "../prices.ts";
 import { sourcePrice, SourcePricesSchema } from "./source-price.ts";
 
-const CHECKS: OptionChecks<NonNullable<Parameters<typeof pricesOf>[0]>> = {
+const CHECKS: OptionChecks<NonNullable<Parameters<typeof loadPrices>[0]>> = {
   asOf: mustBe('a day like "2026-09-23"', isDay, "Leave it out for today."),
 };
 
@@ -40,13 +40,13 @@ const IDS: ReadonlyMap<string, string> = new Map([
  *
  * @throws EspalierError `invalid_option`, if the package is not installed or the day is none.
  */
-export async function pricesOf(
+export async function loadPrices(
   options: {
     /** The day whose prices are meant: `2026-09-23`. Default: today, in UTC. */
     readonly asOf?: string;
   } = {},
 ): Promise<Prices> {
-  checkOptions("pricesOf", options, CHECKS);
+  checkOptions("loadPrices", options, CHECKS);
   const { asOf = new Date(systemClock.nowMs()).toISOString().slice(0, "2026-09-23".length) } =
     options;
   const source: PriceSource = await import("@pydantic/genai-prices").catch((cause: unknown) => {

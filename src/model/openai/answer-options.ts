@@ -118,9 +118,10 @@ function checkExtraBody(field: string, extraBody: unknown): void {
 export function uncarriedError(
   api: OpenAiApi,
   field: string,
-  { seed, stopSequences: stop, reasoning }: ModelSettings,
+  { seed, stopSequences, reasoning }: ModelSettings,
 ): EspalierError | undefined {
-  const uncarried = api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stop };
+  const uncarried =
+    api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stopSequences };
   const [found] = Object.entries<unknown>(defined(uncarried));
   if (found === undefined) return undefined;
   const [name, value] = found;
@@ -156,7 +157,7 @@ export const REASONING_FIELDS: readonly ReasoningField[] = ["reasoning_content",
 // What the connection needs to know of an interface of OpenAI: how a request is written, and how a reply is read.
 
 /** The interfaces that `openai()` speaks. */
-export type OpenAiApi = NonNullable<OpenAiAnswerOptions["api"]>;
+export type OpenAiApi = NonNullable<OpenAiModelOptions["api"]>;
 
 /** A request, with whose cache it may use. */
 export interface WireRequest extends ModelRequest {

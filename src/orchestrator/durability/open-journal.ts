@@ -180,7 +180,7 @@ export function alreadyResumed({
 }: Pick<PausedRunRecord, "runId" | "pauseCount">): EspalierError {
   return new EspalierError({
     code: "already_resumed",
-    message: `Cannot resume pause ${pauses} of ${runId}: it was already resumed, and approved calls run once. Use the handle of that run, or the paused run that it left.`,
-    data: { runId, pauses },
+    message: `Cannot resume pause ${pauseCount} of ${runId}: it was already resumed, and approved calls run once. Use the handle of that run, or the paused run that it left.`,
+    data: { runId, pauseCount },
   });
 }

@@ -183,9 +183,9 @@ function findAccountProblem(
   { run: { pausedAtMs }, agents, accounts }: IndexedRun,
   account: LedgerAccount,
 ): string | undefined {
-  const { agentId, parentId, path, openedAtMs, stoodMs, fixedDeadlineAtMs } = account;
-  if (agents.get(agentId)?.agentPath !== path) return "it belongs to another agent";
-  if (openedAtMs > pausedAtMs || stoodMs > pausedAtMs - openedAtMs)
+  const { agentId, parentAgentId, agentPath, openedAtMs, pausedMs, fixedDeadlineAtMs } = account;
+  if (agents.get(agentId)?.agentPath !== agentPath) return "it belongs to another agent";
+  if (openedAtMs > pausedAtMs || pausedMs > pausedAtMs - openedAtMs)
     return "its times are not before the pause";
   const parent = accounts.get(parentAgentId);
   // Only a run has a fixed deadline: all its accounts have the same one.
@@ -253,8 +253,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const [first, ...later] = stepsOf(state);
   const account = accounts.get(agentId);
   if (first === undefined || account === undefined) return undefined;
-  const isParentOf = ({ parentId, openedAtMs }: LedgerAccount): boolean =>
-    parentId === agentId && openedAtMs < first.startedAtMs;
+  const isParentOf = ({ parentAgentId, openedAtMs }: LedgerAccount): boolean =>
+    parentAgentId === agentId && openedAtMs < first.startedAtMs;
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   // A first step that had to be repeated found less than its first attempt, but as many steps.

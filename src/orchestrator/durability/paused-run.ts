@@ -242,8 +242,8 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
 function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
   if (accounts.length !== agents.length) return "its accounts do not match its agents";
   const opened = new Set<string | null>([null]);
-  for (const { agentId, parentId, path } of accounts) {
-    if (!opened.has(parentId)) return `the account of ${path} precedes its parent's`;
+  for (const { agentId, parentAgentId, agentPath } of accounts) {
+    if (!opened.has(parentAgentId)) return `the account of ${agentPath} precedes its parent's`;
     opened.add(agentId);
   }
   const parents = new Map(accounts.map(({ agentId, parentAgentId }) => [agentId, parentAgentId]));
@@ -253,7 +253,7 @@ function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefin
   if (misplaced !== undefined)
     return `the account of ${misplaced.agentPath} belongs to another agent`;
   const held = accounts.find(({ reserved }) => Object.values(reserved).some((one) => one !== 0));
-  return held === undefined ? undefined : `${held.path} still has budget reserved`;
+  return held === undefined ? undefined : `${held.agentPath} still has budget reserved`;
 }
 
 /** The answers are exactly those that the agents wait for. */
@@ -281,7 +281,7 @@ export function isForged({
 
 /** A text under the hash of another would be taken for it. */
 function strangeDefinition({ definitions }: PausedRunRecord): string | undefined {
-  const forged = Object.entries(definitions).find(([hash, text]) => textHash(text) !== hash);
+  const forged = Object.entries(definitions).find(([hash, text]) => hashText(text) !== hash);
   return forged === undefined ? undefined : `the definition ${forged[0]} was altered`;
 }
 

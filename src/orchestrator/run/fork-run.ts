@@ -319,7 +319,7 @@ function freshAccounts(
   budget: Budget,
 ): readonly LedgerAccount[] {
   const opened = new Map<AgentId, LedgerAccount>();
-  for (const [index, { agentId, parentAgentId, agentPath: path }] of agents.entries()) {
+  for (const [index, { agentId, parentAgentId, agentPath }] of agents.entries()) {
     const before = accounts.find((one) => one.agentId === kept[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};

@@ -140,7 +140,7 @@ function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): r
   const explainOther = (index: number, { questionId }: Answer): EspalierError => {
     const first = posted.get(questionId)?.type ?? over.get(questionId);
     if (first !== undefined) return answeredBefore(index, questionId, first);
-    const got = `one to ${questionId}, which is not a question of this run${isLed ? TOO_EARLY : ""}`;
+    const got = `one to ${questionId}, which is not a question of this run${hasOwner ? TOO_EARLY : ""}`;
     return makeWrongAnswer("unknown", index, got, { questionId });
   };
   return [...matchAnswers(given, { questions, nowMs, explainOther }).values()];

@@ -48,7 +48,7 @@ export async function rebuildRecordedRequest(
 ): Promise<RebuiltRequest> {
   checkKeys("rebuild options", options, FIELDS);
   if (typeof journal !== "string")
-    throw mismatch("journal", "text", journal, "Pass the result of recordingOf.");
+    throw mismatch("journal", "text", journal, "Pass the result of loadRecording.");
   const { readRecording } = await import("../durability/run-record.ts");
   const { record, rootId } = await readRecording(journal);
   const { stepNumber, agentId = rootId } = options;

@@ -23,7 +23,7 @@ export interface RecoveredRuns<out Output = unknown> {
   readonly delayed: readonly {
     readonly runId: RunId;
     /** How often in a row that was counted. */
-    readonly crashes: number;
+    readonly crashCount: number;
     /** When the run is recovered, in milliseconds since the epoch; later, while another run is on trial. */
     readonly dueAtMs: number;
     /**
@@ -46,14 +46,14 @@ export async function recoverAllRuns(
   const delayed: RecoveredRuns["delayed"][number][] = [];
   const failed: RecoveredRuns["failed"][number][] = [];
   for (const found of await lostRuns(storage)) {
-    const { runId, recordCount, crashCount: crashes } = found;
+    const { runId, recordCount, crashCount } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
     const delayMs = await openQuarantine(live).delayMs(found, storage);
     if (delayMs > 0) {
       const dueAtMs = Math.ceil(storage.clock.nowMs() + delayMs);
       const run = recoverLater(live, { runId, delayMs }, options);
       run.catch(() => undefined); // The caller need not look at it.
-      delayed.push({ runId, crashCount: crashes, dueAtMs, run });
+      delayed.push({ runId, crashCount, dueAtMs, run });
       continue;
     }
     try {

@@ -167,7 +167,7 @@ function tightenAccounts(cast: CastRun): readonly LedgerAccount[] {
         : childLimits({
             share: parentRole.delegation.share,
             definition: role.budget,
-            left: toSpendAmounts(findMostLeft(parentId, tightened)),
+            left: toSpendAmounts(findMostLeft(parentAgentId, tightened)),
             role: role.name,
             delegatedRoles: listDelegatedRoles(agent, cast),
             source: "",
@@ -208,7 +208,7 @@ function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceilin
 
 /** The most that can have been left to subagents of an account: a limit on its path never falls. */
 function findMostLeft(
-  parentId: AgentId | null,
+  parentAgentId: AgentId | null,
   accounts: ReadonlyMap<AgentId, LedgerAccount>,
 ): SpendLimits {
   let left: SpendLimits = {};

@@ -59,7 +59,7 @@ export interface RemoteRun {
    * Rejects with why no worker could lead the run, under its code (`invalid_definition`, `price_unknown`, …); `unknown_run`;
    * `store_failed`; or the reason of `signal`.
    */
-  result(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue | undefined>>;
+  getResult(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue | undefined>>;
   /** What the run asks people, wherever it is led, and has no answer to. Rejects with `unknown_run` or `store_failed`. */
   getQuestions(): Promise<readonly Question[]>;
   /** As `orchestrator.answer`: the run continues with the answers. Gives the questions that are still open. */
@@ -189,7 +189,7 @@ class StoredRemoteRun implements RemoteRun {
     this.#order = order;
   }
 
-  async result(
+  async getResult(
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<RunResult<JsonValue | undefined>> {
     checkKeys("result options", options, ["signal"]);

@@ -38,7 +38,7 @@ export function toSse(
      */
     readonly lastEventId?: string | null | undefined;
     /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. From 1. Default 15,000. */
-    readonly heartbeatMs?: number;
+    readonly heartbeatIntervalMs?: number;
     /** Default: the clock of the machine. */
     readonly clock?: Clock;
   } = {},

@@ -165,8 +165,8 @@ function findSessionProblem(sessionId: SessionId, record: SessionRecord): string
   const known = new Set(executions.map(({ executionId }) => executionId));
   if (known.size !== executions.length) return "it contains an execution twice";
   if (executionCount < executions.length) return "it has more executions than were ever recorded";
-  const isMended = repairMessages(messages).repairs.some(({ type }) => type !== "added_notice");
-  if (messages.length > 0 && isMended) return "its calls and results do not match";
+  const isRepaired = repairMessages(messages).repairs.some(({ type }) => type !== "added_notice");
+  if (messages.length > 0 && isRepaired) return "its calls and results do not match";
   const seen = new Set<string>();
   for (const message of messages) {
     const { messageId } = message;

@@ -97,7 +97,7 @@ export function gatherChildFacts(
       subagentsLeft: policy.includeParentConstraints ? tree.subagentsLeft(parent) : 0,
       deniedTools: parent.toolLimits.removed.map(({ toolName }) => toolName),
     },
-    includeFailedAttempts: policy.includeFailedAttempts ? toolErrors(steps) : [],
+    failedAttempts: policy.includeFailedAttempts ? toolErrors(steps) : [],
     role: role.name,
     toolNames: registry.partsOf(role).tools.names,
     toolNamesBelow:

@@ -279,11 +279,19 @@ function checkOrchestratorOptions(options: OrchestratorOptions): void {
 function checkSignsOfLife(options: OrchestratorOptions): void {
   if (options.maxCrashes === 0)
     throw mismatch("maxCrashes", "at least 1", 0, defaultAdvice(DEFAULTS.maxCrashes));
-  const { heartbeatMs = DEFAULTS.heartbeatMs, staleAfterMs = DEFAULTS.staleAfterMs } = options;
-  if (heartbeatMs === 0)
-    throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULTS.heartbeatMs));
-  if (staleAfterMs >= 2 * heartbeatMs) return;
-  const expected = `at least twice heartbeatMs (${2 * heartbeatMs})`;
+  const {
+    heartbeatIntervalMs = DEFAULTS.heartbeatIntervalMs,
+    staleAfterMs = DEFAULTS.staleAfterMs,
+  } = options;
+  if (heartbeatIntervalMs === 0)
+    throw mismatch(
+      "heartbeatIntervalMs",
+      "more than 0",
+      0,
+      defaultAdvice(DEFAULTS.heartbeatIntervalMs),
+    );
+  if (staleAfterMs >= 2 * heartbeatIntervalMs) return;
+  const expected = `at least twice heartbeatIntervalMs (${2 * heartbeatIntervalMs})`;
   throw mismatch("staleAfterMs", expected, staleAfterMs, "Raise it: one heartbeat may be late.");
 }
 

@@ -26,7 +26,7 @@ export function subagentService(
   return Object.freeze({
     list: () => parent.children.map((child) => describeChild(child)),
     wait: (request = {}) => waitForChildren(run, parent, call, request),
-    message: (childName: string, text: string) => {
+    sendMessage: (childName: string, text: string) => {
       checkText("message", text);
       const child = found(childName);
       if ("type" in child) return child;

@@ -77,7 +77,7 @@ let nextTraceId: ChosenIds | undefined;
  * which were open when a process died can be recorded again by the process that recovers the run, under their own ids. All other spans of
  * the application get random ids, as ever. `setUpNodeTracing` has it already.
  */
-export const runIdGenerator: {
+export const traceIdGenerator: {
   /** Returns the id of a trace: 32 hexadecimal digits. */
   readonly generateTraceId: () => string;
   /** Returns the id of a span: 16 hexadecimal digits. */

@@ -294,17 +294,17 @@ export function setChild(
 }
 
 /** What a subagent received; of a list, only where it holds something. */
-function setManifest(span: Span, context: ContextManifest): void {
+function setManifest(span: Span, context: InheritanceRecord): void {
   const { messages, injections, removedTools } = context;
   span.setAttribute(ESPALIER.spawnInheritedMessages, messages.count);
   span.setAttribute(ESPALIER.spawnInheritedHash, messages.hash);
   span.setAttribute(ESPALIER.spawnInjectedMessages, injections.count);
   span.setAttribute(ESPALIER.spawnInjectedHash, injections.hash);
   setAttribute(span, ESPALIER.spawnMetadataKeys, [...context.metadataKeys]);
-  setList(span, ESPALIER.spawnSiblingResults, context.includeSiblingResults);
+  setList(span, ESPALIER.spawnSiblingResults, context.siblingResults);
   setList(span, ESPALIER.spawnResults, context.results);
-  setAttribute(span, ESPALIER.spawnFailedAttempts, context.includeFailedAttempts);
-  setAttribute(span, ESPALIER.spawnParentConstraints, context.includeParentConstraints);
+  setAttribute(span, ESPALIER.spawnFailedAttempts, context.failedAttempts);
+  setAttribute(span, ESPALIER.spawnParentConstraints, context.parentConstraints);
   const rules = removedTools.map(({ rule }) => rule);
   const sources = removedTools.map(({ source }) => source);
   const tightened = context.tightened.map(({ field }) => field);

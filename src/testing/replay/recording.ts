@@ -46,7 +46,7 @@ export interface Segment {
 /** Reads a recording. Throws `invalid_journal` with the line's number, or `unsupported_version`. */
 export function readSegments(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
-    throw mismatch("recording", "text", recording, "Pass the result of recordingOf.");
+    throw mismatch("recording", "text", recording, "Pass the result of loadRecording.");
   const reader = new RecordCodec();
   const before: JournalRecord[] = [];
   const segments: (Segment & { readonly records: JournalRecord[] })[] = [];

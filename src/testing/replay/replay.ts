@@ -41,7 +41,7 @@ export interface ReplayOptions<out Output = unknown, in out Context = unknown> e
 /** The result of a replay: that of the last segment that was played. */
 export type ReplayResult<Output = unknown> = RunResult<Output> & {
   /** The segments that were played, in their order. A segment is the part of the run that one process executed. */
-  readonly played: readonly {
+  readonly segments: readonly {
     /** How the process came by the run. */
     readonly begin: "started" | "forked" | "resumed" | "recovered";
     /** How the segment ended. `broken`: the process died, or the recording breaks off. */
@@ -49,7 +49,7 @@ export type ReplayResult<Output = unknown> = RunResult<Output> & {
   }[];
 };
 
-type PlayedSegment = ReplayResult["played"][number];
+type ReplayedSegment = ReplayResult["segments"][number];
 
 /**
  * Runs a recording again and gives its result, the same as that of the recorded run except for times and traces. A run that was paused, or
@@ -103,7 +103,7 @@ const PATIENCE_MS = 2_000;
  * its recorded turn, so that the recorded interleavings come again.
  */
 class Replayer {
-  readonly end: PlayedSegment["end"];
+  readonly end: ReplayedSegment["end"];
   /** The number of the segment, from 1. */
   readonly #number: number;
   readonly #rootId: string;

@@ -36,7 +36,7 @@ export function withRetries<Context>(
     /** Attempts in all, the first one included. 1: no retries. Default 3. */
     readonly maxAttempts?: number;
     /** How long the second attempt is waited for; doubled for each one after it. Default 500. */
-    readonly firstDelayMs?: number;
+    readonly initialDelayMs?: number;
     /** The longest wait between two attempts. Default 30,000. */
     readonly maxDelayMs?: number;
     /**

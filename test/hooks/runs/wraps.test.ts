@@ -122,7 +122,7 @@ for (const { limit, status, requests } of [
       const result = await fixture.run(role, { budget: { totalTokens: limit } });
       const errors = result.agents[0]?.errors.map(({ code, message }) => [code, message]);
       const denied = fixture.sink
-        .of("budget.denied")
+        .ofType("budget.denied")
         .map(({ axis, requested }) => [axis, requested]);
       expect([result.status, model.requests.length, spent(result), errors, denied]).toEqual([
         status,

@@ -49,7 +49,7 @@ void shop.recoverAll();
 // advice: The roles of this orchestrator need a context. Pass it: execute(request, { context }).
 void shop.execute(request);
 // advice: The roles of this orchestrator need a context. Pass it: work(engine, { context }).
-void shop.work(engine);
+void shop.startWorker(engine);
 
 shop.start(clerk, "Work.", { context });
 shop.start(writer, "Write.");
@@ -59,7 +59,7 @@ press.fork(paused);
 void press.recover("run");
 void press.recoverAll();
 void press.execute(request);
-void press.work(engine);
+void press.startWorker(engine);
 
 // error: Property 'context' is missing
 shop.start(clerk, "Work.", {});
