@@ -107,7 +107,7 @@ function rolesFor(areas: number, leavesPerPart: number) {
       if (number % EVERY.failedAgent === 0 && step === 2)
         return {
           error: new ModelError({
-            code: "model_refused_request",
+            code: "model_invalid_request",
             message: "The provider refused the request.",
           }),
         };

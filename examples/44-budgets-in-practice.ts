@@ -75,7 +75,7 @@ const orchestrator = new Orchestrator({
   limits: { maxDepth: 1, maxTotalSubagents: 10 },
 });
 const run = orchestrator.start(lead, "Write about espaliers.", {
-  budget: { costUsd: 0.06, totalTokens: 20_000, steps: 30, wallTimeMs: 120_000 },
+  budget: { costUsd: 0.06, totalTokens: 20_000, steps: 30, timeMs: 120_000 },
 });
 const result = await run.result;
 

@@ -40,7 +40,7 @@ function buyer(models: { readonly lead: Model; readonly clerk: Model }) {
     instructions: "Have each price found out, then say the sum.",
     model: models.lead,
     subagents: [clerk],
-    budget: { wallTimeMs: 60_000 },
+    budget: { timeMs: 60_000 },
   });
 }
 

@@ -34,7 +34,7 @@ async function say(request: IncomingMessage, response: ServerResponse, chat: str
   });
   const run = orchestrator.start(guide, await text(request), {
     session,
-    budget: { costUsd: 0.05, totalTokens: 20_000, wallTimeMs: 60_000 }, // of one answer
+    budget: { costUsd: 0.05, totalTokens: 20_000, timeMs: 60_000 }, // of one answer
   });
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
   await pipeline(toSse(run), response);

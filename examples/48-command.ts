@@ -25,7 +25,7 @@ async function command(lead: AgentRole, task: string): Promise<number> {
   const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).apply(event) };
   const orchestrator = new Orchestrator({ sinks: [view, folding], unansweredPolicy: "deny" });
   const result = await orchestrator.start(lead, task, {
-    budget: { steps: 20, wallTimeMs: 600_000 },
+    budget: { steps: 20, timeMs: 600_000 },
     signal: interruption.signal,
   }).result;
   process.off("SIGINT", onInterrupt);

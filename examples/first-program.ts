@@ -29,7 +29,7 @@ const lead = defineAgent({
 
 const orchestrator = new Orchestrator({ limits: { maxDepth: 1, maxTotalSubagents: 5 } });
 const run = orchestrator.start(lead, "Tell me about package.json and README.md.", {
-  budget: { totalTokens: 100_000, steps: 20, wallTimeMs: 120_000 },
+  budget: { totalTokens: 100_000, steps: 20, timeMs: 120_000 },
 });
 
 for await (const event of run.events()) {

@@ -70,7 +70,7 @@ async function askOne(
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;
     throw new EspalierError({
-      code: "condition_failed",
+      code: "stop_condition_failed",
       message: `Expected ${field} (${name}) to return a reason with code, message and data, an array of reasons, or undefined, but: ${messageOf(cause)}.`,
       data: { field, condition: name },
       cause,

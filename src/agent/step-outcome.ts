@@ -150,6 +150,10 @@ function failMisbehaved(
   data: EspalierError["data"],
 ): StepOutcome {
   const message = `Expected ${modelId} to ${wanted}`;
-  const error = new EspalierError({ code: "model_misbehaved", message, data: { role, ...data } });
+  const error = new EspalierError({
+    code: "model_invalid_reply",
+    message,
+    data: { role, ...data },
+  });
   return { type: "fail", error };
 }

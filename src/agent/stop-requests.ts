@@ -120,7 +120,7 @@ function signalOf(
 
 function explanation(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, requested, reserve } = refusal;
-  if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
+  if (axis === "timeMs") return `The time limit of ${accountPath} is over.`;
   const rest = reserve === undefined ? "" : `, ${reserve} are reserved for its own answer`;
   return `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent${rest} and ${requested} more were requested.`;
 }

@@ -103,13 +103,13 @@ export function makeReachedThreshold(
     agentId,
     agentPath: accountPath,
   }: Pick<ReachedThreshold, "agentId"> & Pick<AccountFigures, "agentPath">,
-  axis: LedgerAxis | "wallTimeMs",
+  axis: LedgerAxis | "timeMs",
   { threshold, spent, maximum }: Pick<ReachedThreshold, "threshold" | "spent" | "maximum">,
 ): ReachedThreshold {
   return {
     agentId,
     accountPath,
-    axis: axis === "wallTimeMs" ? axis : toSpendAxis(axis),
+    axis: axis === "timeMs" ? axis : toSpendAxis(axis),
     threshold,
     spent: toSpendAmount(axis, spent),
     maximum: toSpendAmount(axis, maximum),

@@ -48,7 +48,7 @@ export function deadlineRefusal(account: AccountFigures, nowMs: number): BudgetR
   let owner = account;
   for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
     if (movingDeadlineAtMs(at, nowMs) === deadline || at.fixedDeadlineAtMs === deadline) owner = at;
-  const refusal = { axis: "wallTimeMs", accountPath: owner.agentPath, requested: 0 } as const;
+  const refusal = { axis: "timeMs", accountPath: owner.agentPath, requested: 0 } as const;
   const { openedAtMs } = owner;
   if (movingDeadlineAtMs(owner, nowMs) !== deadline)
     return { ...refusal, maximum: deadline - openedAtMs, spent: nowMs - openedAtMs };

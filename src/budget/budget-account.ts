@@ -349,7 +349,7 @@ export class BudgetAccount implements AccountFigures {
   }
 
   #emitThresholds(
-    axis: LedgerAxis | "wallTimeMs",
+    axis: LedgerAxis | "timeMs",
     maximum: number,
     before: number,
     spent: number,
@@ -433,7 +433,7 @@ export class BudgetAccount implements AccountFigures {
       const limit = limits[axis];
       if (limit !== undefined) limits[axis] = raiseLimit(limit, raises[axis] ?? 0, axis);
     }
-    if (timeLimitMs !== null) this.timeLimitMs = raiseLimit(timeLimitMs, budget.wallTimeMs ?? 0);
+    if (timeLimitMs !== null) this.timeLimitMs = raiseLimit(timeLimitMs, budget.timeMs ?? 0);
     const given = Object.entries(budget).filter(([, amount]) => amount !== undefined && amount > 0);
     const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(given) };
     this.#grants = [...this.#grants, grant];
@@ -475,7 +475,7 @@ export class BudgetAccount implements AccountFigures {
   emitThresholds(before: number): void {
     const { maximum, spent } = this.timeSpent() ?? {};
     if (maximum !== undefined && spent !== undefined)
-      this.#emitThresholds("wallTimeMs", maximum, before, spent);
+      this.#emitThresholds("timeMs", maximum, before, spent);
   }
 
   /** Stops the clock until `resumeTime`. */

@@ -30,8 +30,8 @@ export interface BudgetGrant {
  */
 export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
   checkBudget(`${field}.budget`, budget);
-  const { wallTimeMs = 0 } = budget;
-  if (wallTimeMs === 0 && Object.values(toLedgerLimits(budget)).every((amount) => amount === 0))
+  const { timeMs = 0 } = budget;
+  if (timeMs === 0 && Object.values(toLedgerLimits(budget)).every((amount) => amount === 0))
     throw mismatch(
       `${field}.budget`,
       "a budget with at least one amount above 0",
@@ -87,7 +87,7 @@ export function sumGrants(grants: readonly AccountGrant[]): SpendLimits {
 
 /** The first axis of the budget on which the account has no limit that could be raised. A fixed deadline is none. */
 function unlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined {
-  if (budget.wallTimeMs !== undefined && account.timeLimitMs === null) return "wallTimeMs";
+  if (budget.timeMs !== undefined && account.timeLimitMs === null) return "timeMs";
   const raises = toLedgerLimits(budget);
   const axis = LEDGER_AXES.find(
     (one) => raises[one] !== undefined && account.limits[one] === undefined,

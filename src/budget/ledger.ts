@@ -121,7 +121,7 @@ export interface NewAccount {
   /** What descendants must leave of the limits. Default: nothing. */
   readonly keptForSelf?: SpendLimits | undefined;
   /** Limit in time from now on; time in which the account's clock stands still does not count. */
-  readonly wallTimeMs?: number | undefined;
+  readonly timeMs?: number | undefined;
   /** A point in time that is never moved. The earlier of the two holds. */
   readonly deadlineAtMs?: number | undefined;
   readonly nowMs: number;
@@ -142,7 +142,7 @@ export function openAccount(
     reserve: account.keptForSelf ?? {},
     grants: [],
     fixedDeadlineAtMs: fixedDeadlineAtMs === Infinity ? null : fixedDeadlineAtMs,
-    timeLimitMs: account.wallTimeMs ?? null,
+    timeLimitMs: account.timeMs ?? null,
     openedAtMs: account.nowMs,
     pausedMs: 0,
     own: NO_USAGE,

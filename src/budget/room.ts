@@ -190,7 +190,7 @@ export function computeRemaining(
     if (axis === "costMicroUsd") left.costUsd = Math.max(0, least + returned[axis]) / MICRO_PER_USD;
     else left[axis] = Math.max(0, least + returned[axis]);
   }
-  if (isTimed) left.wallTimeMs = timeLeft(account, clock.nowMs());
+  if (isTimed) left.timeMs = timeLeft(account, clock.nowMs());
   return left;
 }
 

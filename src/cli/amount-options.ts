@@ -6,7 +6,7 @@ import { UsageError } from "./exit-codes.ts";
 import { numberOf } from "../view/amounts.ts";
 
 /** What holds for a run unless something else is said. The cost only where prices are known. */
-export const DEFAULT_BUDGET: Budget = { costUsd: 1, steps: 120, wallTimeMs: 600_000 };
+export const DEFAULT_BUDGET: Budget = { costUsd: 1, steps: 120, timeMs: 600_000 };
 
 interface AmountName {
   readonly axis: keyof Budget;
@@ -34,7 +34,7 @@ const NAMES: Readonly<Record<string, AmountName>> = {
   steps: counted("steps"),
   tokens: counted("totalTokens"),
   calls: counted("toolCalls"),
-  time: { axis: "wallTimeMs", read: milliseconds, form: "a time, for example 90s, 10m or 2h" },
+  time: { axis: "timeMs", read: milliseconds, form: "a time, for example 90s, 10m or 2h" },
 };
 
 /** The budget of a run: the default one with what was said in its place. `none` takes a limit away. Throws UsageError. */
@@ -93,7 +93,7 @@ export function budgetText(budget: Budget): string {
     budget.steps === undefined ? undefined : numberOf(budget.steps, "step"),
     budget.totalTokens === undefined ? undefined : numberOf(budget.totalTokens, "token"),
     budget.toolCalls === undefined ? undefined : numberOf(budget.toolCalls, "tool call"),
-    budget.wallTimeMs === undefined ? undefined : writeTimeOption(budget.wallTimeMs),
+    budget.timeMs === undefined ? undefined : writeTimeOption(budget.timeMs),
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? "no limits" : parts.join(", ");
 }

@@ -152,7 +152,7 @@ function addReading(add: Add): void {
     .description("List runs: those that need you, active ones, ended ones.")
     .option(
       "--status <status,…>",
-      "list only these: needs_you, working, waiting, lost, paused, completed, failed, stopped, cancelled, ended",
+      "list only these: input_required, working, waiting, lost, paused, completed, failed, stopped, cancelled, ended",
     )
     .option("--limit <number>", "list this many of the newest runs (default: 20)")
     .option("--watch", "refresh the list until Ctrl-C")

@@ -48,7 +48,7 @@ const MISUSE_CODES: ReadonlySet<string> = new Set([
   "unknown_run",
   "unknown_agent",
   "run_ended",
-  "run_alive",
+  "run_active",
   "run_exists",
   "already_resumed",
   "output_mismatch",

@@ -146,7 +146,7 @@ function listSection(title: string, lines: readonly string[]): readonly string[]
 }
 
 const TITLES: Readonly<Record<RunGroup, string>> = {
-  needs_you: "needs you",
+  input_required: "needs you",
   working: "working",
   done: "done",
 };
@@ -192,7 +192,7 @@ function right(title: string, rank: number, cell: (row: RunRow) => string): Colu
 }
 
 function explainStatus({ status, reason, questions = [] }: RunRow): string {
-  if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
+  if (status === "input_required") return [...new Set(questions.map(toolOf))].join(", ");
   if (reason === undefined) return "";
   const isRefused = status === "paused" && !PAUSES.has(reason.code);
   const hasCode = status === "stopped" || status === "failed" || isRefused;
@@ -334,7 +334,7 @@ export function waysToAnswer(
 
 const SIGNS = {
   ...REST_SIGNS,
-  needs_you: QUESTION,
+  input_required: QUESTION,
   working: { icon: "●", style: "cyan" },
   waiting: { icon: "…", style: "yellow" },
   lost: { icon: "◌", style: "red" },

@@ -34,7 +34,7 @@ export interface RunExecutor {
   readonly maxRuns: number;
   /**
    * Resolves once the run rests. When `releaseSignal` is aborted it gives the run up within the grace period of the worker, and rejects. Rejects with
-   * what may be gone at another time or in another process (`run_released`, `run_alive`, `run_fenced`, `store_failed`): the engine has it led
+   * what may be gone at another time or in another process (`run_released`, `run_active`, `run_fenced`, `store_failed`): the engine has it led
    * again, later. Never rejects with anything else.
    */
   execute(runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult>;
@@ -59,7 +59,7 @@ export interface Engine {
   serve(executor: RunExecutor): Promise<EngineWorker>;
   /**
    * False: it may hand one run to several workers at once, so that a run which another process seems to lead is left to that one
-   * (`settle` rejects with `run_alive`) until it is lost. Default true: the engine has given up the former worker of a run that it hands out,
+   * (`settle` rejects with `run_active`) until it is lost. Default true: the engine has given up the former worker of a run that it hands out,
    * and the run is taken over after the `takeOverAfterMs` of the worker.
    */
   readonly exclusive?: boolean;

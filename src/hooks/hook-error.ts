@@ -47,11 +47,11 @@ export interface Breach {
   readonly cause?: unknown;
 }
 
-/** `hook_contract`: the hook gave what it may not give at this point. */
+/** `invalid_hook_result`: the hook gave what it may not give at this point. */
 export function hookContract({ point, hook }: HookPlace, breach: Breach): EspalierError {
   const { field, expected, got, advice, cause } = breach;
   return new EspalierError({
-    code: "hook_contract",
+    code: "invalid_hook_result",
     message: `Expected the hook "${hook}" at ${point} to ${expected}, got ${got}. ${advice}`,
     data: { point, hook, ...defined({ field }), expected, got },
     cause,

@@ -14,7 +14,7 @@ export interface PatchContract<P extends TransformPoint> {
   readonly fields: readonly string[];
   /** Takes values of our own only: what came from a hook was copied before. */
   readonly schema: z.ZodType<PointPatch[P]>;
-  /** What of the patch must fit what the hook was shown; throws `hook_contract` if it does not. Left out: nothing. */
+  /** What of the patch must fit what the hook was shown; throws `invalid_hook_result` if it does not. Left out: nothing. */
   readonly fitted?: (patch: PointPatch[P], shown: PointInput[P], place: HookPlace) => PointPatch[P];
 }
 

@@ -10,7 +10,7 @@ import type { Named } from "./hook-set.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";
 import { contractOf } from "./patch-contract.ts";
 
-/** The patch that a hook gave for what it was shown, copied and frozen; nothing for nothing. Throws `hook_contract` for what its point does not allow. */
+/** The patch that a hook gave for what it was shown, copied and frozen; nothing for nothing. Throws `invalid_hook_result` for what its point does not allow. */
 export function readPatch<P extends TransformPoint>(
   point: P,
   named: Named<TransformHook<P>>,

@@ -33,7 +33,7 @@ export interface HookChange {
  * already is not copied, so hand in frozen lists. `refuse`, `deny` and `continueWith` end the chain.
  *
  * Rejects with the first error, and calls no later hook: `hook_failed` if a hook threw, `hook_timeout` if it did not settle in time,
- * `hook_contract` if it gave what its point does not allow.
+ * `invalid_hook_result` if it gave what its point does not allow.
  */
 export async function runChain<P extends TransformPoint>(
   point: P,

@@ -63,7 +63,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   maxOutputTokens: "maxTokens",
   totalTokens: "maxTokens tokens",
   toolCalls: "calls",
-  wallTimeMs: "time timeoutMs",
+  timeMs: "time timeoutMs",
   maxDepth: "depth",
   budget: "maxTurns maxSteps maxIterations recursionLimit",
 };

@@ -64,7 +64,7 @@ export type ErrorCode =
    * Past events were requested that no store has. Give the orchestrator a `store`, or leave `from`
    * out.
    */
-  | "events_not_kept"
+  | "events_not_persisted"
   /** An id or a path names no agent of the run. Take it from an event or from the result. */
   | "unknown_agent"
   /**
@@ -149,7 +149,7 @@ export type ErrorCode =
    * Another process owns the run. Wait until the run pauses or ends, or its owner is lost, or set
    * `takeOver`.
    */
-  | "run_alive"
+  | "run_active"
   /**
    * The run has ended and cannot continue. Read its result with `orchestrator.getResult`, start
    * another run, or fork a snapshot of it.
@@ -217,16 +217,16 @@ export type ErrorCode =
    * `context.selectMessages` of a role threw, or returned something other than whole exchanges of
    * the given messages. Make it a synchronous pure function, or set `messageWindowSize` instead.
    */
-  | "invalid_context"
+  | "context_policy_failed"
   /**
    * A stop condition threw, or returned no valid reason. Return `{ code, message, data }`, an array
    * of these, or `undefined`.
    */
-  | "condition_failed"
+  | "stop_condition_failed"
   /**
    * A tool filter threw, or returned neither true nor false. Make it a synchronous pure function.
    */
-  | "filter_failed"
+  | "tool_filter_failed"
   /**
    * A section of a request threw, or returned no text. Return a string or `undefined` from its
    * function.
@@ -248,7 +248,7 @@ export type ErrorCode =
    * A hook returned a value that its point does not allow. The message names the allowed values:
    * correct the hook.
    */
-  | "hook_contract"
+  | "invalid_hook_result"
   /** A hook did not settle in time. Make it react to its signal, or raise `hookTimeoutMs`. */
   | "hook_timeout"
   /**
@@ -301,12 +301,12 @@ export type ModelErrorCode =
    * The provider rejected the request. The call is not retried; the message quotes the provider:
    * correct the settings, the tools or the model's id.
    */
-  | "model_refused_request"
+  | "model_invalid_request"
   /**
    * The key is missing, wrong, or not allowed to use this model. The call is not retried; correct
    * the key or its rights.
    */
-  | "model_not_authorized"
+  | "model_unauthorized"
   /**
    * The reply violates the API of the provider. The call is not retried; check that `baseUrl`
    * belongs to a server with this API.
@@ -321,7 +321,7 @@ export type ModelErrorCode =
    * The adapter is broken, or the model returns nothing usable. The call is not retried; correct
    * your adapter, or use another model.
    */
-  | "model_misbehaved";
+  | "model_invalid_reply";
 
 /** What an error says. */
 export interface EspalierErrorOptions {

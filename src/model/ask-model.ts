@@ -194,7 +194,7 @@ function failedAttempt(
   if (!isModelError(thrown)) {
     const isCoded = EspalierError.is(thrown);
     const error = new ModelError({
-      code: "model_misbehaved",
+      code: "model_invalid_reply",
       message: isCoded
         ? thrown.message
         : `Expected the model ${model.id} to fail with a ModelError, got ${messageOf(thrown)}. Correct the model's adapter.`,

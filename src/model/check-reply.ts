@@ -50,7 +50,7 @@ export function markOwnReply(reply: ModelReply): ModelReply {
 
 /**
  * The reply as values of our own, stamped with who wrote it, without a usage that cannot be true: the call is then charged by our own
- * count, and a warning names the model once. Throws a `ModelError` `model_misbehaved` if it is no reply.
+ * count, and a warning names the model once. Throws a `ModelError` `model_invalid_reply` if it is no reply.
  */
 export function checkReply(model: Model, reply: ModelReply, size: CallSize): ModelReply {
   if (ownReplies.has(reply)) return buildReply(model, reply, size);
@@ -183,7 +183,7 @@ const ReplyWithPartsSchema = lazySchema(() =>
   PlainReplySchema().extend({ message: MessageWithPartsSchema() }),
 );
 
-/** Throws a `ModelError` `model_misbehaved` if `reply` does not fit. */
+/** Throws a `ModelError` `model_invalid_reply` if `reply` does not fit. */
 export function parseReply<Parsed>(
   schema: z.ZodType<Parsed>,
   model: Model,
@@ -195,7 +195,7 @@ export function parseReply<Parsed>(
   const { outputTokens } = readFields(usage);
   const { text } = readFields(message);
   throw new ModelError({
-    code: "model_misbehaved",
+    code: "model_invalid_reply",
     message: `Expected the model ${model.id} to return a ModelReply: ${z.prettifyError(parsed.error)}. Correct the model's adapter.`,
     data: { provider: model.provider, model: model.id },
     // It was paid for, by what it says that it wrote, else by an estimate of its text.

@@ -10,7 +10,7 @@ import { forModel, replayKeyOf } from "./written-by.ts";
 /** When a fallback asks its next model. */
 export interface FallbackOptions {
   /**
-   * Whether the next model is asked after this failure. Default: after failures that may pass (`isRetryable`), `model_not_authorized` and
+   * Whether the next model is asked after this failure. Default: after failures that may pass (`isRetryable`), `model_unauthorized` and
    * `model_protocol_error`; not after a request that is too long or was refused. One that throws counts as no.
    */
   readonly on?: (error: ModelError) => boolean;
@@ -85,7 +85,7 @@ export class Fallback {
 }
 
 function mayPass({ isRetryable, code }: ModelError): boolean {
-  return isRetryable || code === "model_not_authorized" || code === "model_protocol_error";
+  return isRetryable || code === "model_unauthorized" || code === "model_protocol_error";
 }
 
 /** The request as one of the models behind a fallback may see it. */

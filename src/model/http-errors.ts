@@ -45,7 +45,7 @@ const COMMON_ADVICE = {
   model_rate_limited: "Wait and try again, or lower the concurrency.",
   model_overloaded: "Wait and try again.",
   model_timeout: "Try again, or raise timeoutMs.",
-  model_refused_request:
+  model_invalid_request:
     "Correct the request or the account: the same request will be refused again.",
   model_context_overflow: "Shorten the history, or set compaction on the role.",
 } as const satisfies Partial<AdviceTable>;
@@ -171,11 +171,11 @@ export function withLostInput(error: ModelError, lostInput: ReportedInput | unde
 /** What an answer with this status means. `word`: the provider's own code for it; `message`: what it says. */
 export function codeOfRefusal(status: number, word: unknown, message: string): ModelErrorCode {
   // Out of quota comes as 429 too, but no waiting helps against an empty account.
-  if (word === "insufficient_quota") return "model_refused_request";
+  if (word === "insufficient_quota") return "model_invalid_request";
   if (word === MODELS_FAULT) return "model_unavailable";
   if (codeOfWord(word) === "model_context_overflow") return "model_context_overflow";
   const code = codeOfStatus(status);
-  const isOverflow = code === "model_refused_request" && limitIn(message) === "length";
+  const isOverflow = code === "model_invalid_request" && limitIn(message) === "length";
   return isOverflow ? "model_context_overflow" : code;
 }
 
@@ -188,7 +188,7 @@ export function codeOfReport(
   const [named] = words.flatMap((word) => codeOfWord(word) ?? []);
   const code = named ?? (status === undefined ? undefined : codeOfStatus(status));
   // LM Studio reports an overflow in a stream with a message alone.
-  const isVague = code === undefined || code === "model_refused_request";
+  const isVague = code === undefined || code === "model_invalid_request";
   const limit = limitIn(message);
   if (isVague && limit === "length") return "model_context_overflow";
   return code ?? (limit === "rate" ? "model_rate_limited" : "model_unavailable");
@@ -206,8 +206,8 @@ function codeOfStatus(status: number): ModelErrorCode {
   if (status === 503 || status === 529) return "model_overloaded";
   if (status >= 500) return "model_unavailable";
   if (status === 408) return "model_timeout";
-  if (status === 401 || status === 403) return "model_not_authorized";
-  return "model_refused_request";
+  if (status === 401 || status === 403) return "model_unauthorized";
+  return "model_invalid_request";
 }
 
 const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
@@ -217,9 +217,9 @@ const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["throttlingException", "model_rate_limited"],
   ["overloaded_error", "model_overloaded"],
   ["server_overloaded", "model_overloaded"],
-  ["authentication_error", "model_not_authorized"],
-  ["permission_error", "model_not_authorized"],
-  ["invalid_api_key", "model_not_authorized"],
+  ["authentication_error", "model_unauthorized"],
+  ["permission_error", "model_unauthorized"],
+  ["invalid_api_key", "model_unauthorized"],
   ["context_length_exceeded", "model_context_overflow"],
   ["context_window_exceeded", "model_context_overflow"],
   ["model_context_window_exceeded", "model_context_overflow"],
@@ -227,14 +227,14 @@ const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["too_many_prompt_tokens", "model_context_overflow"],
   ["exceed_context_size_error", "model_context_overflow"],
   [MODELS_FAULT, "model_unavailable"],
-  ["insufficient_quota", "model_refused_request"],
+  ["insufficient_quota", "model_invalid_request"],
 ]);
 /** What is wrong with the request itself, in the words of Responses: its prompt, its images, what it is about. */
 const REFUSAL = /^invalid_|image|_policy(_violation)?$/;
 
 function codeOfWord(word: unknown): ModelErrorCode | undefined {
   const isRefusal = typeof word === "string" && REFUSAL.test(word);
-  return CODES.get(word) ?? (isRefusal ? "model_refused_request" : undefined);
+  return CODES.get(word) ?? (isRefusal ? "model_invalid_request" : undefined);
 }
 
 /** The wordings of servers without a code for a request that is too long. */
@@ -380,7 +380,7 @@ export function isRedirect(status: number): boolean {
 /**
  * Returns the address to which the request is sent instead.
  *
- * @throws ModelError `model_refused_request` for another origin, a redirect that changes the request, or the sixth.
+ * @throws ModelError `model_invalid_request` for another origin, a redirect that changes the request, or the sixth.
  */
 export function followRedirect(
   { status, location, from, count }: Redirect,
@@ -392,7 +392,7 @@ export function followRedirect(
   if (to?.origin === origin && FOLLOWED.has(status) && count < MOST_REDIRECTS) return to;
   const target = to?.origin ?? "no address";
   throw failures.failure({
-    code: "model_refused_request",
+    code: "model_invalid_request",
     got: `a redirect (status ${status}) from ${origin} to ${target}`,
     advice: `${option}: only a 307 or 308 within one origin is followed, at most five times.`,
     data: { status, from: origin, to: target },

@@ -141,7 +141,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * was. With `grants` also one that a limit stopped. What had come to an end is not done again; what was under way is, but for tools that must not be repeated. A model call of which
    * no outcome is known is charged by estimate.
    *
-   * Rejects, and nothing has changed: with `unknown_run`; `run_alive` if a process leads it; `run_ended`, without `grants`; `unsupported_version` or
+   * Rejects, and nothing has changed: with `unknown_run`; `run_active` if a process leads it; `run_ended`, without `grants`; `unsupported_version` or
    * `invalid_journal` if its journal cannot be read; and with what `resume` throws of roles, stored results, models, answers and grants.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.

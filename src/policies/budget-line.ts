@@ -18,7 +18,7 @@ const WORDS: readonly Words[] = [
   ["cachedInputTokens", "cached input token"],
   ["outputTokens", "output token"],
   ["costUsd", formatUsd],
-  ["wallTimeMs", (amount) => `${grouped(Math.floor(amount / MS_PER_SECOND))} s`],
+  ["timeMs", (amount) => `${grouped(Math.floor(amount / MS_PER_SECOND))} s`],
 ];
 
 /**

@@ -52,7 +52,7 @@ export interface ShareFacts {
 /** The limits of a subagent's account. */
 export interface ChildLimits {
   readonly spendLimits: SpendLimits;
-  readonly wallTimeMs: number | undefined;
+  readonly timeMs: number | undefined;
   /** What the role asked for and does not get; fields as its definition has them, money in US dollars. */
   readonly tightened: readonly Tightening[];
 }
@@ -78,15 +78,15 @@ export function childLimits(facts: ShareFacts): ChildLimits {
       source,
     });
   }
-  const timeMs = share.type === "fixed" ? share.budget.wallTimeMs : undefined;
-  const wallTimeMs = Math.min(definition.wallTimeMs ?? Infinity, timeMs ?? Infinity);
+  const fixedMs = share.type === "fixed" ? share.budget.timeMs : undefined;
+  const timeMs = Math.min(definition.timeMs ?? Infinity, fixedMs ?? Infinity);
   // What is left above is no limit of the subagent's own: the agent that has it ends the subagent with itself.
-  const givenMs = Math.min(wallTimeMs, facts.left.wallTimeMs ?? Infinity);
-  if (definition.wallTimeMs !== undefined && givenMs < definition.wallTimeMs) {
-    const field = "budget.wallTimeMs";
-    tightened.push({ field, requested: definition.wallTimeMs, granted: givenMs, source });
+  const givenMs = Math.min(timeMs, facts.left.timeMs ?? Infinity);
+  if (definition.timeMs !== undefined && givenMs < definition.timeMs) {
+    const field = "budget.timeMs";
+    tightened.push({ field, requested: definition.timeMs, granted: givenMs, source });
   }
-  return { spendLimits, wallTimeMs: wallTimeMs === Infinity ? undefined : wallTimeMs, tightened };
+  return { spendLimits, timeMs: timeMs === Infinity ? undefined : timeMs, tightened };
 }
 
 /** What the share alone allows. A common pool needs no limits: the ledger holds it together. */

@@ -38,7 +38,7 @@ export interface Budget {
    * while a question waits for an answer and nothing else continues below the agent, also if an `approver` in this process is asked. At the
    * limit signals are aborted; a tool that ignores its own is left behind after the `graceMs` of the orchestrator, and continues running.
    */
-  readonly wallTimeMs?: number;
+  readonly timeMs?: number;
 }
 
 /** An amount on every axis of the ledger. */
@@ -62,7 +62,7 @@ export function checkBudget(field: string, budget: Budget): void {
   for (const axis of BUDGET_AXES) {
     const limit = budget[axis];
     if (limit === undefined) continue;
-    if (axis === "costUsd" || axis === "wallTimeMs") checkAmount(`${field}.${axis}`, limit);
+    if (axis === "costUsd" || axis === "timeMs") checkAmount(`${field}.${axis}`, limit);
     else checkCount(`${field}.${axis}`, limit);
   }
 }
@@ -83,7 +83,7 @@ export function toSpendAxis(axis: LedgerAxis): SpendAxis {
 }
 
 /** Returns an amount of the ledger in the unit of a budget. */
-export function toSpendAmount(axis: LedgerAxis | "wallTimeMs", amount: number): number {
+export function toSpendAmount(axis: LedgerAxis | "timeMs", amount: number): number {
   return axis === "costMicroUsd" ? toUsd(amount) : amount;
 }
 
@@ -110,7 +110,7 @@ const STOP_CODES_BY_AXIS: Readonly<Record<BudgetAxis, StopCode>> = {
   steps: "step_limit",
   costUsd: "cost_limit",
   toolCalls: "tool_call_limit",
-  wallTimeMs: "time_limit",
+  timeMs: "time_limit",
   totalTokens: "token_limit",
   inputTokens: "token_limit",
   cachedInputTokens: "token_limit",

@@ -102,8 +102,7 @@ function checkFailurePolicy(field: string, failurePolicy: FailurePolicy): void {
 
 function checkReserve(field: string, reserve: Budget): void {
   checkBudget(field, reserve);
-  if (reserve.wallTimeMs === undefined) return;
-  const advice =
-    "Leave it out: time is not shared. Set wallTimeMs in the budgets of the subagents.";
-  throw mismatch(`${field}.wallTimeMs`, "left out", reserve.wallTimeMs, advice);
+  if (reserve.timeMs === undefined) return;
+  const advice = "Leave it out: time is not shared. Set timeMs in the budgets of the subagents.";
+  throw mismatch(`${field}.timeMs`, "left out", reserve.timeMs, advice);
 }

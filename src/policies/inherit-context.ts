@@ -51,7 +51,7 @@ export interface InheritedContext {
  * Applies the policy. First come inherited messages, then, one message each, the injected texts and what else it has to know. The result
  * shares nothing that the subagent could change.
  *
- * @throws EspalierError `invalid_context`, if `selectMessages` breaks or gives what it may not.
+ * @throws EspalierError `context_policy_failed`, if `selectMessages` breaks or gives what it may not.
  */
 export function inheritContext(
   policy: SubagentContextPolicy,

@@ -22,7 +22,7 @@ export interface MessageChoice {
 /**
  * The messages that a subagent sees of its parent's history, marked as inherited. A window that does not hold the last group gives none.
  *
- * @throws EspalierError `invalid_context`, if the function breaks or gives what it may not.
+ * @throws EspalierError `context_policy_failed`, if the function breaks or gives what it may not.
  */
 export function inheritedMessages(
   messages: readonly Message[],
@@ -140,7 +140,7 @@ function shownAtAll(item: unknown): string {
 
 function misselected(agentPath: string, what: string, cause?: unknown): EspalierError {
   return new EspalierError({
-    code: "invalid_context",
+    code: "context_policy_failed",
     message: `Expected context.selectMessages of ${agentPath} to return some of the given messages, in their order, calls with all their results, ${what}. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize.`,
     data: { agentPath },
     cause,

@@ -21,7 +21,7 @@ export interface SubagentContextPolicy {
    * Your own choice of the parent's messages, instead of a window. Called once for each subagent, before its first step, with the messages
    * that may be picked, oldest first: no instructions, and not the reply that spawns. Must be pure and answer at once. Returns some of
    * these messages, in their order, a reply always with all results of its calls; an empty list means none. If it throws or returns
-   * anything else, the subagent is not started (`invalid_context`). Default: none of your own.
+   * anything else, the subagent is not started (`context_policy_failed`). Default: none of your own.
    */
   readonly selectMessages: ((messages: readonly Message[]) => readonly Message[]) | undefined;
   /** Hand on a copy of the parent's metadata. Default false; true if `metadataKeys` is given. */

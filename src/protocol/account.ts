@@ -27,7 +27,7 @@ export interface AccountGrant {
     /** Tool calls. */
     readonly toolCalls?: number;
     /** Milliseconds. */
-    readonly wallTimeMs?: number;
+    readonly timeMs?: number;
   };
 }
 
@@ -40,7 +40,7 @@ export const BUDGET_AXES = [
   "costUsd",
   "steps",
   "toolCalls",
-  "wallTimeMs",
+  "timeMs",
 ] as const satisfies readonly (keyof AccountGrant["budget"])[];
 
 /** One agent's account. Costs are in US dollars. */
@@ -92,7 +92,7 @@ export interface Account {
 /** An axis on which amounts are spent and add up over the tree. */
 export type SpendAxis = keyof Account["excess"];
 /** An axis of a budget. */
-export type BudgetAxis = SpendAxis | "wallTimeMs";
+export type BudgetAxis = SpendAxis | "timeMs";
 
 /** All values of `LedgerAxis`. */
 export const LEDGER_AXES = [

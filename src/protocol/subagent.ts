@@ -47,7 +47,7 @@ export const SPAWN_REFUSAL_CODES = [
   /** A role that was defined at spawn cannot be used. */
   "invalid_role",
   /** The context that the subagent was to inherit could not be built. */
-  "invalid_context",
+  "context_policy_failed",
   /** The agent has no subagent of that name. */
   "unknown_subagent",
   "subagent_running",

@@ -80,7 +80,7 @@ export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   unknown_role: UNFIT,
   forbidden_role: UNFIT,
   invalid_role: UNFIT,
-  invalid_context: UNFIT,
+  context_policy_failed: UNFIT,
   unknown_subagent: UNFIT,
   subagent_running: UNFIT,
   subagent_ended: UNFIT,

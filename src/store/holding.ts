@@ -33,7 +33,7 @@ export interface Claimant {
   readonly isProcessGone: (processId: number) => boolean;
 }
 
-/** Returns true if the claim replaces an owner that was lost. Throws `run_alive` if the claim is not allowed. */
+/** Returns true if the claim replaces an owner that was lost. Throws `run_active` if the claim is not allowed. */
 export function countsAsCrash(holding: Holding, claim: Claim): boolean {
   const { claimant, takeOver, ownerLost } = claim;
   const { owner } = holding;
@@ -43,7 +43,7 @@ export function countsAsCrash(holding: Holding, claim: Claim): boolean {
   return false;
 }
 
-/** Throws `run_alive` if the run has an owner that is not gone. */
+/** Throws `run_active` if the run has an owner that is not gone. */
 export function checkFree(holding: Holding, claimant: Claimant): void {
   const { owner } = holding;
   if (owner !== null && !isGone(owner, holding, claimant)) throw runAlive(owner, holding, claimant);
@@ -61,7 +61,7 @@ function runAlive(
   { runId }: Claimant,
 ): EspalierError {
   return new EspalierError({
-    code: "run_alive",
+    code: "run_active",
     message: `Cannot claim run ${JSON.stringify(runId)}: it has a live owner, process ${processId} on ${host}. Wait until that process has ended, or take the run over.`,
     data: { runId, hostname: host, processId, silentMs },
   });

@@ -115,7 +115,7 @@ export interface RunStore {
    * Adds 1 to `crashes`, and sets `lastCrashAtMs`, if the run had an owner that is gone. The owner is
    * gone if it is stale, if its process on this machine has ended, or if `ownerLost` says so.
    * A run without an owner, or `takeOver` from a live one, is no crash.
-   * Rejects with `unknown_run`, or with `run_alive` and nothing changed.
+   * Rejects with `unknown_run`, or with `run_active` and nothing changed.
    */
   claim(runId: RunId, options: ClaimOptions): Promise<Ownership>;
   /**
@@ -152,6 +152,6 @@ export interface RunStore {
   find(runId: RunId): Promise<StoredRun | undefined>;
   /** Newest first. Rejects with `unknown_run` if the run of `before` is not there (any more), or `store_failed`. */
   list(filter?: RunFilter): Promise<readonly StoredRun[]>;
-  /** Removes all that is kept of a run without an owner, or whose owner is gone. Rejects with `run_alive`. False: there is none. */
+  /** Removes all that is kept of a run without an owner, or whose owner is gone. Rejects with `run_active`. False: there is none. */
   remove(runId: RunId, staleAfterMs: number): Promise<boolean>;
 }

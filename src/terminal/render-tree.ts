@@ -195,7 +195,7 @@ function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
 function budgetItem(view: ShownRun, { axis, label, short }: AxisText, nowMs: number): Cell {
   const limit = view.budget[axis] ?? 0;
   const left =
-    axis === "wallTimeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.remaining[axis] ?? 0);
+    axis === "timeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.remaining[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
   const isBound = axis === "costUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
   return {

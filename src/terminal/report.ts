@@ -103,16 +103,16 @@ function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly Budge
   const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, pausedMs: stoodMs } = account;
   const isFixed =
     fixed !== null && (timeLimitMs === null || fixed < openedAtMs + timeLimitMs + stoodMs);
-  const wallTimeMs = isFixed ? fixed - openedAtMs : timeLimitMs;
+  const timeMs = isFixed ? fixed - openedAtMs : timeLimitMs;
   const limits: Readonly<Record<string, number>> = {
     ...account.limits,
-    ...(wallTimeMs === null ? {} : { wallTimeMs }),
+    ...(timeMs === null ? {} : { timeMs }),
   };
   const openMs = settledAtMs - openedAtMs;
   const usedMs = isFixed ? openMs : openMs - stoodMs;
   const { total } = usage;
   const costUsd = total.costUsd ?? 0;
-  const spent: Readonly<Record<string, number>> = { ...total, costUsd, wallTimeMs: usedMs };
+  const spent: Readonly<Record<string, number>> = { ...total, costUsd, timeMs: usedMs };
   return AXES.flatMap((axis) => {
     const limit = limits[axis.axis];
     return limit === undefined ? [] : [{ axis, limit, spent: spent[axis.axis] ?? 0 }];

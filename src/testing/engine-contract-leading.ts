@@ -81,7 +81,7 @@ export const leadingChecks: readonly EngineCheck[] = [
   ),
 
   engineCheck("what could not be led is led again, until it can be", async (fixture) => {
-    const codes = ["store_failed", "run_alive", "run_fenced", "run_released"] as const;
+    const codes = ["store_failed", "run_active", "run_fenced", "run_released"] as const;
     let count = 0;
     await fixture.worker({
       before: async () => {

@@ -123,9 +123,9 @@ const ownership: readonly StoreCheck[] = [
   checkOfRun("a run that is owned by a live process is not taken over", async (store, first) => {
     await store.append(first, next(1, "1"));
     const before = await store.find(run1);
-    await rejects(store.claim(run1, claimBy("b")), "run_alive", { runId: run1 });
-    await rejects(store.claim(run1, claimBy("b", { staleAfterMs: Infinity })), "run_alive");
-    await rejects(store.remove(run1, NEVER_MS), "run_alive");
+    await rejects(store.claim(run1, claimBy("b")), "run_active", { runId: run1 });
+    await rejects(store.claim(run1, claimBy("b", { staleAfterMs: Infinity })), "run_active");
+    await rejects(store.remove(run1, NEVER_MS), "run_active");
     deepStrictEqual(await store.find(run1), before);
     await store.append(first, next(2, "2"));
     for (const staleAfterMs of [-1, Number.NaN]) {
@@ -138,7 +138,7 @@ const ownership: readonly StoreCheck[] = [
     await store.create(run1, "", ownerOf("a"));
     const second = await store.claim(run1, claimBy("b", { staleAfterMs: ALWAYS_MS }));
     deepStrictEqual(second, { runId: run1, token: "b", epoch: 2 });
-    await rejects(store.claim(run1, claimBy("c")), "run_alive");
+    await rejects(store.claim(run1, claimBy("c")), "run_active");
   }),
 
   check("an owner whose process on this machine has ended is gone", async (store) => {
@@ -146,8 +146,8 @@ const ownership: readonly StoreCheck[] = [
     await store.create(run1, "", dead);
     deepStrictEqual((await store.claim(run1, claimBy("b"))).epoch, 2);
     await store.create(run2, "", { ...dead, hostname: "another-machine.invalid" });
-    await rejects(store.claim(run2, claimBy("b")), "run_alive");
-    await rejects(store.remove(run2, NEVER_MS), "run_alive");
+    await rejects(store.claim(run2, claimBy("b")), "run_active");
+    await rejects(store.remove(run2, NEVER_MS), "run_active");
     const third = await store.claim(run2, claimBy("c", { staleAfterMs: ALWAYS_MS }));
     await store.release(third, "paused");
     await store.remove(run2, NEVER_MS);

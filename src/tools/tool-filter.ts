@@ -100,7 +100,7 @@ function askFilter(
 
 function filterFailed(filter: string, what: string, cause: unknown): EspalierError {
   return new EspalierError({
-    code: "filter_failed",
+    code: "tool_filter_failed",
     message: `Expected the tool filter ${filter} to return true or false, but ${what}. Make it a synchronous pure function.`,
     data: { filter },
     cause,

@@ -119,7 +119,7 @@ export const AXES: readonly AxisText[] = [
   { axis: "costUsd", label: "cost", text: usdText, short: usdText },
   { axis: "steps", label: "steps", text: countText, short: shortCount },
   { axis: "toolCalls", label: "tool calls", text: countText, short: shortCount },
-  { axis: "wallTimeMs", label: "time", text: durationText, short: durationText },
+  { axis: "timeMs", label: "time", text: durationText, short: durationText },
 ];
 
 function twoDigits(number: number): string {

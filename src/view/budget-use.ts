@@ -84,15 +84,15 @@ export class BudgetUse {
     const used: UsedAmounts = {};
     for (const [axis, limit] of Object.entries(budget))
       used[axis] =
-        axis === "wallTimeMs" ? Math.max(0, limit - (left[axis] ?? limit)) : (this.#own[axis] ?? 0);
+        axis === "timeMs" ? Math.max(0, limit - (left[axis] ?? limit)) : (this.#own[axis] ?? 0);
     return used;
   }
 
   #settle({ usage, remaining }: EspalierEvent<"budget.settled">): void {
     this.#use(usage);
     if (this.#above !== undefined) this.#learnLeft(remaining);
-    else if (remaining["wallTimeMs"] !== undefined)
-      this.#left = { ...this.#left, wallTimeMs: remaining["wallTimeMs"] };
+    else if (remaining["timeMs"] !== undefined)
+      this.#left = { ...this.#left, timeMs: remaining["timeMs"] };
   }
 
   #learnLeft(left: AxisAmounts): void {

@@ -397,7 +397,7 @@ export class RunFold {
   #facts(): RunOverview {
     const { lastAtMs, end, root } = this;
     const isOver = end !== undefined && end.status !== "paused";
-    const open = this.#questions.size > 0 ? "needs_you" : (end?.status ?? "working");
+    const open = this.#questions.size > 0 ? "input_required" : (end?.status ?? "working");
     return {
       status: isOver ? end.status : open,
       traceId: this.traceId,

@@ -76,7 +76,7 @@ export function timeOf(
 
 /** A run whose questions all have an answer in its mailbox needs no person. */
 export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunOverview {
-  return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
+  return facts.status === "input_required" && isAnswered ? { ...facts, status: "working" } : facts;
 }
 
 /** Why a run rests or ended. */
@@ -136,14 +136,14 @@ function chooseRowStatus(
     // All its questions have an answer in its mailbox, and no process has refused to run it.
     const isAnswered = facts?.status === "working" && facts.reason?.code === "answers_needed";
     if (isAnswered) return "waiting";
-    return facts?.status === "needs_you" ? "needs_you" : "paused";
+    return facts?.status === "input_required" ? "input_required" : "paused";
   }
-  const isAsking = facts?.status === "needs_you";
+  const isAsking = facts?.status === "input_required";
   // Some of the questions of a paused run were answered.
-  if (owner === null) return isAsking ? "needs_you" : "waiting";
+  if (owner === null) return isAsking ? "input_required" : "waiting";
   const isGone = owner.hostname === hostname && isProcessGone?.(owner.processId) === true;
   if (isGone || nowMs - (heartbeatAtMs ?? nowMs) > SILENT_MS) return "lost";
-  return isAsking ? "needs_you" : "working";
+  return isAsking ? "input_required" : "working";
 }
 
 /** Returns the time of a run at a later moment. It is the only definition of that time. */
@@ -163,12 +163,12 @@ export function runTimeLeft(limitMs: number, time: RunTime, nowMs: number): numb
   return Math.max(0, limitMs - (durationMs - idleMs));
 }
 
-const GROUPS = ["needs_you", "working", "done"] as const;
+const GROUPS = ["input_required", "working", "done"] as const;
 export type RunGroup = (typeof GROUPS)[number];
 
 const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
-  needs_you: "needs_you",
-  paused: "needs_you",
+  input_required: "input_required",
+  paused: "input_required",
   working: "working",
   lost: "working",
   waiting: "working",

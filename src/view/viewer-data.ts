@@ -14,7 +14,7 @@ import type { Usage } from "../protocol/usage.ts";
 import type { CallFold, StepFold } from "./step-fold.ts";
 
 /**
- * How a run stands, for a person. `needs_you`: it waits for an answer, whether a process leads it or it is paused; `lost`: it was under way, and its
+ * How a run stands, for a person. `input_required`: it waits for an answer, whether a process leads it or it is paused; `lost`: it was under way, and its
  * process gave no sign of life for 30 s; `waiting`: it has something to do, and no process leads it; `ended`: how is known once it is folded.
  */
 export type RunRowStatus = RunOverview["status"] | "lost" | "waiting" | "ended";
@@ -109,7 +109,7 @@ export interface RunSummary extends RunTime {
 /** What the events of a run say of it as a whole. */
 export interface RunOverview extends RunSummary {
   /** As its events say; whether a process leads it, the store knows. */
-  readonly status: "needs_you" | "working" | "paused" | TerminalStatus;
+  readonly status: "input_required" | "working" | "paused" | TerminalStatus;
   /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
   readonly traceId: string;
   /** When its last event happened, in milliseconds since the epoch, by the clock of the run. */

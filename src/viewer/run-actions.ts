@@ -153,7 +153,7 @@ export class RunActions {
   async #resume(runId: RunId): Promise<ActionResult> {
     const { attached } = this.#means;
     if (await this.#hasOwner(runId))
-      throw refusedRequest(409, "run_alive", "Cannot resume the run: a process already runs it.");
+      throw refusedRequest(409, "run_active", "Cannot resume the run: a process already runs it.");
     const outcome = await attached.continueRun(runId);
     if (outcome === undefined)
       throw refusedRequest(
@@ -237,8 +237,8 @@ export class AttachedOrchestrators {
         return "led";
       } catch (cause) {
         if (!EspalierError.is(cause)) throw cause;
-        if (cause.code === "run_alive" || cause.code === "run_ended")
-          return cause.code === "run_alive" ? "led" : "over";
+        if (cause.code === "run_active" || cause.code === "run_ended")
+          return cause.code === "run_active" ? "led" : "over";
         problem ??= cause;
       }
     }

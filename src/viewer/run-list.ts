@@ -78,7 +78,7 @@ export class RunList {
     const asked = runs.flatMap((stored) => {
       const row = this.#row(stored, nowMs);
       const { status, questions = [], title: runTitle } = row;
-      return status === "needs_you" ? questions.map((one) => ({ ...one, runTitle })) : [];
+      return status === "input_required" ? questions.map((one) => ({ ...one, runTitle })) : [];
     });
     const questions = asked.toSorted((one, other) => one.askedAtMs - other.askedAtMs);
     return { questions, ...cut };

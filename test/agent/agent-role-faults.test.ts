@@ -140,9 +140,9 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   ],
   [
     "a budget without end",
-    { budget: { wallTimeMs: Infinity } },
+    { budget: { timeMs: Infinity } },
     "invalid_option",
-    "lead.budget.wallTimeMs",
+    "lead.budget.timeMs",
     AMOUNT,
     "Infinity",
   ],

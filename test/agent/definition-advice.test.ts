@@ -178,7 +178,7 @@ const FOREIGN_NAMES: readonly (readonly [string, () => unknown])[] = [
   ["lead.budget.cost to be one of * Use costUsd.", roleOf({ budget: { cost: 5 } })],
   ["lead.budget.tokens to be one of * Use totalTokens.", roleOf({ budget: { tokens: 5 } })],
   ["lead.budget.calls to be one of * Use toolCalls.", roleOf({ budget: { calls: 5 } })],
-  ["lead.budget.time to be one of * Use wallTimeMs.", roleOf({ budget: { time: 5 } })],
+  ["lead.budget.time to be one of * Use timeMs.", roleOf({ budget: { time: 5 } })],
   ["lead.limits.depth to be one of * Use maxDepth.", roleOf({ limits: { depth: 5 } })],
   // A name that has no meaning there gets no suggestion.
   ["tool.maxTurns to be one of * Correct the name.", toolOf({ maxTurns: 5 })],

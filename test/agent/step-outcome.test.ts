@@ -154,7 +154,7 @@ proves(["R15"], "retry: a reply of no use is forgiven once, and then fails", () 
   expect(
     outcome.type === "fail" && [outcome.error.code, outcome.error.message, outcome.error.data],
   ).toEqual([
-    "model_misbehaved",
+    "model_invalid_reply",
     "Expected scripted to reply with text or tool calls, but 2 replies in a row were unusable. Use another model.",
     { role: "lead", uselessReplies: 2 },
   ]);
@@ -193,7 +193,7 @@ proves(["R15"], "fail: a typed result that was missed three times is not asked f
     "continue tool_calls",
   ]);
   const over = [after(miss, misfit, miss), after(misfit, misfit, misfit), after(miss, miss, miss)];
-  expect(over).toEqual(Array.from({ length: 3 }, () => "fail model_misbehaved"));
+  expect(over).toEqual(Array.from({ length: 3 }, () => "fail model_invalid_reply"));
   const outcome = stepOutcome({ ...NOTHING_DONE, steps: [miss, miss, misfit] }, facts);
   expect(outcome.type === "fail" && [outcome.error.message, outcome.error.data]).toEqual([
     "Expected scripted to call Finish with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.",
@@ -220,8 +220,8 @@ proves(["D303"], "a text with which the agent waits for its subagents is no miss
     "continue tool_calls",
     "retry missing_output",
     "continue subagents",
-    "fail model_misbehaved",
-    "fail model_misbehaved",
+    "fail model_invalid_reply",
+    "fail model_invalid_reply",
   ]);
 });
 
@@ -240,7 +240,7 @@ proves(["R15"], "fail: a reply that broke off is no answer", () => {
   expect(
     outcome.type === "fail" && [outcome.error.code, outcome.error.message, outcome.error.data],
   ).toEqual([
-    "model_misbehaved",
+    "model_invalid_reply",
     "Expected scripted to finish its reply, but the reply ended with an error.",
     { role: "lead", finishReason: "error" },
   ]);
@@ -266,7 +266,7 @@ const WITHOUT_CALLS: Readonly<Record<FinishReason, readonly [string, string, str
   content_filter: ["stop finish_reason", "stop finish_reason", "stop finish_reason"],
   other: ["stop completed", "retry missing_output", "continue messages"],
   unknown: ["stop completed", "retry missing_output", "continue messages"],
-  error: ["fail model_misbehaved", "fail model_misbehaved", "fail model_misbehaved"],
+  error: ["fail model_invalid_reply", "fail model_invalid_reply", "fail model_invalid_reply"],
   paused: ["continue paused_reply", "continue paused_reply", "continue messages+paused_reply"],
 };
 
@@ -305,7 +305,7 @@ for (const finishReason of FinishReasonSchema().options) {
       expect([first, second]).toEqual(
         isCutOff
           ? ["stop finish_reason", "stop finish_reason"]
-          : ["retry missing_reply", "fail model_misbehaved"],
+          : ["retry missing_reply", "fail model_invalid_reply"],
       );
     }
   });

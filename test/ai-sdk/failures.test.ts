@@ -101,14 +101,14 @@ proves(
 test.each([
   [callError(529, "Overloaded"), "model_overloaded"],
   [callError(500, "Oops"), "model_unavailable"],
-  [callError(401, "Who are you?"), "model_not_authorized"],
-  [callError(400, "Bad"), "model_refused_request"],
+  [callError(401, "Who are you?"), "model_unauthorized"],
+  [callError(400, "Bad"), "model_invalid_request"],
   [callError(400, "prompt is too long: 3333404 tokens > 200000 maximum"), "model_context_overflow"],
   [
     callError(400, "Too much", { error: { code: "context_length_exceeded" } }),
     "model_context_overflow",
   ],
-  [callError(429, "Empty", { error: { code: "insufficient_quota" } }), "model_refused_request"],
+  [callError(429, "Empty", { error: { code: "insufficient_quota" } }), "model_invalid_request"],
   [callError(200, "Invalid JSON response"), "model_protocol_error"],
   [callError(undefined, "Cannot connect to API: ECONNREFUSED"), "model_unavailable"],
   [new TypeError("fetch failed"), "model_unavailable"],
@@ -116,11 +116,11 @@ test.each([
   [new Error("wrapped", { cause: { code: "UND_ERR_SOCKET" } }), "model_unavailable"],
   [new DOMException("late", "TimeoutError"), "model_timeout"],
   [new DOMException("gone", "AbortError"), "model_unavailable"],
-  [new LoadAPIKeyError({ message: "API key is missing." }), "model_not_authorized"],
-  [new UnsupportedFunctionalityError({ functionality: "this" }), "model_refused_request"],
+  [new LoadAPIKeyError({ message: "API key is missing." }), "model_unauthorized"],
+  [new UnsupportedFunctionalityError({ functionality: "this" }), "model_invalid_request"],
   [new JSONParseError({ text: "{", cause: new Error("end") }), "model_protocol_error"],
-  [new Error("something else"), "model_misbehaved"],
-  ["a text", "model_misbehaved"],
+  [new Error("something else"), "model_invalid_reply"],
+  ["a text", "model_invalid_reply"],
 ] as const)("%s is %s", async (error, code) => {
   const facts = await failureOf(failing(error));
   expect({ code: facts.code, lost: facts.lostOutputTokens }).toEqual({ code, lost: undefined });
@@ -189,7 +189,7 @@ describe("in the middle of a stream", () => {
     ["an end without a reason", { type: "finish" }],
   ])("%s is a fault of the provider", async (_what, part) => {
     const stream = ReadableStream.from<Part>(anything([...text("A long story."), part]));
-    expect((await failureOf(fakeModel(() => ({ stream })))).code).toBe("model_misbehaved");
+    expect((await failureOf(fakeModel(() => ({ stream })))).code).toBe("model_invalid_reply");
   });
 });
 

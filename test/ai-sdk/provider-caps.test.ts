@@ -183,7 +183,7 @@ describe("a provider that insists on more", () => {
         request: { body },
       }));
       expect(await rejection(ask(aiSdkModel(fake)))).toMatchObject({
-        code: "model_refused_request",
+        code: "model_invalid_request",
         isRetryable: false,
         lostOutputTokens: 0,
         message:

@@ -206,7 +206,7 @@ describe("a refusal by a server", () => {
           code: "insufficient_quota",
         },
       },
-      "model_refused_request",
+      "model_invalid_request",
     ],
     [
       "openai",
@@ -225,7 +225,7 @@ describe("a refusal by a server", () => {
       "compatible",
       401,
       { error: { message: "Authentication Fails", type: "authentication_error" } },
-      "model_not_authorized",
+      "model_unauthorized",
     ],
     [
       "openrouter",
@@ -237,7 +237,7 @@ describe("a refusal by a server", () => {
       "ollama",
       404,
       { error: { message: "model 'qwen9' not found", type: "api_error" } },
-      "model_refused_request",
+      "model_invalid_request",
     ],
   ];
 

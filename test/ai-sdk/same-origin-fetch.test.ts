@@ -64,7 +64,7 @@ proves(["D585"], "sends no prompt and no key to the server that a redirect names
       createGoogle(settings)("gemini-3-flash"),
       createOpenAI(settings)("gpt-5-mini"),
     ])
-      expect(await errorOf(aiSdkModel(model))).toBe("model_refused_request");
+      expect(await errorOf(aiSdkModel(model))).toBe("model_invalid_request");
   }
   expect(foreign.received).toEqual([]);
   // Without it, the prompt and the key arrive there.
@@ -83,7 +83,7 @@ proves(
     vi.stubEnv("ANTHROPIC_API_KEY", "secret");
     afterwards(() => void vi.unstubAllEnvs());
     const model = await modelByName("ai-sdk:anthropic/claude-sonnet-5");
-    expect(await errorOf(model)).toBe("model_refused_request");
+    expect(await errorOf(model)).toBe("model_invalid_request");
     expect(foreign.received).toEqual([]);
   },
 );
@@ -104,7 +104,7 @@ proves(
     expect(await response.text()).toBe("done");
     expect(received).toEqual([5, 4, 3, 2, 1, 0].map((left) => `POST /${left} k prompt`));
     const sixth = sameOriginFetch(new Request(`${url}/6`, init));
-    await expect(sixth).rejects.toMatchObject({ code: "model_refused_request" });
+    await expect(sixth).rejects.toMatchObject({ code: "model_invalid_request" });
     const aborted = AbortSignal.abort(new Error("Enough."));
     await expect(sameOriginFetch(`${url}/0`, { ...init, signal: aborted })).rejects.toThrow(
       "Enough.",

@@ -191,7 +191,7 @@ describe("a turn that Anthropic pauses", () => {
     const { result, bodies } = await runOver(anthropic, [empty]);
     expect([result.status, result.errors[0]?.code, bodies.length]).toEqual([
       "failed",
-      "model_misbehaved",
+      "model_invalid_reply",
       2,
     ]);
   });

@@ -140,7 +140,7 @@ for (const end of ["cancel", "time limit"] as const) {
     const stuck = delegation(() => new Promise(() => undefined));
     const root = part("root", [calls(use("delegate"))], {
       tools: [stuck],
-      budget: { wallTimeMs: 60_000 },
+      budget: { timeMs: 60_000 },
     });
     const fixture = newFixture({ graceMs: 100 });
     const run = fixture.start(root.role);

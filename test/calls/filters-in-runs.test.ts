@@ -261,7 +261,7 @@ for (const [what, check] of broken) {
     const result = await newFixture().run(role);
     expect([ending(result), model.requests.length]).toEqual([["failed", "error"], 0]);
     expect(result.agents[0]?.errors.map(({ code, data }) => [code, data])).toEqual([
-      ["filter_failed", { filter: "odd" }],
+      ["tool_filter_failed", { filter: "odd" }],
     ]);
   });
 }

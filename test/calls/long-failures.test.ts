@@ -181,7 +181,7 @@ proves(
 
 const HOSTILE = `"}\\\u0000\n\u{1F600}`;
 const BROKEN = new ModelError({
-  code: "model_refused_request",
+  code: "model_invalid_request",
   message: `No: ${HOSTILE.repeat(300)}`,
 });
 
@@ -195,7 +195,7 @@ const ENDS: readonly (readonly [string, readonly ScriptedReply[], object])[] = [
   [
     "failed",
     [{ error: BROKEN }],
-    { outcome: "failed", reason: "error", error: "model_refused_request" },
+    { outcome: "failed", reason: "error", error: "model_invalid_request" },
   ],
 ];
 

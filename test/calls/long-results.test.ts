@@ -168,7 +168,7 @@ proves(
   },
 );
 
-const BROKEN = new ModelError({ code: "model_refused_request", message: "No such thing." });
+const BROKEN = new ModelError({ code: "model_invalid_request", message: "No such thing." });
 const BUSY = new ModelError({ code: "model_overloaded", message: "Busy." });
 
 const useless: readonly (readonly [string, ScriptedReply, number])[] = [

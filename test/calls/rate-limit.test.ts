@@ -216,7 +216,7 @@ test("a stop ends the wait of calls whose turn has not come: nothing further sta
 test("the time limit of an agent ends the wait, too, and a limit of the call around it", async () => {
   const fixture = newFixture();
   const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 10_000 });
-  const { role } = soloist([calls(send, send)], { tools: [tool], budget: { wallTimeMs: 500 } });
+  const { role } = soloist([calls(send, send)], { tools: [tool], budget: { timeMs: 500 } });
   const run = fixture.start(role);
   await pass(fixture, 500);
   const result = await fixture.outcome(run);

@@ -73,7 +73,7 @@ for (const [toolDefaults, own, timeoutMs] of timeCases) {
       const tool = spyTool("work", () => new Promise(() => undefined), own);
       const { role } = soloist([calls(use("work")), says("ok")], { tools: [tool], toolDefaults });
       const fixture = newFixture({ graceMs: 500 });
-      const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 5_000 } });
+      const run = fixture.start(role, "Do it.", { budget: { timeMs: 5_000 } });
       for (let round = 0; round < 65; round += 1) await pass(fixture, 100);
       const result = await fixture.outcome(run);
       expect(outcomes(result)[0]?.[2]).toBe(timeoutMs === undefined ? "cancelled" : "tool_timeout");

@@ -84,7 +84,7 @@ proves(
     const { runs: rows } = RowsSchema.parse(JSON.parse(runs.stdout));
     expect(rows.map(({ runId, status }) => `${runId} ${status}`)).toEqual([
       "broken paused",
-      "run_4 needs_you",
+      "run_4 input_required",
       "run_3 stopped",
       "run_2 failed",
       "run_1 completed",

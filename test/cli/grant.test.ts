@@ -52,7 +52,7 @@ proves(
     const { stdout } = await performed(["tail", "@last", "--events"], { cwd });
     const granted = stdout.split("\n").filter((line) => line.includes('"budget.granted"'));
     expect(granted.map((line): unknown => JSON.parse(line))).toMatchObject([
-      { by: "espalier resume", budget: { steps: 3, wallTimeMs: 60_000 } },
+      { by: "espalier resume", budget: { steps: 3, timeMs: 60_000 } },
     ]);
   },
 );

@@ -27,7 +27,7 @@ import { z } from "zod";
 
 /** What it says steers a terminal. */
 const AWAY = {
-  error: new ModelError({ code: "model_not_authorized", message: "Wrong \u001b[31mkey.\u202e" }),
+  error: new ModelError({ code: "model_unauthorized", message: "Wrong \u001b[31mkey.\u202e" }),
 };
 
 const STARTED_MS = Date.UTC(2026, 0, 2, 3, 4, 5);

@@ -326,7 +326,7 @@ test("a part whose surveyor fails is reported as missing, and the others are not
     ...planner,
     generate: (request, options) =>
       request.messages.some(({ text }) => text.startsWith("Survey core."))
-        ? Promise.reject(new ModelError({ code: "model_refused_request", message }))
+        ? Promise.reject(new ModelError({ code: "model_invalid_request", message }))
         : planner.generate(request, options),
   };
   const result = await newFixture().run(surveyLead(moody, folderTools(folder.path)));

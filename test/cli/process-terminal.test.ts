@@ -128,7 +128,7 @@ proves(["D526"], "shows a run as lost, with its task, once its process was kille
   const started = startAtTerminal(["run", "buyer.ts", "Buy three pears."], { cwd: path });
   await started.seen("Edit the arguments");
   const listed = await performed(["runs", "--json"], { cwd: path });
-  expect(statusesIn(listed.stdout)).toEqual(["needs_you"]);
+  expect(statusesIn(listed.stdout)).toEqual(["input_required"]);
   for (const pid of await childrenOf(started.pid)) process.kill(pid, "SIGKILL");
   await started.ended;
   const after = await performed(["runs", "--json"], { cwd: path });
@@ -232,7 +232,7 @@ proves(["D529"], "pauses its run at an open question when the terminal is closed
   const { questions } = z.object({ questions: z.array(z.unknown()) }).parse(JSON.parse(stdout));
   expect(questions.length).toBe(3);
   const { stdout: listed } = await performed(["runs", "--json"], { cwd: path });
-  expect(statusesIn(listed)).toEqual(["needs_you"]);
+  expect(statusesIn(listed)).toEqual(["input_required"]);
 });
 
 proves(["D529"], "exits with 129 by SIGHUP, once its run is cancelled", async () => {

@@ -25,7 +25,7 @@ proves(["V27"], "runs are listed in groups, those that need somebody first", asy
 
     done (3)  state                             agents  tokens     cost  time  last seen  task
     run_3     ■ stopped: step_limit                  1      15  unknown   0ms … ago  lead: Try it.
-    run_2     ✖ failed: model_not_authorized  2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
+    run_2     ✖ failed: model_unauthorized  2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
     run_1     ✔ completed                            1      15  unknown   0ms … ago  lead: Say hello.
     "
   `);
@@ -43,13 +43,13 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
   expect([code, stderr]).toEqual([0, ""]);
   expect(`\n${stdout}`).toMatchInlineSnapshot(`
     "
-    run_2 ✖ failed: model_not_authorized
+    run_2 ✖ failed: model_unauthorized
     lead: Audit the code.
     Wrong key.
     started 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
 
     Why, first cause first:
-      ✖ lead · step 2: model_not_authorized
+      ✖ lead · step 2: model_unauthorized
         Wrong key.
 
     agent        state     step  own tok  tree tok  own cost  tree cost  time  task
@@ -60,18 +60,18 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
   `);
   expect(`\n${(await reading(kept, "show", "run_2", "--errors")).stdout}`).toMatchInlineSnapshot(`
     "
-    run_2 ✖ failed: model_not_authorized
+    run_2 ✖ failed: model_unauthorized
     lead: Audit the code.
     Wrong key.
     started 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown (no price for scripted)
 
     Why, first cause first:
-      ✖ lead · step 2: model_not_authorized
+      ✖ lead · step 2: model_unauthorized
         Wrong key.
 
     Agents that did not complete (2)
-      lead · step 2: failed (model_not_authorized): Wrong key.
-      lead/reader#1 · step 2: failed (model_not_authorized): Wrong key.
+      lead · step 2: failed (model_unauthorized): Wrong key.
+      lead/reader#1 · step 2: failed (model_unauthorized): Wrong key.
 
     Calls that failed (2)
       lead · step 1 · SpawnSubagent: failed (subagent_failed), after 0ms
@@ -131,7 +131,7 @@ proves(
       "
       lead/reader#1 · failed
       reader, scripted (scripted)
-      model_not_authorized: Wrong key.
+      model_unauthorized: Wrong key.
       own 15 tokens, cost unknown · with subagents 15 tokens, cost unknown
 
       Task:
@@ -140,7 +140,7 @@ proves(
       step  time  tokens     cost  calls
       1      0ms      15  unknown  read ✖ tool_error 0ms
                                      ENOENT
-      2      0ms       0  unknown  ✖ model_not_authorized: Wrong key.
+      2      0ms       0  unknown  ✖ model_unauthorized: Wrong key.
       "
     `);
     const step = await reading(kept, "show", "run_2", "reader#1", "1", "--request");
@@ -195,7 +195,7 @@ proves(["V27"], "with --json, one object stands on stdout and nothing else", asy
   }
   const last = await reading(kept, "show", "@last", "--json");
   expect(JSON.parse(last.stdout)).toMatchObject({
-    run: { runId: "run_4", status: "needs_you", leader: null },
+    run: { runId: "run_4", status: "input_required", leader: null },
   });
   // Nor does it steer a terminal.
   const failed = await reading(kept, "show", "run_2", "--json");

@@ -42,7 +42,7 @@ const RESTS: Readonly<Record<string, readonly [number, ServerReply, string, RegE
     1,
     status(401),
     "",
-    /✖ lead · step 1: model_not_authorized\n {4}Expected/,
+    /✖ lead · step 1: model_unauthorized\n {4}Expected/,
   ],
   "is stopped by a limit": [
     3,

@@ -79,13 +79,13 @@ proves(["D603"], "measures runs in show as in runs: to their end, or until now",
   expect(runs.map(({ status }) => status).toSorted()).toEqual([
     "completed",
     "failed",
-    "needs_you",
+    "input_required",
     "stopped",
   ]);
   for (const { runId, status, durationMs } of runs) {
     const shown = ShownSchema.parse(JSON.parse(await printed(kept, "show", runId, "--json")));
     const { run } = shown;
-    if (status !== "needs_you") expect([runId, run.durationMs]).toEqual([runId, durationMs]);
+    if (status !== "input_required") expect([runId, run.durationMs]).toEqual([runId, durationMs]);
     else {
       expect(durationMs).toBeGreaterThan(60_000);
       expect(Math.abs(Date.now() - run.startedAtMs - run.durationMs)).toBeLessThan(60_000);
@@ -97,8 +97,8 @@ proves(["D603"], "measures runs in show as in runs: to their end, or until now",
 proves(["D600"], "lists a failed run with the code of its error", async () => {
   await using kept = keptRuns();
   const role = agent("solo", [
-    { error: new ModelError({ code: "model_not_authorized", message: "Wrong key." }) },
+    { error: new ModelError({ code: "model_unauthorized", message: "Wrong key." }) },
   ]);
   await kept.orchestrator.start(role, "Read.").result;
-  expect(await printed(kept, "runs")).toMatch(/failed: model_not_authorized/);
+  expect(await printed(kept, "runs")).toMatch(/failed: model_unauthorized/);
 });

@@ -70,7 +70,7 @@ proves(
       actions: ["answer", "cancel", "pause"],
     });
     expect((await askApi(place, "runs")).body).toMatchObject({
-      runs: [{ runId: "buy", status: "needs_you" }],
+      runs: [{ runId: "buy", status: "input_required" }],
     });
     const [question] = questions;
     const answer = {

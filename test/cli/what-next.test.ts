@@ -244,8 +244,8 @@ proves(
       code: 2,
       stdout: "",
       stderr:
-        "Cannot resume run_1: process 1 on elsewhere owns it. Follow it: npx espalier tail run_1. If that process no longer works, take the run over: npx espalier resume run_1 --take-over [run_alive]\n",
+        "Cannot resume run_1: process 1 on elsewhere owns it. Follow it: npx espalier tail run_1. If that process no longer works, take the run over: npx espalier resume run_1 --take-over [run_active]\n",
     });
-    expect((await performed([...args, "--take-over"], at)).stderr).not.toContain("run_alive");
+    expect((await performed([...args, "--take-over"], at)).stderr).not.toContain("run_active");
   },
 );

@@ -129,7 +129,7 @@ describe.skipIf(server === undefined)("leading", () => {
   proves(["E63"], "what rejects is led again until it settles, and then no more", async () => {
     const { executor, ticket, whenDone } = await worker();
     await client.enqueue(ticket);
-    for (const code of ["store_failed", "run_alive", "run_released"] as const)
+    for (const code of ["store_failed", "run_active", "run_released"] as const)
       (await executor.next()).fail(new EspalierError({ code, message: "Not now." }));
     (await executor.next()).settle();
     await whenDone();

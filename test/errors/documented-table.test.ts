@@ -111,11 +111,11 @@ const MODEL_ERRORS = {
   model_overloaded: 0,
   model_unavailable: 0,
   model_timeout: 0,
-  model_refused_request: 0,
-  model_not_authorized: 0,
+  model_invalid_request: 0,
+  model_unauthorized: 0,
   model_protocol_error: 0,
   model_context_overflow: 0,
-  model_misbehaved: 0,
+  model_invalid_reply: 0,
 } satisfies Record<ModelErrorCode, 0>;
 
 proves(

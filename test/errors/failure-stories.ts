@@ -91,7 +91,7 @@ function delegating(more: Definition = {}): Definition {
   return { subagents: [helper().role], ...more };
 }
 
-const NO_KEY = { code: "model_not_authorized", message: "Expected a key that is valid." } as const;
+const NO_KEY = { code: "model_unauthorized", message: "Expected a key that is valid." } as const;
 const missing = new Error("There is no notes.txt.");
 const asking = new ToolRetryError("There is no notes.txt.", { hint: "List the folder first." });
 
@@ -226,7 +226,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       script: [calls(spawnAs({ instructions: "Count.", model: "large" })), DONE],
       definition: { dynamicRoles: { models: { small: new ScriptedModel([]) } } },
     }),
-  invalid_context: () =>
+  context_policy_failed: () =>
     play({
       script: [calls(use("read")), calls(spawn("helper")), DONE],
       definition: delegating({
@@ -307,7 +307,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
     const { tool, options } = busyTool(1_000);
     return play({
       script: [calls(use("busy"), use("read"))],
-      definition: { tools: [tool, ...read(() => "text")], budget: { wallTimeMs: 1_000 } },
+      definition: { tools: [tool, ...read(() => "text")], budget: { timeMs: 1_000 } },
       fixture: options,
     });
   },

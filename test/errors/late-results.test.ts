@@ -313,7 +313,7 @@ test("the time of a run that is up while a call is: the call is cancelled, not t
   const tool = spyTool("work", async ({ signal }) => await aborted(signal), { timeoutMs: 5_000 });
   const fixture = newFixture();
   const run = fixture.start(soloist([calls(use("work"))], { tools: [tool] }).role, "Do it.", {
-    budget: { wallTimeMs: 1_000 },
+    budget: { timeMs: 1_000 },
   });
   const result = await after(fixture, run, 1_000);
   expect([result.status, result.reason.code, ends(result)]).toEqual([

@@ -69,8 +69,8 @@ proves(
     const fixture = newFixture();
     const result = await fixture.run(agentWith(modelAt(server)));
     expect([server.requests.length, fixture.sink.ofType("model.retried")]).toEqual([1, []]);
-    expect(ending(result)).toEqual(["failed", "error", { error: "model_refused_request" }]);
-    expect(result.agents[0]?.errors.map(({ code }) => code)).toEqual(["model_refused_request"]);
+    expect(ending(result)).toEqual(["failed", "error", { error: "model_invalid_request" }]);
+    expect(result.agents[0]?.errors.map(({ code }) => code)).toEqual(["model_invalid_request"]);
     expect(
       fixture.sink
         .ofType("model.failed")
@@ -103,11 +103,11 @@ const CLASSES: readonly (readonly [ModelErrorCode, boolean])[] = [
   ["model_overloaded", true],
   ["model_unavailable", true],
   ["model_timeout", true],
-  ["model_refused_request", false],
-  ["model_not_authorized", false],
+  ["model_invalid_request", false],
+  ["model_unauthorized", false],
   ["model_protocol_error", false],
   ["model_context_overflow", false],
-  ["model_misbehaved", false],
+  ["model_invalid_reply", false],
 ];
 
 for (const [code, isRetryable] of CLASSES) {
@@ -182,7 +182,7 @@ test("the time limit of a run ends the wait for a provider", async () => {
   });
   const { role, model } = soloist([{ error }, speaks("never")]);
   const fixture = newFixture();
-  const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+  const run = fixture.start(role, "Do it.", { budget: { timeMs: 1_000 } });
   await flushEventLoop();
   fixture.clock.advance(1_000);
   const result = await fixture.outcome(run);
@@ -195,7 +195,7 @@ test("the time limit of a run ends the wait for a provider", async () => {
 
 test("the provider of a subagent fails: the subagent failed, and its parent reads why", async () => {
   const error = new ModelError({
-    code: "model_not_authorized",
+    code: "model_unauthorized",
     message: "Expected a key that is valid.",
   });
   const child = part("child", [{ error }]);
@@ -204,7 +204,7 @@ test("the provider of a subagent fails: the subagent failed, and its parent read
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
   expect(JSON.parse(receivedTexts(root.model.requests[1])[0] ?? "")).toMatchObject({
     outcome: "failed",
-    error: "model_not_authorized",
+    error: "model_unauthorized",
     explanation: "Expected a key that is valid.",
   });
 });
@@ -212,7 +212,7 @@ test("the provider of a subagent fails: the subagent failed, and its parent read
 test("a key that a provider quotes in its error does not reach the model of the parent", async () => {
   const key = "sk-proj-abcdefghijklmnop1234567890";
   const error = new ModelError({
-    code: "model_not_authorized",
+    code: "model_unauthorized",
     message: `Incorrect API key: ${key}`,
   });
   const child = part("child", [{ error }]);

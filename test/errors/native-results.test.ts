@@ -108,7 +108,7 @@ proves(["M54"], "the third miss ends the agent", async () => {
   expect([result.status, result.agents[0]?.reason]).toMatchObject([
     "failed",
     {
-      data: { error: "model_misbehaved" },
+      data: { error: "model_invalid_reply" },
       message:
         "Expected scripted to answer with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.",
     },

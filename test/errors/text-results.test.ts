@@ -80,7 +80,7 @@ describe("is asked for its result", () => {
     expect([result.status, result.output, result.reason.data]).toEqual([
       "failed",
       undefined,
-      { error: "model_misbehaved" },
+      { error: "model_invalid_reply" },
     ]);
   });
 });

@@ -242,7 +242,7 @@ for (const [what, thrown] of Object.entries(HOSTILE)) {
 }
 
 test("an error of another package that calls itself a hook's does not end the agent", async () => {
-  for (const code of ["hook_failed", "hook_contract", "hook_timeout"])
+  for (const code of ["hook_failed", "invalid_hook_result", "hook_timeout"])
     expect(await textOf(throws(coded({ code: { value: code } })))).toMatch(/^look failed/);
 });
 

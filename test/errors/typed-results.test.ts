@@ -18,7 +18,7 @@ const RIGHT = asks("Finish", { count: 3 });
 const WRONG = asks("Finish", { count: "three" });
 const finish = (count: unknown) => ({ toolName: "Finish", arguments: { count } });
 
-const MISSED = ["failed", "error", { error: "model_misbehaved" }];
+const MISSED = ["failed", "error", { error: "model_invalid_reply" }];
 
 /** Says that it was the third miss that ended the agent, and not the end of a script. */
 const MISSED_MESSAGE =
@@ -82,7 +82,7 @@ proves(
     const [failed, gave] = receivedTexts(root.model.requests[1]);
     expect(JSON.parse(failed ?? "")).toMatchObject({
       outcome: "failed",
-      error: "model_misbehaved",
+      error: "model_invalid_reply",
     });
     expect(JSON.parse(gave ?? "")).toMatchObject({ outcome: "completed", output: { count: 3 } });
   },

@@ -297,7 +297,7 @@ describe("a guard that takes its time", () => {
     const { role } = soloist([asks("send", {})], {
       tools: [spyTool("send")],
       guards: [never.guard],
-      budget: { wallTimeMs: 500 },
+      budget: { timeMs: 500 },
     });
     const fixture = newFixture({ graceMs: 20 });
     const run = fixture.start(role);

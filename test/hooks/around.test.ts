@@ -138,7 +138,7 @@ test("a wrap that has settled cannot make the call any more", async () => {
     runs += 1;
   });
   const { code, data } = await rejectionOf(Promise.resolve(kept[0]?.()));
-  expect([code, data["hook"], runs]).toEqual(["hook_contract", "keeper", 0]);
+  expect([code, data["hook"], runs]).toEqual(["invalid_hook_result", "keeper", 0]);
 });
 
 test("a wrap may start the call and look away; its failure has an owner", async () => {

@@ -42,7 +42,7 @@ for (const point of POINTS) {
         [field]: VALUES.get(field) ?? 1,
       });
       expect([thrown.code, thrown.data]).toEqual([
-        "hook_contract",
+        "invalid_hook_result",
         {
           point,
           hook: "odd",
@@ -75,7 +75,7 @@ test("a hook that is not strict has forbidden fields dropped, and is warned of o
 test("a hook that is not strict may not give a wrong value all the same", async () => {
   const hook = gives("afterTool", { text: 5 }, { strict: false });
   const { code, data } = await rejectionOf(run("afterTool", [hook]));
-  expect([code, data["field"]]).toEqual(["hook_contract", "text"]);
+  expect([code, data["field"]]).toEqual(["invalid_hook_result", "text"]);
 });
 
 const broken = (): never => {
@@ -120,7 +120,7 @@ for (const [point, field, values] of MISFITS) {
     for (const value of values) {
       const { code, data } = await refusal(point, { [field]: value });
       expect([code, data["point"], data["hook"], data["field"]]).toEqual([
-        "hook_contract",
+        "invalid_hook_result",
         point,
         "odd",
         field,
@@ -145,7 +145,7 @@ test("what is no patch at all is refused, with point and hook", async () => {
   for (const patch of [null, 5, "text", true, [], () => ({}), new Patch(), new Map()]) {
     const { code, data } = await refusal("afterTool", patch);
     expect([code, data["point"], data["hook"], "field" in data]).toEqual([
-      "hook_contract",
+      "invalid_hook_result",
       "afterTool",
       "odd",
       false,
@@ -190,12 +190,12 @@ test("a patch that throws when it is read is the hook's breach, wherever it thro
   ];
   for (const patch of patches) {
     const { code, message } = await refusal("afterTool", patch);
-    expect(code).toBe("hook_contract");
+    expect(code).toBe("invalid_hook_result");
     expect(message).toContain("hands off");
   }
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
-  expect((await refusal("afterTool", { metadata: proxy })).code).toBe("hook_contract");
+  expect((await refusal("afterTool", { metadata: proxy })).code).toBe("invalid_hook_result");
 });
 
 test("a proxy that behaves is taken for what it shows", async () => {
@@ -216,7 +216,7 @@ test("a key __proto__ is a key like any other: it changes no prototype", async (
   expect(Object.getPrototypeOf(noted.patch.metadata)).toBe(Object.prototype);
   expect("isAdmin" in (noted.patch.metadata ?? {})).toBe(false);
   const top = await refusal("beforeTool", evil);
-  expect([top.code, top.data["field"]]).toEqual(["hook_contract", "__proto__"]);
+  expect([top.code, top.data["field"]]).toEqual(["invalid_hook_result", "__proto__"]);
 });
 
 test("a cycle, and what is nested without end, are refused", async () => {
@@ -226,6 +226,6 @@ test("a cycle, and what is nested without end, are refused", async () => {
   for (let level = 0; level < 100_000; level += 1) deep = [deep];
   for (const value of [cycle, deep]) {
     const { code, data } = await refusal("beforeTool", { arguments: value });
-    expect([code, data["field"]]).toEqual(["hook_contract", "arguments"]);
+    expect([code, data["field"]]).toEqual(["invalid_hook_result", "arguments"]);
   }
 });

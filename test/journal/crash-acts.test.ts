@@ -147,7 +147,7 @@ test("D2: an agent whose time is over ends, also if its process dies right then"
           return "over";
         }),
       ],
-      budget: { wallTimeMs: 500 },
+      budget: { timeMs: 500 },
     });
     const role = defineAgent({
       name: "lead",

@@ -320,7 +320,7 @@ test("D2: the time between a death and the recovery counts for no agent", async 
       ),
       tools: [countedTool(calls, "work")],
     });
-    return { role, calls, start: { budget: { wallTimeMs: 900 } } }; // The next process begins a second later.
+    return { role, calls, start: { budget: { timeMs: 900 } } }; // The next process begins a second later.
   });
 });
 

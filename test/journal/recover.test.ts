@@ -97,7 +97,7 @@ test("D4: a run whose process lives is not taken over, and nothing changes", asy
   await turns(20);
   const before = [await store.find(run.runId), await linesOf(store, run.runId)];
   const error = await rejectionOf(orchestrator(worker().role).recover(run.runId));
-  expect(error).toMatchObject({ code: "run_alive" });
+  expect(error).toMatchObject({ code: "run_active" });
   expect([await store.find(run.runId), await linesOf(store, run.runId)]).toEqual(before);
   first.ready.open();
   expect(await run.result).toMatchObject({ status: "completed", text: "Done." });
@@ -122,7 +122,7 @@ proves(
     }
     clock.advance(4_999);
     expect(await rejectionOf(other.recover(run.runId))).toMatchObject({
-      code: "run_alive",
+      code: "run_active",
       data: { silentMs: 4_999 },
     });
     first.ready.open();
@@ -165,7 +165,7 @@ test("D4: of two recoveries at once one proceeds", async () => {
     orchestrator(right.role).recover(run.runId),
   ]);
   const codes = both.map((one) => (one.status === "rejected" ? codeOf(one.reason) : "leads"));
-  expect(codes).toEqual(["leads", "run_alive"]);
+  expect(codes).toEqual(["leads", "run_active"]);
   const [leader] = both;
   expect(leader?.status === "fulfilled" && (await leader.value.result).status).toBe("completed");
 });

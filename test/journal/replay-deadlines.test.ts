@@ -87,7 +87,7 @@ function crew(fakes: Fakes): AgentRole {
     instructions: "You go on.",
     model: fakes.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
     tools: [fakes.endless("wait")],
-    budget: { wallTimeMs: 1_000 },
+    budget: { timeMs: 1_000 },
   });
   return lead(fakes, inTurn(calls, [["look", { thing: "map" }]]), {
     tools: [fakes.slow("look", 3)],
@@ -143,7 +143,7 @@ test("X25: a time limit of the whole run, early and late, in the midst of what h
       const late = { when: tool("measure", "tool.ended"), move: moved(0, 1_000), isAtOnce };
       const { reason } = await comesToTheSame({
         role: crew,
-        start: { budget: { wallTimeMs: 500 } },
+        start: { budget: { timeMs: 500 } },
         moves: [
           { when: tool("measure"), move: moved(first[0], first[1]), isAtOnce },
           ...(first[1] === 0 ? [late] : []),
@@ -166,7 +166,7 @@ test("X25: a time limit that is reached, and that changes nothing any more", asy
   const { status } = await comesToTheSame({
     role: (fakes) =>
       lead(fakes, inTurn([["look", { thing: "map" }]]), { tools: [fakes.tool("look")] }),
-    start: { budget: { wallTimeMs: 500 } },
+    start: { budget: { timeMs: 500 } },
     moves: [{ when: ended("lead"), move: moved(500, 500), isAtOnce: true }],
   });
   expect(status).toBe("completed");

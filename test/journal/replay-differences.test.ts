@@ -94,7 +94,7 @@ proves(
       })),
       budget: changed(() => ({ budget: { totalTokens: 60 } })),
       "budget below": changed(undefined, () => ({ budget: { steps: 1 } })),
-      "time below": changed(undefined, () => ({ budget: { wallTimeMs: 60_000 } })),
+      "time below": changed(undefined, () => ({ budget: { timeMs: 60_000 } })),
       "context policy": changed(() => ({ contextPolicy: { inheritMessages: true } })),
       limits: changed(() => ({ limits: { maxBreadthPerParent: 1 } })),
       "a stop condition": changed(undefined, () => ({
@@ -279,7 +279,7 @@ function limitReached(axis: string, current: number): JournalRecord {
 }
 
 test("how much of a time was over when a limit was reached is not compared, other amounts are", () => {
-  const found = ["wallTimeMs", "totalTokens"].map((axis) => {
+  const found = ["timeMs", "totalTokens"].map((axis) => {
     const expected = new ActionReader(new Map()).read(limitReached(axis, 1_000));
     const compared = new Comparison(new Map(), expected === undefined ? [] : [expected]);
     compared.take(limitReached(axis, 1_007));

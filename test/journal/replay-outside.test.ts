@@ -150,7 +150,7 @@ const late: Act = {
 test("X25: a deadline that ends the run, and one that ends an agent", async () => {
   const ended = await comesToTheSame((fakes) => ({
     role: team(fakes),
-    start: { budget: { wallTimeMs: 10_000 } },
+    start: { budget: { timeMs: 10_000 } },
     acts: [{ ...late, when: nth("tool.started", "lead/worker#1", 2) }],
   }));
   expect(ended.result.reason.code).toBe("time_limit");
@@ -165,7 +165,7 @@ test("X25: a deadline that ends the run, and one that ends an agent", async () =
             task === "a" ? { calls: [["wait", { thing: task }]] } : { text: "done" },
           ),
           tools: [fakes.endless("wait")],
-          budget: { wallTimeMs: 5_000 },
+          budget: { timeMs: 5_000 },
         }),
       ],
     }),

@@ -56,10 +56,10 @@ test("an error of a model is one of espalier, and says whether it may be tried a
     "model_overloaded",
     "model_unavailable",
     "model_timeout",
-    "model_refused_request",
-    "model_not_authorized",
+    "model_invalid_request",
+    "model_unauthorized",
     "model_protocol_error",
-    "model_misbehaved",
+    "model_invalid_reply",
   ] as const;
   const errors = codes.map(
     (code) => new ModelError({ code, message: "x", retryAfterMs: 5, lostOutputTokens: 0 }),
@@ -69,10 +69,10 @@ test("an error of a model is one of espalier, and says whether it may be tried a
     ["model_overloaded", true],
     ["model_unavailable", true],
     ["model_timeout", true],
-    ["model_refused_request", false],
-    ["model_not_authorized", false],
+    ["model_invalid_request", false],
+    ["model_unauthorized", false],
     ["model_protocol_error", false],
-    ["model_misbehaved", false],
+    ["model_invalid_reply", false],
   ]);
   expect(
     errors.every(

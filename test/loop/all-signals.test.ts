@@ -23,12 +23,12 @@ const LATE: StopCondition = ({ steps }) =>
 type Result = Awaited<ReturnType<Fixture["outcome"]>>;
 
 function failure(message: string): ModelError {
-  return new ModelError({ code: "model_not_authorized", message });
+  return new ModelError({ code: "model_unauthorized", message });
 }
 
 function recorded(message: string): object {
   const data: unknown = expect.any(Object);
-  return { code: "model_not_authorized", message, data };
+  return { code: "model_unauthorized", message, data };
 }
 
 /** The codes of the signals as each of the three says them; all three have to be the same. */

@@ -257,7 +257,7 @@ const limited: StopCondition = ({ steps }) =>
 const breaking = processStep(() => {
   throw new Error("bug");
 });
-const unauthorized = new ModelError({ code: "model_not_authorized", message: "No." });
+const unauthorized = new ModelError({ code: "model_unauthorized", message: "No." });
 
 /** Runs in which the last step that is allowed also fails, with the order in which the two are known. */
 const BOTH: Readonly<

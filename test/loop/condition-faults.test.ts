@@ -91,7 +91,7 @@ for (const [what, condition] of Object.entries(BROKEN)) {
       const result = await newFixture().run(role);
       expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
       expect(result.agents[0]?.errors.map(({ code, data }) => [code, data])).toEqual([
-        ["condition_failed", { field: "solo.stopWhen[0]", condition: "late" }],
+        ["stop_condition_failed", { field: "solo.stopWhen[0]", condition: "late" }],
       ]);
     }
   });
@@ -121,7 +121,7 @@ proves(
         const result = await newFixture().run(role);
         expect([ending(result), result.reason.data, model.requests.length]).toEqual([
           ["failed", "error", 0],
-          { error: "condition_failed" },
+          { error: "stop_condition_failed" },
           0,
         ]);
       }
@@ -197,7 +197,7 @@ for (const [what, act, end] of [
   test(`${what} while a condition hangs ends the run as such, within the grace period`, async () => {
     const fixture = newFixture({ hookTimeoutMs: 60_000, graceMs: 10 });
     const { role } = soloist([says("never")], { stopWhen: [never] });
-    const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 50 } });
+    const run = fixture.start(role, "Do it.", { budget: { timeMs: 50 } });
     await until(() => fixture.clock.pendingTimers > 1);
     act(fixture, run);
     await flushEventLoop();

@@ -242,7 +242,7 @@ proves(
     });
     const { status, agents } = await newFixture().run(role);
     expect([status, agents[0]?.errors.map(({ code }) => code), broken.asked, behind.asked]).toEqual(
-      ["failed", ["condition_failed"], [0], []],
+      ["failed", ["stop_condition_failed"], [0], []],
     );
   },
 );
@@ -393,7 +393,7 @@ test("what only the loop can know is not for conditions to say", async () => {
     const { status, agents } = await newFixture().run(role);
     expect([status, agents[0]?.errors.map((error) => error.code)]).toEqual([
       "failed",
-      ["condition_failed"],
+      ["stop_condition_failed"],
     ]);
   }
 });

@@ -19,7 +19,7 @@ function broken(): never {
 
 const BROKEN_ROLES: Readonly<Record<string, () => AgentRole>> = {
   "a model that fails": () =>
-    soloist([{ error: new ModelError({ code: "model_refused_request", message: "broken" }) }]).role,
+    soloist([{ error: new ModelError({ code: "model_invalid_request", message: "broken" }) }]).role,
   "a model that throws anything": () => soloist([{ error: new Error("broken") }]).role,
   "a model that cannot count": () => soloist([], {}, { countTokens: broken }).role,
   "a stop condition that throws": () => soloist([says("done")], { stopWhen: [broken] }).role,
@@ -121,7 +121,7 @@ test("an agent with a typed result is reminded, corrected, and in the end fails 
   expect([failed.status, failed.output, failed.reason.data]).toEqual([
     "failed",
     undefined,
-    { error: "model_misbehaved" },
+    { error: "model_invalid_reply" },
   ]);
 });
 

@@ -43,7 +43,7 @@ const WITHOUT_CALLS: Readonly<Record<EndReason, Effect>> = {
   length: cutOff("length", { maxOutputTokens: 8_192, limitedBy: "maxOutputTokens" }),
   content_filter: cutOff("content_filter"),
   unknown: COMPLETED,
-  error: { ...COMPLETED, ending: ["failed", "error"], data: { error: "model_misbehaved" } },
+  error: { ...COMPLETED, ending: ["failed", "error"], data: { error: "model_invalid_reply" } },
 };
 
 function effectOf(result: RunResult, requests: number): Effect {
@@ -256,7 +256,7 @@ proves(
       "failed",
       [
         {
-          code: "model_misbehaved",
+          code: "model_invalid_reply",
           message:
             "Expected scripted to reply with text or tool calls, but 2 replies in a row were unusable. Use another model.",
           data: { role: "solo", uselessReplies: 2 },

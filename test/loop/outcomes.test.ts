@@ -51,7 +51,7 @@ test("an outcome says why", () => {
     "missing_reply",
     "compact",
     "completed",
-    "model_misbehaved",
+    "model_invalid_reply",
     "signals",
   ]);
 });

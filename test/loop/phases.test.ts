@@ -246,7 +246,7 @@ proves(["R9"], "calls decide, not the finish reason", async () => {
     result.status,
     result.agents[0]?.errors.map((error) => error.code),
     silent.model.requests.length,
-  ]).toEqual(["failed", ["model_misbehaved"], 2]);
+  ]).toEqual(["failed", ["model_invalid_reply"], 2]);
 });
 
 proves(

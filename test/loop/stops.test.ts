@@ -26,13 +26,13 @@ proves(["R35"], "every way of ending has its own pair of status and reason", asy
   const tokens = await newFixture().run(soloist(FOREVER, { tools }).role, {
     budget: { totalTokens: 15 },
   });
-  const failure = new ModelError({ code: "model_not_authorized", message: "No." });
+  const failure = new ModelError({ code: "model_unauthorized", message: "No." });
   const failed = await newFixture().run(soloist([{ error: failure }]).role);
 
   const fixture = newFixture();
   const held = latch();
   const timed = fixture.start(soloist([says("late", { after: held.opened })]).role, "Do it.", {
-    budget: { wallTimeMs: 10 },
+    budget: { timeMs: 10 },
   });
   await flushEventLoop();
   fixture.clock.advance(10);
@@ -277,7 +277,7 @@ proves(
       return promise;
     });
     const { role, model } = soloist([asks("work", {}), says("never")], { tools: [work] });
-    const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    const run = fixture.start(role, "Do it.", { budget: { timeMs: 1_000 } });
     await flushEventLoop();
     fixture.clock.advance(999);
     await flushEventLoop();
@@ -300,7 +300,7 @@ proves(["R58"], "an absolute deadline holds beside a longer relative one", async
     [() => (fixture.clock.advance(50), asks("work", {})), says("never")],
     { tools: [spyTool("work")] },
   );
-  const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 }, deadlineAtMs: 50 });
+  const run = fixture.start(role, "Do it.", { budget: { timeMs: 1_000 }, deadlineAtMs: 50 });
   expect([ending(await fixture.outcome(run)), model.requests.length]).toEqual([
     ["stopped", "time_limit"],
     1,

@@ -151,7 +151,7 @@ test("the model is shown what goes, as data, and nothing of what stays", async (
 const USELESS: Readonly<Record<string, ScriptedReply>> = {
   "is empty": says(" "),
   "is a refusal": { refusal: "No." },
-  fails: { error: new ModelError({ code: "model_refused_request", message: "No." }) },
+  fails: { error: new ModelError({ code: "model_invalid_request", message: "No." }) },
   "is too long for the model": {
     error: new ModelError({ code: "model_context_overflow", message: "Too long." }),
   },

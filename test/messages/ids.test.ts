@@ -204,5 +204,5 @@ test("a model cannot give its reply an id: what it sends besides the reply is re
   };
   const role = defineAgent({ name: "solo", instructions: "Work.", model: forger });
   const result = await s.outcome(s.start(role));
-  expect([result.status, result.reason.data]).toEqual(["failed", { error: "model_misbehaved" }]);
+  expect([result.status, result.reason.data]).toEqual(["failed", { error: "model_invalid_reply" }]);
 });

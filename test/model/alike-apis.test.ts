@@ -139,7 +139,7 @@ describe("an answer that is nested deeper than a call stack", () => {
     for (const [status, code] of [
       [500, "model_unavailable"],
       [429, "model_rate_limited"],
-      [400, "model_refused_request"],
+      [400, "model_invalid_request"],
     ] as const) {
       const answer: ServerReply = { type: "status", status, body: `{"error":${DEEP}}` };
       for (const api of APIS)

@@ -175,7 +175,7 @@ describe("parts that do not fit", () => {
       const { status, errors } = await outcomeOf(asked);
       expect([status, errors.map(({ code }) => code), asked.requests.length]).toEqual([
         "failed",
-        ["model_misbehaved"],
+        ["model_invalid_reply"],
         1,
       ]);
       expect(errors[0]?.message).toContain(`→ at ${place}.`);

@@ -92,7 +92,7 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
   },
   "that failed for its prompt": {
     event: failed({ error: { code: "invalid_prompt", message: "No." } }),
-    facts: ["model_refused_request", false, 700, 9],
+    facts: ["model_invalid_request", false, 700, 9],
     says: "an error inside the reply: No.",
   },
   "that failed for its length": {

@@ -64,7 +64,7 @@ describe("values of headers", () => {
     await using server = await OpenAiServer.start(() => refusing(`No ${TOKEN}`, { code: "nope" }));
     const thrown = await rejection(reply(modelAt(server, { headers }), "whole"));
     expect(thrown).toMatchObject({
-      code: "model_not_authorized",
+      code: "model_unauthorized",
       message:
         "Expected a reply from the model, got status 403 No [header authorization]. Check the API key (OPENAI_API_KEY or the option apiKey) and its rights.",
       data: { status: 403, providerCode: "nope" },
@@ -110,6 +110,6 @@ describe("values of headers", () => {
     });
     const thrown = await rejection(ask(aiSdkModel(failing, { headers })));
     expect(inspect(thrown, { depth: 9 })).not.toContain(TOKEN);
-    expect(thrown).toMatchObject({ code: "model_misbehaved" });
+    expect(thrown).toMatchObject({ code: "model_invalid_reply" });
   });
 });

@@ -32,7 +32,7 @@ describe("a request that is too long", () => {
   });
 
   test.each(OTHERS)("is not: %s", (message) => {
-    expect(codeOfRefusal(400, undefined, message)).toBe("model_refused_request");
+    expect(codeOfRefusal(400, undefined, message)).toBe("model_invalid_request");
   });
 
   test("is nothing that another status says", () => {
@@ -41,7 +41,7 @@ describe("a request that is too long", () => {
       "model_rate_limited",
       "model_overloaded",
       "model_unavailable",
-      "model_not_authorized",
+      "model_unauthorized",
     ]);
   });
 });

@@ -336,7 +336,7 @@ proves(
     const request = { ...QUESTION, settings: { seed: 1 } };
     const asked = modelAt(server, { api: "responses" }).generate(request, { signal: never() });
     expect(await rejectionOf(asked)).toMatchObject({
-      code: "model_refused_request",
+      code: "model_invalid_request",
       message:
         'Expected settings.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat".',
     });
@@ -383,7 +383,7 @@ describe("a server with only one of the interfaces", () => {
     });
     const other =
       'Leave api out at OpenAI itself, set api: "responses" elsewhere, or set reasoning: { effort: "none" }.';
-    expect(await failureOn(refused, {}, other)).toEqual(["model_refused_request", true]);
+    expect(await failureOn(refused, {}, other)).toEqual(["model_invalid_request", true]);
   });
 
   proves(["M11"], "is not taken for one that lacks the model", async () => {
@@ -396,7 +396,7 @@ describe("a server with only one of the interfaces", () => {
       { message: 'model "m" not found, try pulling it first', code: null },
     ])
       expect(await failureOn(status(404, { error }), { api: "responses" })).toEqual([
-        "model_refused_request",
+        "model_invalid_request",
         true,
       ]);
   });

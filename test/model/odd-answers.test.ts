@@ -126,8 +126,8 @@ describe("a request that is too long", () => {
       "model_context_overflow",
       "model_context_overflow",
       "model_rate_limited",
-      "model_refused_request",
-      "model_refused_request",
+      "model_invalid_request",
+      "model_invalid_request",
     ]);
   });
 });

@@ -90,7 +90,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
       "Expected a reply from the model, got a body in the encoding lzma, which the request did not",
     ]);
     const refused = { type: "raw", body: "No.", encoding: "lzma", status: 401 } as const;
-    expect((await failureOn(refused, mode)).code).toBe("model_not_authorized");
+    expect((await failureOn(refused, mode)).code).toBe("model_unauthorized");
   });
 
   proves(["M22"], `is bounded by its plain length (${mode})`, async () => {

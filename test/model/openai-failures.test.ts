@@ -24,12 +24,12 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     [500, "model_unavailable", true],
     [502, "model_unavailable", true],
     [408, "model_timeout", true],
-    [401, "model_not_authorized", false],
-    [403, "model_not_authorized", false],
-    [400, "model_refused_request", false],
-    [404, "model_refused_request", false],
-    [422, "model_refused_request", false],
-    [308, "model_refused_request", false],
+    [401, "model_unauthorized", false],
+    [403, "model_unauthorized", false],
+    [400, "model_invalid_request", false],
+    [404, "model_invalid_request", false],
+    [422, "model_invalid_request", false],
+    [308, "model_invalid_request", false],
   ])("fails on status %i with %s", async (code, expected, isRetryable) => {
     const { message, ...facts } = await failureOn(status(code), mode);
     expect(facts).toEqual({
@@ -102,9 +102,9 @@ describe("an error object inside a reply", () => {
     [{ message: "Too busy.", code: "503" }, "model_overloaded"],
     [{ message: "Broken.", type: "server_error", code: null }, "model_unavailable"],
     [{ message: "Bad gateway.", code: 502 }, "model_unavailable"],
-    [{ message: "Wrong.", type: "invalid_request_error" }, "model_refused_request"],
-    [{ message: "No money.", code: "insufficient_quota" }, "model_refused_request"],
-    [{ message: "Who are you?", type: "authentication_error" }, "model_not_authorized"],
+    [{ message: "Wrong.", type: "invalid_request_error" }, "model_invalid_request"],
+    [{ message: "No money.", code: "insufficient_quota" }, "model_invalid_request"],
+    [{ message: "Who are you?", type: "authentication_error" }, "model_unauthorized"],
     ["model is not loaded", "model_unavailable"],
   ])("%j is %s, whole and in a stream", async (error, code) => {
     const whole = await failureOn({ type: "raw", body: JSON.stringify({ error }) });
@@ -125,7 +125,7 @@ describe("an error object inside a reply", () => {
       code: 400,
     };
     expect(await failureOn({ type: "events", data: [error] }, "streamed")).toEqual({
-      code: "model_refused_request",
+      code: "model_invalid_request",
       message:
         "Expected a reply from the model, got an error inside the reply: The tools are too many. Correct the request or the account: the same request will be refused again.",
       isRetryable: false,
@@ -168,7 +168,7 @@ test("an empty account is not worth a retry, though it comes as status 429", asy
     body: { error },
   });
   expect({ code, isRetryable, data }).toEqual({
-    code: "model_refused_request",
+    code: "model_invalid_request",
     isRetryable: false,
     data: {
       status: 429,

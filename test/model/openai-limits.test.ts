@@ -173,7 +173,7 @@ describe("a body without an end", () => {
     const pieces = endless("Nothing works. ".repeat(100));
     const facts = await failureOn({ type: "pours", pieces, status: 400, ...json });
     expect({ code: facts.code, message: facts.message.slice(0, 80) }).toEqual({
-      code: "model_refused_request",
+      code: "model_invalid_request",
       message: "Expected a reply from the model, got status 400 Nothing works. Nothing works. No",
     });
   });

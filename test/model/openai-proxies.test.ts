@@ -149,8 +149,8 @@ test("the environment is read when the model is found ready, and holds", async (
 
 proves(["M25"], "a proxy that refuses is reported as that, without its password", async () => {
   for (const [tunnelStatus, code] of [
-    [407, "model_refused_request"],
-    [403, "model_refused_request"],
+    [407, "model_invalid_request"],
+    [403, "model_invalid_request"],
     [502, "model_unavailable"],
   ] as const) {
     await using proxy = await ProxyServer.start(9, { tunnelStatus });

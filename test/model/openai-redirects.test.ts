@@ -35,7 +35,7 @@ for (const [transport, options] of [
           const facts = await failure(modelAt(server, options), mode);
           const [from, to] = [originOf(server), originOf(other)];
           expect(facts).toEqual({
-            code: "model_refused_request",
+            code: "model_invalid_request",
             message: `Expected a reply from the model, got a redirect (status ${code}) from ${from} to ${to}. Set baseUrl to the address of the server: only a 307 or 308 within one origin is followed, at most five times.`,
             isRetryable: false,
             retryAfterMs: undefined,
@@ -56,7 +56,7 @@ for (const [transport, options] of [
           const facts = await failure(modelAt(server, options), mode);
           const from = originOf(server);
           expect([facts.code, facts.data]).toEqual([
-            "model_refused_request",
+            "model_invalid_request",
             { status: code, from, to: from },
           ]);
           expect(server.requests.length).toBe(1);
@@ -93,7 +93,7 @@ for (const [transport, options] of [
       await using server = await OpenAiServer.start(pointing(6));
       const { code, data } = await failure(modelAt(server, options), mode);
       const from = originOf(server);
-      expect([code, data]).toEqual(["model_refused_request", { status: 307, from, to: from }]);
+      expect([code, data]).toEqual(["model_invalid_request", { status: 307, from, to: from }]);
       expect(server.requests.length).toBe(6);
     });
   });
@@ -102,7 +102,7 @@ for (const [transport, options] of [
 test("a redirect to nowhere, to no address, or without one is refused", async () => {
   for (const location of ["http://", "mailto:you@example.org"]) {
     await using server = await OpenAiServer.start(() => status(307, { location }));
-    expect((await failure(modelAt(server), "whole")).code).toBe("model_refused_request");
+    expect((await failure(modelAt(server), "whole")).code).toBe("model_invalid_request");
   }
   await using server = await OpenAiServer.start(() => status(307));
   expect((await failure(modelAt(server), "whole")).data).toMatchObject({ requestId: "req_1" });

@@ -67,7 +67,7 @@ const OTHERS = [
 for (const words of OTHERS)
   proves(["D560"], `no overflow is seen in "${words.slice(0, 50)}"`, () => {
     const codes = [codeOfRefusal(400, undefined, words), codeOfReport([], 429, words)];
-    expect(codes).toEqual(["model_refused_request", "model_rate_limited"]);
+    expect(codes).toEqual(["model_invalid_request", "model_rate_limited"]);
   });
 
 proves(["D610"], "reports throttling in the middle of a stream as a rate limit", () => {
@@ -84,5 +84,5 @@ proves(["D560"], "a body of too many bytes is an overflow in the word of Anthrop
     codeOfRefusal(413, "request_too_large", "Request exceeds the maximum size"),
     codeOfRefusal(413, "rate_limit_exceeded", "Request too large: tokens per minute"),
     codeOfRefusal(400, "model_context_window_exceeded", "No."),
-  ]).toEqual(["model_context_overflow", "model_refused_request", "model_context_overflow"]);
+  ]).toEqual(["model_context_overflow", "model_invalid_request", "model_context_overflow"]);
 });

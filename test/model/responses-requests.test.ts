@@ -298,7 +298,7 @@ proves(["M15"], "one that had begun is not: what came is paid for", async () => 
   const model = modelAt(server, { api: "responses" });
   const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
   const asked = model.generate(request, { signal: never(), onDelta: () => undefined });
-  expect(await rejection(asked)).toMatchObject({ code: "model_refused_request" });
+  expect(await rejection(asked)).toMatchObject({ code: "model_invalid_request" });
   expect(server.requests).toHaveLength(1);
 });
 
@@ -313,7 +313,7 @@ proves(
     const twice = await rejection(
       model.generate(request, { signal: never(), onDelta: () => undefined }),
     );
-    const refused = { code: "model_refused_request", isRetryable: false };
+    const refused = { code: "model_invalid_request", isRetryable: false };
     expect([bare, twice]).toMatchObject([refused, refused]);
     expect(server.requests).toHaveLength(3);
   },

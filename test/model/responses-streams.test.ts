@@ -230,14 +230,14 @@ proves(["M11"], "what a failed response means is known by its code", async () =>
     rate_limit_exceeded: "model_rate_limited",
     server_error: "model_unavailable",
     vector_store_timeout: "model_unavailable",
-    bio_policy: "model_refused_request",
-    misalignment_policy_violation: "model_refused_request",
-    invalid_prompt: "model_refused_request",
-    invalid_image_url: "model_refused_request",
-    image_too_large: "model_refused_request",
-    unsupported_image_media_type: "model_refused_request",
+    bio_policy: "model_invalid_request",
+    misalignment_policy_violation: "model_invalid_request",
+    invalid_prompt: "model_invalid_request",
+    invalid_image_url: "model_invalid_request",
+    image_too_large: "model_invalid_request",
+    unsupported_image_media_type: "model_invalid_request",
     context_length_exceeded: "model_context_overflow",
-    insufficient_quota: "model_refused_request",
+    insufficient_quota: "model_invalid_request",
   });
 });
 

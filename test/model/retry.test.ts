@@ -73,10 +73,10 @@ test("the last failure is the outcome when the attempts are used up", async () =
 });
 
 test.each<ModelErrorCode>([
-  "model_refused_request",
-  "model_not_authorized",
+  "model_invalid_request",
+  "model_unauthorized",
   "model_protocol_error",
-  "model_misbehaved",
+  "model_invalid_reply",
 ])("%s is not retried", async (code) => {
   const model = modelOf(fails(code));
   const { outcome, retries } = await trial(model);
@@ -159,7 +159,7 @@ describe("a model that breaks its contract", () => {
       expect(outcome).toEqual({
         type: "failed",
         error: new ModelError({
-          code: "model_misbehaved",
+          code: "model_invalid_reply",
           message: `Expected the model scripted to fail with a ModelError, got ${said}. Correct the model's adapter.`,
           data: { provider: "test", model: "scripted" },
           cause: thrown,
@@ -181,7 +181,7 @@ describe("a model that breaks its contract", () => {
     };
     expect((await trial(model)).outcome).toMatchObject({
       type: "failed",
-      error: { code: "model_misbehaved" },
+      error: { code: "model_invalid_reply" },
     });
   });
 
@@ -191,7 +191,7 @@ describe("a model that breaks its contract", () => {
     });
     expect((await trial(model)).outcome).toMatchObject({
       type: "failed",
-      error: { code: "model_misbehaved" },
+      error: { code: "model_invalid_reply" },
     });
   });
 

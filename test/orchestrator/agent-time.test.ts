@@ -16,7 +16,7 @@ import { bareRun, unopenedJournal } from "../support/bare-run.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
 
-type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
+type Times = Pick<NewAccount, "timeMs" | "deadlineAtMs">;
 
 class ClockFixture {
   readonly clock = new ManualClock();
@@ -57,13 +57,13 @@ class ClockFixture {
   }
 
   left(path: string): number | undefined {
-    return this.ledger.getAccount(AgentIdSchema().parse(path)).remaining()["wallTimeMs"];
+    return this.ledger.getAccount(AgentIdSchema().parse(path)).remaining()["timeMs"];
   }
 }
 
 test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the same, not a millisecond more", () => {
   const fixture = new ClockFixture();
-  const agent = fixture.open("lead", { wallTimeMs: 10_000 });
+  const agent = fixture.open("lead", { timeMs: 10_000 });
   agent.holdClock();
   expect(fixture.clock.pendingTimers).toBe(0);
   fixture.clock.advance(60_000);
@@ -88,7 +88,7 @@ test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the sa
 
 test("time that was used before the question counts, and so does work while it waits", () => {
   const fixture = new ClockFixture();
-  const agent = fixture.open("lead", { wallTimeMs: 100 });
+  const agent = fixture.open("lead", { timeMs: 100 });
   fixture.clock.advance(30);
   agent.holdClock();
   fixture.clock.advance(1_000);
@@ -106,7 +106,7 @@ test("time that was used before the question counts, and so does work while it w
 
 test("a limit is reached also while the agent works with a question open", () => {
   const fixture = new ClockFixture();
-  const agent = fixture.open("lead", { wallTimeMs: 100 });
+  const agent = fixture.open("lead", { timeMs: 100 });
   agent.beginWork();
   agent.holdClock();
   fixture.clock.advance(100);
@@ -115,9 +115,9 @@ test("a limit is reached also while the agent works with a question open", () =>
 
 test("a sibling that works while the question waits uses the parent's time, not that of the one who asked", () => {
   const fixture = new ClockFixture();
-  fixture.open("lead", { wallTimeMs: 100 });
-  const asker = fixture.open("lead/a", { wallTimeMs: 50 });
-  const worker = fixture.open("lead/b", { wallTimeMs: 90 });
+  fixture.open("lead", { timeMs: 100 });
+  const asker = fixture.open("lead/a", { timeMs: 50 });
+  const worker = fixture.open("lead/b", { timeMs: 90 });
   asker.holdClock();
   worker.beginWork();
   fixture.clock.advance(60);
@@ -136,7 +136,7 @@ test("a sibling that works while the question waits uses the parent's time, not 
 
 test("a question two levels down makes the clocks of all above it stand still", () => {
   const fixture = new ClockFixture();
-  for (const path of ["lead", "lead/a"]) fixture.open(path, { wallTimeMs: 10 });
+  for (const path of ["lead", "lead/a"]) fixture.open(path, { timeMs: 10 });
   const asker = fixture.open("lead/a/b");
   asker.holdClock();
   fixture.clock.advance(500);
@@ -151,7 +151,7 @@ test("a question two levels down makes the clocks of all above it stand still", 
 
 proves(["R58"], "a fixed deadline ends an agent also while its clock stands still", () => {
   const fixture = new ClockFixture();
-  const agent = fixture.open("lead", { wallTimeMs: 100, deadlineAtMs: 300 });
+  const agent = fixture.open("lead", { timeMs: 100, deadlineAtMs: 300 });
   agent.holdClock();
   fixture.clock.advance(299);
   expect([fixture.ended, fixture.left("lead")]).toEqual([[], 1]);
@@ -167,7 +167,7 @@ proves(
   "a limit in time that an answer put off does not go beyond the fixed deadline",
   () => {
     const fixture = new ClockFixture();
-    const agent = fixture.open("lead", { wallTimeMs: 100, deadlineAtMs: 150 });
+    const agent = fixture.open("lead", { timeMs: 100, deadlineAtMs: 150 });
     agent.holdClock();
     fixture.clock.advance(60);
     agent.releaseClock();
@@ -178,7 +178,7 @@ proves(
 
 test("several questions: the clock continues when the last is decided", () => {
   const fixture = new ClockFixture();
-  const agent = fixture.open("lead", { wallTimeMs: 10 });
+  const agent = fixture.open("lead", { timeMs: 10 });
   agent.holdClock();
   agent.holdClock();
   fixture.clock.advance(50);
@@ -198,7 +198,7 @@ test("several questions: the clock continues when the last is decided", () => {
 
 test("question and work that begin and end in one millisecond leave the time as it was", () => {
   const fixture = new ClockFixture();
-  const agent = fixture.open("lead", { wallTimeMs: 10 });
+  const agent = fixture.open("lead", { timeMs: 10 });
   fixture.clock.advance(3);
   for (const isWorkFirst of [false, true]) {
     agent.holdClock();
@@ -228,7 +228,7 @@ test("work without a question touches no timer", () => {
     },
   };
   const agentId = AgentIdSchema().parse("lead");
-  fixture.ledger.open({ agentId, agentPath: "lead", limits: {}, wallTimeMs: 10 });
+  fixture.ledger.open({ agentId, agentPath: "lead", limits: {}, timeMs: 10 });
   const account = fixture.ledger.getAccount(agentId);
   const agent = new AgentTime({
     run: { clock },
@@ -248,7 +248,7 @@ test("a question in the millisecond in which the time is over puts nothing off",
   const fixture = new ClockFixture();
   let agent: AgentTime | undefined;
   fixture.clock.setTimer(10, () => agent?.holdClock());
-  agent = fixture.open("lead", { wallTimeMs: 10 });
+  agent = fixture.open("lead", { timeMs: 10 });
   fixture.clock.advance(100);
   expect(fixture.ended).toEqual([["lead", 10, 10]]);
   expect(fixture.refusal("lead")).toEqual(["lead", 10]);
@@ -256,7 +256,7 @@ test("a question in the millisecond in which the time is over puts nothing off",
 
 test("a question that opens one millisecond before leaves one", () => {
   const fixture = new ClockFixture();
-  const agent = fixture.open("lead", { wallTimeMs: 10 });
+  const agent = fixture.open("lead", { timeMs: 10 });
   fixture.clock.advance(9);
   agent.holdClock();
   fixture.clock.advance(100);
@@ -270,7 +270,7 @@ test("an agent that starts with its time over is ended at once", () => {
   const fixture = new ClockFixture();
   fixture.clock.advance(5);
   fixture.open("lead", { deadlineAtMs: 3 });
-  fixture.open("other", { wallTimeMs: 0 });
+  fixture.open("other", { timeMs: 0 });
   fixture.clock.advance(0);
   expect(fixture.ended).toEqual([
     ["lead", 5, 3],
@@ -280,7 +280,7 @@ test("an agent that starts with its time over is ended at once", () => {
 
 test("only agents with a limit of their own have a timer", () => {
   const fixture = new ClockFixture();
-  fixture.open("lead", { wallTimeMs: 10 });
+  fixture.open("lead", { timeMs: 10 });
   fixture.open("lead/a");
   fixture.open("lead/a/b");
   expect(fixture.clock.pendingTimers).toBe(1);
@@ -288,8 +288,8 @@ test("only agents with a limit of their own have a timer", () => {
 
 test("an agent that ends stops its timer, and what it left open counts no longer, here or above", () => {
   const fixture = new ClockFixture();
-  const lead = fixture.open("lead", { wallTimeMs: 100 });
-  const child = fixture.open("lead/a", { wallTimeMs: 100 });
+  const lead = fixture.open("lead", { timeMs: 100 });
+  const child = fixture.open("lead/a", { timeMs: 100 });
   child.holdClock();
   fixture.clock.advance(30);
   child.close();
@@ -311,7 +311,7 @@ test("an agent that ends stops its timer, and what it left open counts no longer
 
 test("work that an agent left behind does not keep the clocks above going", () => {
   const fixture = new ClockFixture();
-  const lead = fixture.open("lead", { wallTimeMs: 100 });
+  const lead = fixture.open("lead", { timeMs: 100 });
   const child = fixture.open("lead/a");
   child.beginWork();
   lead.holdClock();
@@ -334,7 +334,7 @@ function node(
   const first = pendingState({ messages: [], prefix: NO_PREFIX });
   const agentId = AgentIdSchema().parse(path);
   const above = parent && fixture.ledger.getAccount(parent.identity.agentId);
-  fixture.ledger.open({ agentId, agentPath: path, limits: {}, wallTimeMs: 10 }, above);
+  fixture.ledger.open({ agentId, agentPath: path, limits: {}, timeMs: 10 }, above);
   return new AgentRuntime(
     bareRun(ROLE, fixture.clock),
     parent,

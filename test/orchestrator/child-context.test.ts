@@ -92,13 +92,13 @@ const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
   [
     "an allowed tool that the role does not have",
     { role: "leaf", task: "Work.", allowedTools: ["a", "x"] },
-    "invalid_context",
+    "context_policy_failed",
     'Not started: allowedTools[1] of the request by lead/middle#1 names "x", and leaf has no such tool. Its tools are: a, b, c, Finish. Correct the name.',
   ],
   [
     "an allowed tool with a name that every object has",
     { role: "leaf", task: "Work.", allowedTools: ["constructor"] },
-    "invalid_context",
+    "context_policy_failed",
     'Not started: allowedTools[0] of the request by lead/middle#1 names "constructor", and leaf has no such tool. Its tools are: a, b, c, Finish. Correct the name.',
   ],
   [
@@ -120,7 +120,7 @@ for (const [what, request, code, message] of REFUSED) {
 test("a child without any tools is said to have none", () => {
   expect(childContext(factsWith({}, childWith()), { allowedTools: ["x"] })).toEqual({
     refusal: {
-      code: "invalid_context",
+      code: "context_policy_failed",
       message:
         'Not started: allowedTools[0] of the request by lead/middle#1 names "x", and leaf has no such tool. It has no tools. Correct the name.',
     },
@@ -160,7 +160,7 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
     subagents: [leaf],
   });
   const run = bareRun(lead, new ManualClock());
-  const made = { instructions: "Go.", wallTimeMs: undefined };
+  const made = { instructions: "Go.", timeMs: undefined };
   const parent = createAgent(run, {
     facts: { role: lead, task: "Lead.", metadata: {}, agentPath: "lead" },
     spendLimits: { steps: 3 },

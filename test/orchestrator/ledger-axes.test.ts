@@ -28,7 +28,7 @@ function chain(axis: LedgerAxis, level: string): LedgerFixture {
 
 /** The refusal of an account whose time is over. */
 function timeOver(accountPath: string, maximum: number, spent: number): BudgetRefusal {
-  return { axis: "wallTimeMs", accountPath, maximum, spent, requested: 0 };
+  return { axis: "timeMs", accountPath, maximum, spent, requested: 0 };
 }
 
 /** The refusal of the first call that no longer fits; every call uses what it holds. */
@@ -136,10 +136,10 @@ for (const level of LEVELS) {
       expect([gate.exhaustedForReply(), gate.chargeToolCall(), gate.remaining()]).toEqual([
         undefined,
         undefined,
-        { wallTimeMs: 1 },
+        { timeMs: 1 },
       ]);
       fixture.clock.advance(1);
-      const late = refusal("wallTimeMs", 0);
+      const late = refusal("timeMs", 0);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual({
         type: "refused",
         refusal: late,
@@ -148,7 +148,7 @@ for (const level of LEVELS) {
       expect([gate.exhaustedForReply(), gate.chargeToolCall(), gate.remaining()]).toEqual([
         late,
         late,
-        { wallTimeMs: 0 },
+        { timeMs: 0 },
       ]);
     },
   );
@@ -196,7 +196,7 @@ test("when a deadline is past, no time is left, and never less", () => {
   fixture.open("lead", {}, 10);
   fixture.clock.advance(25);
   expect(fixture.ledger.getAccount(AgentIdSchema().parse("lead")).remaining()).toEqual({
-    wallTimeMs: 0,
+    timeMs: 0,
   });
 });
 
@@ -208,7 +208,7 @@ test("a time limit of zero lets nothing start", async () => {
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
-type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
+type Times = Pick<NewAccount, "timeMs" | "deadlineAtMs">;
 
 /** Three accounts below each other; each may have a limit in time or a fixed deadline. */
 function timed(...times: readonly Times[]): LedgerFixture {
@@ -231,12 +231,10 @@ for (const level of LEVELS) {
     ["X3"],
     `time that ${level} is given runs out at its end, whichever agent below asks`,
     async () => {
-      const fixture = timed(
-        ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),
-      );
+      const fixture = timed(...LEVELS.map((path) => ({ timeMs: path === level ? TIGHT : LOOSE })));
       const gate = fixture.ledger.getAccount(AgentIdSchema().parse(LEAF));
       fixture.clock.advance(9);
-      expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
+      expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { timeMs: 1 }]);
       fixture.clock.advance(1);
       const late = timeOver(level, 10, 10);
       expect([gate.exhaustedForReply(), gate.chargeToolCall()]).toEqual([late, late]);
@@ -249,15 +247,13 @@ for (const level of LEVELS) {
   );
 
   test(`while the clock of ${level} stands still its time is not used up, and no request is refused for it`, async () => {
-    const fixture = timed(
-      ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),
-    );
+    const fixture = timed(...LEVELS.map((path) => ({ timeMs: path === level ? TIGHT : LOOSE })));
     const [owner, leaf] = [AgentIdSchema().parse(level), AgentIdSchema().parse(LEAF)];
     const gate = fixture.ledger.getAccount(leaf);
     fixture.clock.advance(4);
     fixture.ledger.getAccount(owner).stopTime();
     fixture.clock.advance(60);
-    expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 6 }]);
+    expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { timeMs: 6 }]);
     expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
     fixture.clock.advance(40);
     fixture.ledger.getAccount(owner).resumeTime();
@@ -274,7 +270,7 @@ for (const level of LEVELS) {
     `a fixed deadline of ${level} comes also while every clock stands still`,
     async () => {
       const fixture = timed(
-        ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { wallTimeMs: 5 })),
+        ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { timeMs: 5 })),
       );
       fixture.clock.advance(1);
       for (const path of LEVELS) fixture.ledger.getAccount(AgentIdSchema().parse(path)).stopTime();
@@ -293,7 +289,7 @@ for (const level of LEVELS) {
 
 test("of a limit in time and a fixed deadline of one account the earlier one holds", () => {
   const lead = AgentIdSchema().parse("lead");
-  const fixture = timed({ wallTimeMs: 10, deadlineAtMs: 15 });
+  const fixture = timed({ timeMs: 10, deadlineAtMs: 15 });
   expect([
     fixture.ledger.getAccount(lead).deadlineAtMs(),
     fixture.ledger.getAccount(lead).ownDeadlineAtMs(),
@@ -321,25 +317,21 @@ function watched(...times: readonly Times[]): readonly (number | null)[] {
 
 test("an agent watches only deadlines of its own that can come before those above", () => {
   expect(watched({ deadlineAtMs: 50 }, {}, {})).toEqual([50, null, null]);
-  expect(watched({ deadlineAtMs: 50 }, { wallTimeMs: 50 }, { wallTimeMs: 49 })).toEqual([
-    50,
-    null,
-    49,
-  ]);
+  expect(watched({ deadlineAtMs: 50 }, { timeMs: 50 }, { timeMs: 49 })).toEqual([50, null, 49]);
   expect(watched({ deadlineAtMs: 50 }, { deadlineAtMs: 60 }, { deadlineAtMs: 40 })).toEqual([
     50,
     null,
     40,
   ]);
   // The parent's clock may stand still while the child's goes: then the child's limit comes first.
-  expect(watched({ wallTimeMs: 50 }, { wallTimeMs: 50 }, {})).toEqual([50, 50, null]);
+  expect(watched({ timeMs: 50 }, { timeMs: 50 }, {})).toEqual([50, 50, null]);
 });
 
 proves(
   ["X2"],
   "a waiter whose time stood still in the line is refused at its moved deadline",
   async () => {
-    const fixture = timed({}, { wallTimeMs: 10 });
+    const fixture = timed({}, { timeMs: 10 });
     fixture.ledger.open(
       { agentId: AgentIdSchema().parse("lead/a/b"), agentPath: LEAF, limits: { steps: 2 } },
       fixture.ledger.getAccount(AgentIdSchema().parse("lead/a")),
@@ -366,7 +358,7 @@ proves(
 test("the time between pause and resume counts only against fixed deadlines", () => {
   const fixture = new LedgerFixture();
   const [lead, child] = [AgentIdSchema().parse("lead"), AgentIdSchema().parse("lead/a")];
-  fixture.ledger.open({ agentId: lead, agentPath: "lead", limits: {}, wallTimeMs: 10 });
+  fixture.ledger.open({ agentId: lead, agentPath: "lead", limits: {}, timeMs: 10 });
   fixture.ledger.open(
     { agentId: child, agentPath: "lead/a", limits: {}, deadlineAtMs: 1_500 },
     fixture.ledger.getAccount(lead),
@@ -381,10 +373,10 @@ test("the time between pause and resume counts only against fixed deadlines", ()
   resumed.getAccount(lead).excludeTime(993);
   expect([resumed.getAccount(lead).stoodMs, resumed.getAccount(lead).remaining()]).toEqual([
     996,
-    { wallTimeMs: 6 },
+    { timeMs: 6 },
   ]);
   resumed.getAccount(lead).excludeTime(1_000);
-  expect(resumed.getAccount(child).remaining()).toEqual({ wallTimeMs: 500 });
+  expect(resumed.getAccount(child).remaining()).toEqual({ timeMs: 500 });
   for (const ms of [-1, Number.NaN, Infinity])
     expect(() => resumed.getAccount(lead).excludeTime(ms)).toThrow("paused for 0 ms or more");
 });

@@ -342,7 +342,7 @@ test("tool calls do not count against the axes of model calls, nor steps against
   expect("axis" in core.chargeToolCall(path, 0)).toBe(false);
 });
 
-for (const axis of BUDGET_AXES.filter((one) => !/^(?:steps|toolCalls|wallTimeMs)$/.test(one))) {
+for (const axis of BUDGET_AXES.filter((one) => !/^(?:steps|toolCalls|timeMs)$/.test(one))) {
   proves(["X3"], `${axis} are exhausted when they are reached, not before`, () => {
     const unit = axis === "costUsd" ? 1_000_000 : 1;
     const used = { ...callUsage(1, 1), [axis]: 9 / unit };

@@ -104,7 +104,7 @@ const ENOUGH = SIZE * 10;
 const LINEAR = { looks: 60, growth: 2.1 };
 
 function mortal(index: number): Opened {
-  return { limits: {}, wallTimeMs: index + 1 };
+  return { limits: {}, timeMs: index + 1 };
 }
 
 function expectLinear({ looksPerHead, growth }: Awaited<ReturnType<typeof crowd>>): void {
@@ -140,9 +140,9 @@ test("the same if every account on the way has limits, times and a reserve of it
   const limits = { totalTokens: ENOUGH + 100, outputTokens: ENOUGH };
   const done = await crowd(
     {
-      lead: { limits, keptForSelf: { totalTokens: 80 }, wallTimeMs: 60_000 },
+      lead: { limits, keptForSelf: { totalTokens: 80 }, timeMs: 60_000 },
       middle: { limits: { ...limits, steps: SIZE }, deadlineAtMs: 50_000 },
-      member: (index) => ({ limits: { steps: 1 }, wallTimeMs: 1_000 + index }),
+      member: (index) => ({ limits: { steps: 1 }, timeMs: 1_000 + index }),
       maxOutputTokens: ENOUGH,
     },
     (one, size) => {

@@ -188,23 +188,23 @@ describe("a grant", () => {
         agentId: LEAD,
         agentPath: "lead",
         limits: { steps: 1, costMicroUsd: 5 },
-        wallTimeMs: 100,
+        timeMs: 100,
       });
       fixture.clock.advance(7);
-      fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
+      fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, timeMs: 50 }, by: BY });
       expect(fixture.ledger.getAccount(LEAD).remaining()).toEqual({
         steps: 3,
         costUsd: 0.290005,
-        wallTimeMs: 143,
+        timeMs: 143,
       });
       fixture.clock.advance(1);
-      fixture.ledger.grant(LEAD, { budget: { steps: 1, wallTimeMs: 0 }, by: "Again." });
+      fixture.ledger.grant(LEAD, { budget: { steps: 1, timeMs: 0 }, by: "Again." });
       const { limits, timeLimitMs, grants } = fixture.account("lead");
       expect({ limits, timeLimitMs, grants }).toEqual({
         limits: { steps: 4, costMicroUsd: 290_005 },
         timeLimitMs: 150,
         grants: [
-          { by: BY, atMs: 7, budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 } },
+          { by: BY, atMs: 7, budget: { steps: 2, costUsd: 0.29, timeMs: 50 } },
           { by: "Again.", atMs: 8, budget: { steps: 1 } },
         ],
       });
@@ -260,7 +260,7 @@ describe("a grant", () => {
       fixture.open("lead/a", { totalTokens: 5 });
       const before = fixture.ledger.snapshot();
       const tries = [
-        [LEAD, { wallTimeMs: 10 }, "wallTimeMs", 10],
+        [LEAD, { timeMs: 10 }, "timeMs", 10],
         [CHILD, { totalTokens: 1, steps: 2 }, "steps", 2],
         [CHILD, { costUsd: 0.5 }, "costUsd", 0.5],
       ] as const;
@@ -280,9 +280,9 @@ describe("a grant", () => {
   test("who was granted more of the time watches the new end", () => {
     const clock = new ManualClock();
     const ledger = new BudgetLedger(clock);
-    const lead = ledger.open({ agentId: LEAD, agentPath: "lead", limits: {}, wallTimeMs: 100 });
-    ledger.open({ agentId: CHILD, agentPath: "lead/a", limits: {}, wallTimeMs: 400 }, lead);
-    ledger.grant(LEAD, { budget: { wallTimeMs: 50 }, by: BY });
+    const lead = ledger.open({ agentId: LEAD, agentPath: "lead", limits: {}, timeMs: 100 });
+    ledger.open({ agentId: CHILD, agentPath: "lead/a", limits: {}, timeMs: 400 }, lead);
+    ledger.grant(LEAD, { budget: { timeMs: 50 }, by: BY });
     expect([
       ledger.getAccount(LEAD).deadlineAtMs(),
       ledger.getAccount(LEAD).ownDeadlineAtMs(),

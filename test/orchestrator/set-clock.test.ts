@@ -116,7 +116,7 @@ const STORIES: Readonly<Record<string, readonly [Story, ending: readonly [string
         const helper = part(
           "helper",
           [() => (clock.advance(400), calls(use("search"))), calls(use("search")), says("Found.")],
-          { tools: [search], budget: { wallTimeMs: 1_000 } },
+          { tools: [search], budget: { timeMs: 1_000 } },
         );
         const script = [
           () => (clock.advance(2_000), calls(spawn("helper"))),
@@ -125,14 +125,14 @@ const STORIES: Readonly<Record<string, readonly [Story, ending: readonly [string
         ];
         return part("lead", script, { subagents: [helper.role], tools: [slow] }).role;
       },
-      start: { budget: { wallTimeMs: 5_000 }, deadlineAtMs: START_MS + 6_000 },
+      start: { budget: { timeMs: 5_000 }, deadlineAtMs: START_MS + 6_000 },
     },
     ["completed", "completed"],
   ],
   "a limit in time": [
     {
       role: () => soloist([calls(use("work"))], { tools: [listens("work")] }).role,
-      start: { budget: { wallTimeMs: 5_000 } },
+      start: { budget: { timeMs: 5_000 } },
       move: { when: hasStarted("work"), afterMs: 5_000 },
     },
     ["stopped", "time_limit"],
@@ -148,12 +148,12 @@ const STORIES: Readonly<Record<string, readonly [Story, ending: readonly [string
   "a subagent's limit in time": [
     {
       role: () => {
-        const budget = { wallTimeMs: 3_000 };
+        const budget = { timeMs: 3_000 };
         const helper = part("helper", [calls(use("work"))], { tools: [listens("work")], budget });
         const script = [calls(spawn("helper")), says("Done.")];
         return part("lead", script, { subagents: [helper.role] }).role;
       },
-      start: { budget: { wallTimeMs: 5_000 } },
+      start: { budget: { timeMs: 5_000 } },
       move: { when: hasStarted("work"), afterMs: 3_000 },
     },
     ["completed", "completed"],
@@ -171,7 +171,7 @@ const STORIES: Readonly<Record<string, readonly [Story, ending: readonly [string
   "an approver that does not answer in time": [
     {
       role: () => soloist([calls(PAY), says("Done.")], { tools: [payTool()] }).role,
-      start: { budget: { wallTimeMs: 100 } },
+      start: { budget: { timeMs: 100 } },
       options: { approver: () => new Promise(() => undefined), answerTimeoutMs: 5_000 },
       move: {
         when: (events) => events.some(({ type }) => type === "question.asked"),
@@ -210,7 +210,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
         const script = [() => (first.advance(4_000), calls(PAY)), calls(use("hold"))];
         const { role } = soloist(script, { tools: [payTool(), held] });
         const fixture = newFixture({ clock: first });
-        const budget = { wallTimeMs: 10_000 };
+        const budget = { timeMs: 10_000 };
         const paused = await fixture.outcome(fixture.start(role, "Do it.", { budget }));
 
         const next = clockOf(777_777, first.nowMs() + skewMs);
@@ -246,7 +246,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
       const { role } = soloist(script, { tools });
       const dying = dyingStore(store, { at: 4, how: "after" });
       const mortal = new Orchestrator({ clock: first, ids, store: dying.store });
-      const lost = mortal.start(role, "Do it.", { budget: { wallTimeMs: 10_000 } });
+      const lost = mortal.start(role, "Do it.", { budget: { timeMs: 10_000 } });
       expect(await rejectionOf(lost.result)).toMatchObject({ code: "store_failed" });
 
       const next = clockOf(777_777, first.nowMs() + skewMs);

@@ -117,7 +117,7 @@ export function askingRun(): RunSnapshot {
   return snapshotFor({
     runId,
     title: "lead: order the pears",
-    status: "needs_you",
+    status: "input_required",
     questions: [
       questionOf(runId, 1),
       questionOf(runId, 2, {
@@ -251,7 +251,7 @@ export const HOSTILE = `<img src=x onerror="document.title='owned'"><script>docu
 export const UNSEEN = /[\u202a-\u202e\u2066-\u2069\u0007\u2028\ufeff]/;
 
 /** `failed`: it ended of it, too. */
-export function hostileRun(status: "needs_you" | "failed" = "needs_you"): RunSnapshot {
+export function hostileRun(status: "input_required" | "failed" = "input_required"): RunSnapshot {
   const runId = status === "failed" ? "hostile-dead" : "hostile-0bad";
   return snapshotFor({
     runId,

@@ -331,7 +331,7 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
   proves(["V94", "V97"], "the run goes on before one's eyes, to its end", async () => {
     const at = await shop(["pears"]);
     const page = await open(at, `/r/${RUN}`);
-    await page.locator(".status.is-needs_you").waitFor();
+    await page.locator(".status.is-input_required").waitFor();
     await press(page, "a", "Control+Enter");
     await page.locator(".status.is-completed").waitFor();
     await press(page, "Enter");

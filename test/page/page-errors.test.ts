@@ -37,7 +37,7 @@ const RUN = idOf<"RunId">("errors");
 const WHY = `The key of this project was revoked on Monday by its owner; ${"every request is refused, ".repeat(5)}ask for a new one.`;
 
 function reply(
-  code: "model_not_authorized" | "model_rate_limited",
+  code: "model_unauthorized" | "model_rate_limited",
   message: string,
   retryAfterMs = 1,
 ): ScriptedReply {
@@ -51,7 +51,7 @@ function failingTree() {
     name: "reader",
     description: "Reads.",
     instructions: "You read.",
-    model: new ScriptedModel([reply("model_not_authorized", WHY)]),
+    model: new ScriptedModel([reply("model_unauthorized", WHY)]),
   });
   return defineAgent({
     name: "lead",
@@ -67,7 +67,7 @@ function failingAlone() {
   return defineAgent({
     name: "reader",
     instructions: "You read.",
-    model: new ScriptedModel([reply("model_not_authorized", WHY)]),
+    model: new ScriptedModel([reply("model_unauthorized", WHY)]),
   });
 }
 
@@ -130,7 +130,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     await shoot(page, "cause");
     const cause = page.locator(".errors .cause");
     expect((await cause.innerText()).replaceAll(/\s+/g, " ")).toBe(
-      `first cause: lead/reader#1 · model_not_authorized: ${WHY}`,
+      `first cause: lead/reader#1 · model_unauthorized: ${WHY}`,
     );
     expect(await isWhole(page, ".errors .cause .said")).toBe(true);
     await page.setViewportSize({ width: 900, height: 720 });
@@ -148,7 +148,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     const row = page.locator(".row", { hasText: "reader#1" });
     await row.waitFor();
     await shoot(page, "codes");
-    expect(await row.locator(".words").innerText()).toBe("failed: model_not_authorized");
+    expect(await row.locator(".words").innerText()).toBe("failed: model_unauthorized");
   });
 
   proves(["D601"], "shows failed attempts of model calls in the list of steps", async () => {
@@ -223,14 +223,14 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     const { view } = await world();
     const limits = { maxTotalSubagents: 50, maxBreadthPerParent: 50 };
     const orchestrator = new Orchestrator({ store: view.store, limits });
-    const failing = (name: string, code: "model_not_authorized" | "model_refused_request") =>
+    const failing = (name: string, code: "model_unauthorized" | "model_invalid_request") =>
       defineAgent({
         name,
         description: "Reads.",
         instructions: "You read.",
         model: thinker(name, ({ task }) => {
           const isOther = task === "Part 3.";
-          throw new ModelError({ code: isOther ? "model_refused_request" : code, message: WHY });
+          throw new ModelError({ code: isOther ? "model_invalid_request" : code, message: WHY });
         }),
       });
     const lead = defineAgent({
@@ -246,10 +246,7 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
               ),
             },
       ),
-      subagents: [
-        failing("reader", "model_not_authorized"),
-        failing("finder", "model_not_authorized"),
-      ],
+      subagents: [failing("reader", "model_unauthorized"), failing("finder", "model_unauthorized")],
     });
     const { agents } = await orchestrator.start(lead, "Lead.", {
       runId: RUN,
@@ -260,8 +257,8 @@ describe.skipIf(browser === undefined)("errors on the page", () => {
     await groups.nth(1).waitFor();
     await shoot(page, "group-codes");
     expect(await groups.locator(".words").allInnerTexts()).toEqual([
-      "failed: model_not_authorized ×21, model_refused_request ×1",
-      "failed: model_not_authorized",
+      "failed: model_unauthorized ×21, model_invalid_request ×1",
+      "failed: model_unauthorized",
     ]);
     // The lead has completed: a limit that it has used up is no trouble.
     await page.locator(".limits .meter").first().waitFor();

@@ -264,7 +264,7 @@ describe.skipIf(browser === undefined)("facts of a run on the page", () => {
         ],
       });
       const orchestrator = process({ roles: [slow] });
-      const budget = { wallTimeMs: 60_000 };
+      const budget = { timeMs: 60_000 };
       await orchestrator.start(slow, "Look.", { runId: RUN, budget }).result;
       const page = await open(view, "/");
       const bar = page.locator(".budget");

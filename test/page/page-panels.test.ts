@@ -251,9 +251,9 @@ function codedRun(): RunSnapshot {
     status: "working",
     agents: [
       { parent: -1, name: "lead", activity: "delegating", note: "3 subagents" },
-      ...failing("reader", 22, () => "model_not_authorized"),
+      ...failing("reader", 22, () => "model_unauthorized"),
       ...failing("finder", 24, (nth) =>
-        nth < 20 ? "model_not_authorized" : "model_refused_request",
+        nth < 20 ? "model_unauthorized" : "model_invalid_request",
       ),
       ...failing("single", 3, () => "model_context_overflow"),
     ],
@@ -290,7 +290,7 @@ describe.skipIf(browser === undefined)("codes in a narrow tree", () => {
         .locator(".legend")
         .evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
       // Beside a panel there is no room for two codes: the title has them.
-      const codes = "failed: model_not_authorized ×20, model_refused_request ×4";
+      const codes = "failed: model_unauthorized ×20, model_invalid_request ×4";
       expect([cut, legend]).toEqual([open === "" ? [] : [codes], 0]);
       expect(
         await page.locator(".row", { hasText: "finder" }).locator(".name").getAttribute("title"),

@@ -131,11 +131,11 @@ export function snapshotFor(sketch: RunSketch): RunSnapshot {
     failedAgents: agents.filter(({ activity }) => activity === "failed").length,
     durationMs: isOver ? lastMs : 600_000,
     spent: { totalTokens: tokens, costUsd: (tokens * 3) / 1_000_000, unpricedCalls: 0 },
-    budget: { costUsd: 1, steps: 120, wallTimeMs: 900_000 },
+    budget: { costUsd: 1, steps: 120, timeMs: 900_000 },
     remaining: {
       costUsd: Math.max(0, 1_000_000 - tokens * 3) / 1_000_000,
       steps: 80,
-      wallTimeMs: 300_000,
+      timeMs: 300_000,
     },
     traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
     startedAtMs: BEGUN_MS,

@@ -57,8 +57,8 @@ interface Limited {
 const LIMITED: Readonly<Record<string, Limited>> = {
   step_limit: { budget: { steps: 2 }, more: { steps: 2 }, text: "Looked: 0 1 2.", calls: 3 },
   time_limit: {
-    budget: { wallTimeMs: 150 },
-    more: { wallTimeMs: 1_000 },
+    budget: { timeMs: 150 },
+    more: { timeMs: 1_000 },
     text: "Looked: 0 Cancelled: the agent was stopped before this call had a result. 2.",
     calls: 3,
   },

@@ -15,7 +15,7 @@ import { rejectionOf, thrownBy } from "../support/thrown.ts";
 
 const ID = runId("order-4711");
 
-const MISTAKEN: readonly Budget[] = [{ steps: 3 }, { costUsd: 1 }, { wallTimeMs: 1_000 }];
+const MISTAKEN: readonly Budget[] = [{ steps: 3 }, { costUsd: 1 }, { timeMs: 1_000 }];
 
 for (const budget of MISTAKEN)
   proves(["D282"], `more of what is not limited: ${Object.keys(budget).join()}`, async () => {

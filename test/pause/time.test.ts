@@ -32,7 +32,7 @@ import {
 } from "../tree/scripted-agents.ts";
 
 const PAY = { toolName: "pay", arguments: { amount: 3 } };
-const LIMIT = { budget: { wallTimeMs: 10_000 } };
+const LIMIT = { budget: { timeMs: 10_000 } };
 
 proves(
   ["R34"],
@@ -125,7 +125,7 @@ test("who works while another asks uses up its own time, not that of the one who
   const work = tool("work", () => held.opened);
   const payer = part("payer", [calls(PAY), says("Paid.")], {
     tools: [pay],
-    budget: { wallTimeMs: 5_000 },
+    budget: { timeMs: 5_000 },
   });
   const worker = part("worker", [calls(use("work")), says("Worked.")], { tools: [work] });
   const lead = part("lead", [calls(spawn("payer"), spawn("worker")), says("Done.")], {
@@ -159,7 +159,7 @@ proves(
     const pay = payTool();
     const payer = part("payer", [calls(PAY), says("never")], {
       tools: [pay],
-      budget: { wallTimeMs: 1_000_000 },
+      budget: { timeMs: 1_000_000 },
     });
     const lead = part("lead", [calls(spawn("payer")), says("never")], { subagents: [payer.role] });
     const fixture = newFixture();

@@ -81,7 +81,7 @@ proves(
       });
     const [first, second] = await Promise.allSettled([resume().result, resume().result]);
     expect(first).toMatchObject({ status: "fulfilled", value: { text: "Done." } });
-    expect(second).toMatchObject({ status: "rejected", reason: { code: "run_alive" } });
+    expect(second).toMatchObject({ status: "rejected", reason: { code: "run_active" } });
     expect(look.calls.length).toBe(1);
   },
 );

@@ -11,7 +11,7 @@ proves(
   ["X6"],
   "the line names each limited axis, in one order, whatever order they come in",
   () => {
-    expect(budgetLine({ wallTimeMs: 40_000, costUsd: 0.2, totalTokens: 12_000, steps: 3 })).toBe(
+    expect(budgetLine({ timeMs: 40_000, costUsd: 0.2, totalTokens: 12_000, steps: 3 })).toBe(
       "Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.",
     );
     expect(
@@ -23,7 +23,7 @@ proves(
         cachedInputTokens: 1,
         outputTokens: 1,
         costUsd: 1,
-        wallTimeMs: 1_000,
+        timeMs: 1_000,
       }),
     ).toBe(
       "Budget left: 1 step, 1 tool call, 1 token, 1 input token, 1 cached input token, 1 output token, $1.00, 1 s.",
@@ -50,9 +50,9 @@ const AMOUNTS: readonly (readonly [object: Readonly<Record<string, number>>, tex
   [{ costUsd: 0.289999 }, "$0.28"],
   [{ costUsd: 0.29 }, "$0.29"],
   [{ costUsd: 1234.56789 }, "$1,234.56"],
-  [{ wallTimeMs: 0 }, "0 s"],
-  [{ wallTimeMs: 999.9 }, "0 s"],
-  [{ wallTimeMs: 3_600_000 }, "3,600 s"],
+  [{ timeMs: 0 }, "0 s"],
+  [{ timeMs: 999.9 }, "0 s"],
+  [{ timeMs: 3_600_000 }, "3,600 s"],
 ];
 
 for (const [left, text] of AMOUNTS)

@@ -19,7 +19,7 @@ import { thrownBy } from "../support/thrown.ts";
 type Facts = Parameters<typeof childLimits>[0];
 
 function limitsOf(share: BudgetShare, more: Partial<Facts> = {}): ReturnType<typeof childLimits> {
-  const left = { totalTokens: 100, steps: 7, wallTimeMs: 5_000 };
+  const left = { totalTokens: 100, steps: 7, timeMs: 5_000 };
   const facts = {
     definition: {},
     left,
@@ -32,7 +32,7 @@ function limitsOf(share: BudgetShare, more: Partial<Facts> = {}): ReturnType<typ
 
 describe("what a share allows", () => {
   proves(["X4"], "pool: all of the common rest, or at most a part of it", () => {
-    const nothing = { spendLimits: {}, wallTimeMs: undefined, tightened: [] };
+    const nothing = { spendLimits: {}, timeMs: undefined, tightened: [] };
     expect(limitsOf({ type: "pool" })).toEqual(nothing);
     expect(limitsOf({ type: "pool", maxShare: 1 })).toEqual(nothing);
     expect(limitsOf({ type: "pool", maxShare: 0.4 }).spendLimits).toEqual({
@@ -46,10 +46,10 @@ describe("what a share allows", () => {
   });
 
   proves(["X4"], "fixed: these amounts, or the rest if that is less; its time too", () => {
-    const budget = { totalTokens: 30, toolCalls: 2, steps: 9, costUsd: 0.29, wallTimeMs: 800 };
+    const budget = { totalTokens: 30, toolCalls: 2, steps: 9, costUsd: 0.29, timeMs: 800 };
     const given = limitsOf({ type: "fixed", budget });
     const limits = { totalTokens: 30, toolCalls: 2, steps: 7, costMicroUsd: 290_000 };
-    expect(given).toEqual({ spendLimits: limits, wallTimeMs: 800, tightened: [] });
+    expect(given).toEqual({ spendLimits: limits, timeMs: 800, tightened: [] });
   });
 
   proves(["X4"], "even: what is left over the number of delegations in the reply", () => {
@@ -91,9 +91,9 @@ describe("what a share allows", () => {
 
   test("an axis without a limit is not shared, and time is never divided", () => {
     for (const share of [{ type: "even" }, { type: "pool", maxShare: 0.5 }] as const)
-      expect(limitsOf(share, { left: { wallTimeMs: 900 } })).toEqual({
+      expect(limitsOf(share, { left: { timeMs: 900 } })).toEqual({
         spendLimits: {},
-        wallTimeMs: undefined,
+        timeMs: undefined,
         tightened: [],
       });
   });
@@ -105,7 +105,7 @@ describe("a share and the role's own budget", () => {
     steps: 2,
     toolCalls: 4,
     costUsd: 1,
-    wallTimeMs: 9_000,
+    timeMs: 9_000,
   };
 
   proves(
@@ -116,7 +116,7 @@ describe("a share and the role's own budget", () => {
       const given = limitsOf({ type: "even" }, { definition, left, source: "root/lead#1" });
       expect(given).toEqual({
         spendLimits: { steps: 2, totalTokens: 33, costMicroUsd: 166_666, toolCalls: 4 },
-        wallTimeMs: 9_000,
+        timeMs: 9_000,
         tightened: [
           { field: "budget.totalTokens", asked: 50, given: 33, source: "root/lead#1" },
           { field: "budget.costUsd", asked: 1, given: 0.166_666, source: "root/lead#1" },
@@ -139,13 +139,13 @@ describe("a share and the role's own budget", () => {
   );
 
   test("the tighter of two times is on record, too", () => {
-    const share = { type: "fixed", budget: { wallTimeMs: 100 } } as const;
-    expect(limitsOf(share, { definition: { wallTimeMs: 200 } })).toEqual({
+    const share = { type: "fixed", budget: { timeMs: 100 } } as const;
+    expect(limitsOf(share, { definition: { timeMs: 200 } })).toEqual({
       spendLimits: {},
-      wallTimeMs: 100,
-      tightened: [{ field: "budget.wallTimeMs", asked: 200, given: 100, source: "lead" }],
+      timeMs: 100,
+      tightened: [{ field: "budget.timeMs", asked: 200, given: 100, source: "lead" }],
     });
-    expect(limitsOf(share, { definition: { wallTimeMs: 50 } }).wallTimeMs).toBe(50);
+    expect(limitsOf(share, { definition: { timeMs: 50 } }).timeMs).toBe(50);
   });
 });
 

@@ -22,14 +22,14 @@ const AXES = [
   "costUsd",
   "steps",
   "toolCalls",
-  "wallTimeMs",
+  "timeMs",
 ] as const satisfies readonly (keyof Budget)[];
 
 const check = (given: object): void => checkBudget("lead.budget", { ...given });
 
 for (const axis of AXES) {
   const field = `lead.budget.${axis}`;
-  const isAmount = axis === "costUsd" || axis === "wallTimeMs";
+  const isAmount = axis === "costUsd" || axis === "timeMs";
   const expected = isAmount ? "a finite number from 0 up" : "a whole number from 0 up";
 
   test(`${axis} may be zero, one, or left out`, () => {
@@ -138,7 +138,7 @@ proves(["R35"], "each axis has the reason with which it stops an agent", () => {
     ["costUsd", "cost_limit"],
     ["steps", "step_limit"],
     ["toolCalls", "tool_call_limit"],
-    ["wallTimeMs", "time_limit"],
+    ["timeMs", "time_limit"],
   ]);
 });
 

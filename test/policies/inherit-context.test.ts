@@ -258,7 +258,7 @@ function breaks(): never {
 
 test("a selection that breaks is a coded refusal that names the parent", () => {
   const { code, data } = thrownBy(() => contextOf({ selectMessages: breaks }));
-  expect([code, data]).toEqual(["invalid_context", { agentPath: "lead" }]);
+  expect([code, data]).toEqual(["context_policy_failed", { agentPath: "lead" }]);
 });
 
 const METADATA = { repository: "espalier", owner: { name: "Ada", roles: ["admin"] }, secret: null };

@@ -175,7 +175,7 @@ test("of equal messages each may be picked once", () => {
     (all) => [...all.slice(0, 2), ...structuredClone(all.slice(0, 1))],
     messages,
   );
-  expect(thrice.code).toBe("invalid_context");
+  expect(thrice.code).toBe("context_policy_failed");
 });
 
 test("calls of two replies that share an id are distinguished by their results", () => {
@@ -183,7 +183,7 @@ test("calls of two replies that share an id are distinguished by their results",
   const messages = [assistant("", FIRST), result(FIRST), assistant("", FIRST), again];
   expect(selected((all) => structuredClone(all.slice(2)), messages)).toEqual(messages.slice(2));
   expect(refusalOf((all) => [...all.slice(0, 1), ...all.slice(3)], messages).code).toBe(
-    "invalid_context",
+    "context_policy_failed",
   );
 });
 
@@ -284,7 +284,7 @@ const BAD: readonly (readonly [string, MessageSelection, string])[] = [
 for (const [what, select, words] of BAD) {
   test(`a selection that ${what} is refused with the path of the parent`, () => {
     const { code, message, data } = refusalOf(select);
-    expect([code, data]).toEqual(["invalid_context", { agentPath: "lead/x#1" }]);
+    expect([code, data]).toEqual(["context_policy_failed", { agentPath: "lead/x#1" }]);
     expect(message).toMatch(/^Expected context\.selectMessages of lead\/x#1 to return some of the/);
     expect(message).toContain(`, ${words}`);
     expect(message).toMatch(
@@ -390,7 +390,7 @@ proves(
               thrownBy(() => {
                 throw cause;
               }).code,
-            ).toBe("invalid_context");
+            ).toBe("context_policy_failed");
           }
           expect(findMessageProblems([...kept, user("The task.")])).toEqual([]);
         },

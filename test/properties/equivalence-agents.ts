@@ -177,7 +177,7 @@ const FAILURES: Readonly<Record<Extract<Act, { type: "fails" }>["how"], () => Er
       lostOutputTokens: 2,
     }),
   "too long": () => new ModelError({ code: "model_context_overflow", message: "Too long." }),
-  refused: () => new ModelError({ code: "model_refused_request", message: "No." }),
+  refused: () => new ModelError({ code: "model_invalid_request", message: "No." }),
   foreign: () => new Error("foreign"),
 };
 

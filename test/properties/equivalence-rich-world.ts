@@ -78,7 +78,7 @@ export const RICH_WORLD: World = {
       {
         ...ROLE,
         hooks: ["addMessage", "wrapTool"],
-        budget: { steps: 2, wallTimeMs: 500 },
+        budget: { steps: 2, timeMs: 500 },
         wrapsUp: true,
       },
     ],

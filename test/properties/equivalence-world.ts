@@ -159,7 +159,7 @@ function budgets(isLeaf: boolean): fc.Arbitrary<Budget> {
     cachedInputTokens: tokens,
     outputTokens: fc.constantFrom(3, 12, 40),
     costUsd: fc.constantFrom(0.000_1, 0.01),
-    wallTimeMs: fc.constant(500),
+    timeMs: fc.constant(500),
     toolCalls: fc.integer({ min: 0, max: 4 }),
   });
   const axes = isLeaf ? AXES : AXES.filter((axis) => axis !== "toolCalls");
@@ -175,7 +175,7 @@ const AXES = [
   "cachedInputTokens",
   "outputTokens",
   "costUsd",
-  "wallTimeMs",
+  "timeMs",
   "toolCalls",
 ] as const;
 

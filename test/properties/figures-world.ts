@@ -305,7 +305,7 @@ class Part {
   #fail(logged: LoggedRequest, kind: string): ModelError {
     const dice = this.#dice;
     logged.end = "failed";
-    const code = kind === "fatal" ? "model_refused_request" : "model_unavailable";
+    const code = kind === "fatal" ? "model_invalid_request" : "model_unavailable";
     const message = `It is ${kind}.`;
     const retryAfterMs = dice.roll(3) * 500;
     logged.retryAfterMs = retryAfterMs;

@@ -73,7 +73,7 @@ class Player {
     const above = this.#agents[one.parent % Math.max(1, index)];
     const path = `agent_${index}`;
     const id = AgentIdSchema().parse(path);
-    const times = { wallTimeMs: one.limitMs, deadlineAtMs: one.lifeMs };
+    const times = { timeMs: one.limitMs, deadlineAtMs: one.lifeMs };
     this.#ledger.open(
       { agentId: id, agentPath: path, limits: {}, ...times },
       above && this.#ledger.getAccount(above.id),

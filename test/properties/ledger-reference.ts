@@ -374,7 +374,7 @@ export function leftOf(
     if (least < Infinity) left[budgetAxis(axis)] = budgetAmount(axis, Math.max(0, least));
   }
   const deadline = deadlineOf(account, nowMs);
-  if (deadline !== null) left["wallTimeMs"] = Math.max(0, deadline - nowMs);
+  if (deadline !== null) left["timeMs"] = Math.max(0, deadline - nowMs);
   return left;
 }
 
@@ -419,7 +419,7 @@ function findOverdue(path: readonly ReferenceAccount[], nowMs: number): BudgetRe
   const sinceMs = nowMs - time.openedAtMs;
   const isMoving = movingDeadline(time, nowMs) === deadline;
   return {
-    axis: "wallTimeMs",
+    axis: "timeMs",
     accountPath: owner.path,
     requested: 0,
     maximum: isMoving ? (time.limitMs ?? 0) : deadline - time.openedAtMs,

@@ -105,7 +105,7 @@ class Player {
     const parentId = above === undefined ? undefined : this.#ids[above.index];
     const account = parentId === undefined ? undefined : this.#ledger.getAccount(parentId);
     const agentId = AgentIdSchema().parse(path);
-    const times = { deadlineAtMs, wallTimeMs: limitMs };
+    const times = { deadlineAtMs, timeMs: limitMs };
     this.#ledger.open(
       { agentId, agentPath: path, limits, keptForSelf: reserve, ...times },
       account,
@@ -248,7 +248,7 @@ class Player {
   #grant({ agent, moreMs, ...chosen }: Extract<Operation, { type: "grant" }>): void {
     const { account, agentId } = this.#agentAt(agent);
     const raise = raiseOf(account.limits, chosen);
-    const time = moreMs === undefined ? {} : { wallTimeMs: moreMs };
+    const time = moreMs === undefined ? {} : { timeMs: moreMs };
     const budget = { ...toSpendAmounts(raise), ...time };
     const isGranted = !throwsAny(() => this.#ledger.grant(agentId, { budget, by: "somebody" }));
     if (this.#reference.grant(account, raise, moreMs) !== isGranted)

@@ -372,7 +372,7 @@ function anyBudget(): Arbitrary<Budget> {
     costUsd: constantFrom(0, 0.000_05, 0.000_3, 0.01),
     steps: constantFrom(0, 1, 2, 5),
     toolCalls: constantFrom(0, 1, 3, 8),
-    wallTimeMs: constantFrom(0, 100, 600, 5_000),
+    timeMs: constantFrom(0, 100, 600, 5_000),
   });
   const axes = subarray<BudgetAxis>([...AXES], { minLength: 1, maxLength: 2 });
   return record({ whole, axes }).map(({ whole: limits, axes: kept }) => {
@@ -388,7 +388,7 @@ const AXES: readonly BudgetAxis[] = [
   "costUsd",
   "steps",
   "toolCalls",
-  "wallTimeMs",
+  "timeMs",
 ];
 
 /** `usual`, and once in a while something else. */

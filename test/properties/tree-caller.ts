@@ -44,7 +44,7 @@ function moreOf({ limits, timeLimitMs }: Account, amount: number): Budget {
   for (const axis of SAME_AXES) if (limits[axis] !== undefined) budget[axis] = amount * 10;
   if (limits.steps !== undefined) budget.steps = amount;
   if (limits.costUsd !== undefined) budget.costUsd = amount * 0.000_1;
-  if (timeLimitMs !== null) budget.wallTimeMs = amount * 1_000;
+  if (timeLimitMs !== null) budget.timeMs = amount * 1_000;
   return budget;
 }
 

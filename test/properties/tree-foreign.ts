@@ -150,7 +150,7 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
     case "fails":
       await ticks(act.ticks);
       throw new ModelError({
-        code: act.isRetryable ? "model_overloaded" : "model_refused_request",
+        code: act.isRetryable ? "model_overloaded" : "model_invalid_request",
         message: "No.",
         ...(act.lost === undefined ? {} : { lostOutputTokens: act.lost }),
       });

@@ -25,7 +25,7 @@ test("a filter that gives a promise, which rejects, fails its agent and nothing 
     toolFilters: [toolFilter(rejecting(), { name: "later" })],
   });
   const { agents } = await newFixture().run(role);
-  expect(agents[0]?.errors.map(({ code }) => code)).toEqual(["filter_failed"]);
+  expect(agents[0]?.errors.map(({ code }) => code)).toEqual(["tool_filter_failed"]);
 });
 
 /** What a program in plain JavaScript may do. */

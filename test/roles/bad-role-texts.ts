@@ -7,7 +7,7 @@ const FIELDS = FILE_FIELDS.join(", ");
 const QUOTES = "Put text with a colon or a # in quotes.";
 const FENCES = "Put the front matter between two lines of ---.";
 const AXES =
-  "inputTokens, cachedInputTokens, outputTokens, totalTokens, costUsd, steps, toolCalls, wallTimeMs";
+  "inputTokens, cachedInputTokens, outputTokens, totalTokens, costUsd, steps, toolCalls, timeMs";
 const NAME = "letters, digits, _ and -, at most 64, a letter first";
 
 /** What is wrong; the text of `researcher.md`; line and message. */

@@ -27,7 +27,7 @@ tools: [save]
 subagents: [researcher, writer, lead]
 limits: { maxDepth: 2, maxTotalSubagents: 4 }
 showBudget: true
-budget: { costUsd: 0.5, totalTokens: 50000, steps: 12, wallTimeMs: 60000 }
+budget: { costUsd: 0.5, totalTokens: 50000, steps: 12, timeMs: 60000 }
 contextPolicy:
   inheritMessages: true
   messageWindowSize: 6
@@ -85,7 +85,7 @@ function codeRoles(): readonly AgentRole[] {
     subagents: ["researcher", "writer", "lead"],
     limits: { maxDepth: 2, maxTotalSubagents: 4 },
     showBudget: true,
-    budget: { costUsd: 0.5, totalTokens: 50_000, steps: 12, wallTimeMs: 60_000 },
+    budget: { costUsd: 0.5, totalTokens: 50_000, steps: 12, timeMs: 60_000 },
     contextPolicy: {
       inheritMessages: true,
       messageWindowSize: 6,

@@ -28,7 +28,7 @@ const flag = fc.boolean();
 const optional = { requiredKeys: [] };
 const roleName = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,20}$/);
 const budget = fc.record(
-  { totalTokens: count, costUsd: amount, steps: count, toolCalls: count, wallTimeMs: amount },
+  { totalTokens: count, costUsd: amount, steps: count, toolCalls: count, timeMs: amount },
   optional,
 );
 

@@ -117,7 +117,7 @@ proves(["D478"], "a run that waits ends when its signal is aborted", async () =>
 proves(["D478"], "the limit in time of a run does not run while the run waits", async () => {
   const { orchestrator, held, clock } = world();
   const first = orchestrator.start(held.role("a"), "Go.");
-  const timed = { budget: { wallTimeMs: 100 } };
+  const timed = { budget: { timeMs: 100 } };
   const second = orchestrator.start(held.role("b"), "Go.", timed);
   await flushEventLoop();
   clock.advance(5_000);

@@ -84,7 +84,7 @@ proves(
   async () => {
     const { role, asked } = pair(
       [failing("model_rate_limited", { retryAfterMs: 3_000 }), failing("model_unavailable")],
-      [failing("model_not_authorized"), says("Spare.")],
+      [failing("model_unauthorized"), says("Spare.")],
     );
     const s = newFixture();
     const run = s.start(role);
@@ -104,11 +104,11 @@ const CODES: Readonly<Record<ModelErrorCode, boolean>> = {
   model_overloaded: true,
   model_unavailable: true,
   model_timeout: true,
-  model_not_authorized: true,
+  model_unauthorized: true,
   model_protocol_error: true,
-  model_refused_request: false,
+  model_invalid_request: false,
   model_context_overflow: false,
-  model_misbehaved: false,
+  model_invalid_reply: false,
 };
 
 /** Whether the second model is asked when the first fails so. */
@@ -304,9 +304,9 @@ proves(["M67"], "who asks a fallback itself gets what the first that can says", 
   });
   const cut = pair([failing("model_unavailable", { lostOutputTokens: 3 })], [says("Spare.")]);
   expect((await cut.both.generate(QUESTION, { signal })).message.text).toBe("Spare.");
-  const broken = pair([failing("model_refused_request")], []);
+  const broken = pair([failing("model_invalid_request")], []);
   await expect(broken.both.generate(QUESTION, { signal })).rejects.toMatchObject({
-    code: "model_refused_request",
+    code: "model_invalid_request",
   });
   const ended = AbortSignal.abort(new Error("Enough."));
   await expect(both.generate(QUESTION, { signal: ended })).rejects.toThrow("Enough.");

@@ -81,12 +81,12 @@ proves(["S7.36"], "a tree that failed says what failed first in it", async () =>
     description: "Works",
     instructions: "Work.",
     model: new ScriptedModel([
-      { error: new ModelError({ code: "model_refused_request", message: "No such model" }) },
+      { error: new ModelError({ code: "model_invalid_request", message: "No such model" }) },
     ]),
   });
   const script = [
     asks("SpawnSubagent", { role: "child", task: "Work." }),
-    { error: new ModelError({ code: "model_not_authorized", message: "The key has run out" }) },
+    { error: new ModelError({ code: "model_unauthorized", message: "The key has run out" }) },
   ];
   const { role } = soloist(script, { subagents: [child] });
   const run = new Orchestrator({ ids: sequentialIds() }).start(role, "Do it.");

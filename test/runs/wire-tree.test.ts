@@ -134,7 +134,7 @@ test("each fault stays with the child that it hit, and a passing one is retried"
     ["broken", "completed", undefined],
     ["cut", "completed", undefined],
     ["garbled", "failed", "model_protocol_error"],
-    ["denied", "failed", "model_not_authorized"],
+    ["denied", "failed", "model_unauthorized"],
     ["well", "completed", undefined],
   ]);
   expect(

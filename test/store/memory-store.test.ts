@@ -77,7 +77,7 @@ test("an owner is gone when it has been silent for exactly as long as was said, 
   clock.advance(99);
   const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 100 };
   await expect(store.claim(runId, claim)).rejects.toMatchObject({
-    code: "run_alive",
+    code: "run_active",
     data: { runId, hostname: "here", processId: 1, silentMs: 99 },
   });
   clock.advance(1);

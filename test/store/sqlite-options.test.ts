@@ -104,7 +104,7 @@ test("an owner whose process is gone is asked for on its own machine only", asyn
   await store.create(runId, "", owner);
   const claimant = { token: "b", hostname: "there", processId: 8 };
   const claim = { owner: claimant, staleAfterMs: 100 };
-  await expect(store.claim(runId, claim)).rejects.toMatchObject({ code: "run_alive" });
+  await expect(store.claim(runId, claim)).rejects.toMatchObject({ code: "run_active" });
   expect(asked).toEqual([]);
   const near = { ...claim, owner: { ...claimant, hostname: "here" } };
   expect((await store.claim(runId, near)).epoch).toBe(2);
@@ -130,7 +130,7 @@ test("a clock that was set back makes no owner younger, nor older", async () => 
   const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 1, takeOver: false };
   await expect(
     store.claim(runId, { ...claim, owner: { ...claim.owner, hostname: "there" } }),
-  ).rejects.toMatchObject({ code: "run_alive" });
+  ).rejects.toMatchObject({ code: "run_active" });
   expect((await store.claim(runId, { ...claim, staleAfterMs: 0 })).epoch).toBe(2);
   expect((await store.find(runId))?.heartbeatAtMs).toBe(1_000);
   await store.close();

@@ -76,7 +76,7 @@ test("D4: a process that was superseded is refused at its next append", async ()
     isTaken = true;
     // Its process lives: only force takes it over.
     const claim = { owner, staleAfterMs: Infinity };
-    await expect(store.claim(runId, claim)).rejects.toMatchObject({ code: "run_alive" });
+    await expect(store.claim(runId, claim)).rejects.toMatchObject({ code: "run_active" });
     expect((await store.claim(runId, { ...claim, takeOver: true })).epoch).toBe(2);
   }
   await ended;

@@ -76,7 +76,7 @@ proves(
     await fixture.outcome(run);
     expect(await allOf(first)).toEqual(fixture.sink.events);
     expect(thrownBy(() => run.events({ from: 3 }))).toEqual({
-      code: "events_not_kept",
+      code: "events_not_persisted",
       message:
         "Cannot read event 3 of the run: it is past, and the run has no store. Give the orchestrator a store, or subscribe in the same tick in which the run starts.",
       data: { from: 3 },
@@ -115,7 +115,10 @@ proves(
         ? 0
         : unkept.sink.events.findIndex(({ type }) => type === "run.resumed");
     const error = await rejectionOf(allOf(later.events({ from: 2 })));
-    expect([error.code, error.data]).toEqual(["events_not_kept", { from: 2, keptFrom: count + 1 }]);
+    expect([error.code, error.data]).toEqual([
+      "events_not_persisted",
+      { from: 2, keptFrom: count + 1 },
+    ]);
     expect((await allOf(later.events({ from: count + 1 }))).map(({ seq }) => seq)[0]).toBe(
       count + 1,
     );

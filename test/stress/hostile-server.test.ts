@@ -93,7 +93,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
   },
   "an error of a gigabyte": {
     answer: () => ({ type: "pours", pieces: repeated(A_LOT, 1_024), status: 400 }),
-    ends: ["failed error model_refused_request", "failed error model_refused_request"],
+    ends: ["failed error model_invalid_request", "failed error model_invalid_request"],
     requests: 2,
   },
   "absurd usage": {
@@ -108,7 +108,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
   },
   "redirects without end": {
     answer: () => status(307, { location: "/v1/chat/completions" }),
-    ends: ["failed error model_refused_request", "failed error model_refused_request"],
+    ends: ["failed error model_invalid_request", "failed error model_invalid_request"],
     requests: 12,
   },
   "an unknown finish reason": {
@@ -158,8 +158,8 @@ proves(
     ).toEqual({
       ...Object.fromEntries(Object.entries(HOSTILE).map(([name, hostile]) => [name, hostile.ends])),
       "a redirect to another origin": [
-        "failed error model_refused_request",
-        "failed error model_refused_request",
+        "failed error model_invalid_request",
+        "failed error model_invalid_request",
       ],
     });
     expect(servers.map(({ requests }) => requests.length)).toEqual(

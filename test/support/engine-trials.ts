@@ -164,7 +164,7 @@ const trials: EngineTrial[] = [
       const executor = new FakeExecutor();
       await served(opened(open), executor);
       await client.enqueue(ticketOf("run_1"));
-      for (const code of ["store_failed", "run_alive", "run_fenced", "run_released"] as const)
+      for (const code of ["store_failed", "run_active", "run_fenced", "run_released"] as const)
         (await executor.next()).fail(code);
       await client.enqueue(ticketOf("run_2"));
       const both = [await executor.next(), await executor.next()];

@@ -11,7 +11,7 @@ export interface LedRun {
   readonly left: Promise<void>;
   end(): void;
   waitUntil(untilMs: number | undefined): void;
-  fail(code: "run_released" | "run_alive" | "run_fenced" | "store_failed"): void;
+  fail(code: "run_released" | "run_active" | "run_fenced" | "store_failed"): void;
 }
 
 interface FakeExecutorOptions {

@@ -77,7 +77,7 @@ const failing = spyTool("work", () => {
 export const ENDINGS: readonly Ending[] = [
   ending(["failed", "error"], {
     role: () =>
-      soloist([{ error: new ModelError({ code: "model_not_authorized", message: "No." }) }]).role,
+      soloist([{ error: new ModelError({ code: "model_unauthorized", message: "No." }) }]).role,
   }),
   ending(["stopped", "stop_requested"], {
     role: () => soloist([work], { tools: [spyTool("work")], hooks: [stopping()] }).role,
@@ -93,7 +93,7 @@ export const ENDINGS: readonly Ending[] = [
   ending(["stopped", "token_limit"], { role: worker, options: { budget: { totalTokens: 15 } } }),
   ending(["stopped", "time_limit"], {
     role: waiting,
-    options: { budget: { wallTimeMs: 10 } },
+    options: { budget: { timeMs: 10 } },
     act: (_run, { clock }) => clock.advance(10),
   }),
   ending(["stopped", "cost_limit"], {

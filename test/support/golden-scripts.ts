@@ -41,7 +41,7 @@ async function driverError(): Promise<Played> {
     [
       asks("work", {}),
       { error: new ModelError({ code: "model_overloaded", message: "Busy." }) },
-      { error: new ModelError({ code: "model_refused_request", message: "No." }) },
+      { error: new ModelError({ code: "model_invalid_request", message: "No." }) },
     ],
     { tools: [spyTool("work")] },
   );
@@ -96,7 +96,7 @@ async function childRuns(): Promise<Played> {
     budget: { totalTokens: 9_000 },
   });
   const fails = part("fails", [
-    { error: new ModelError({ code: "model_refused_request", message: "No." }) },
+    { error: new ModelError({ code: "model_invalid_request", message: "No." }) },
   ]);
   const lead = part(
     "lead",

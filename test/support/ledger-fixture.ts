@@ -58,7 +58,7 @@ export class LedgerFixture {
   open(
     path: string,
     limits: SpendLimits = {},
-    more: number | Pick<NewAccount, "keptForSelf" | "deadlineAtMs" | "wallTimeMs"> = {},
+    more: number | Pick<NewAccount, "keptForSelf" | "deadlineAtMs" | "timeMs"> = {},
   ): void {
     const slash = path.lastIndexOf("/");
     const parent =

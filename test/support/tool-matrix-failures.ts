@@ -97,7 +97,7 @@ export const TOGETHER: readonly (readonly [code: ToolFailureCode, call: Scripted
   ["breadth_limit", spawn("broken")],
 ];
 
-const NO_KEY = { code: "model_not_authorized", message: "Expected a key that is valid." } as const;
+const NO_KEY = { code: "model_unauthorized", message: "Expected a key that is valid." } as const;
 
 const subagents = () => [
   part("broken", () => ({ error: new ModelError(NO_KEY) })).role,
@@ -256,7 +256,7 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
     reply: besideOthers([spawnAs({ instructions: "Count.", model: "large" })]),
     definition: { ...PATIENT, dynamicRoles: { models: { small: new ScriptedModel([]) } } },
   },
-  invalid_context: {
+  context_policy_failed: {
     reply: besideOthers([]),
     more: [calls(...spawning), says("Done.")],
     definition: {
@@ -293,7 +293,7 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
   tool_call_limit: { reply: besideOthers([look]), budget: { toolCalls: 2 } },
   time_limit: {
     reply: [look, use("busy"), look],
-    budget: { wallTimeMs: TIMEOUT_MS },
+    budget: { timeMs: TIMEOUT_MS },
     busyMs: TIMEOUT_MS,
   },
   cancelled: { reply: besideOthers([use("listen")]), act: (run) => void run.cancel("Enough.") },

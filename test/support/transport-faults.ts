@@ -203,7 +203,7 @@ const DISTORTED: Readonly<Record<string, Fault>> = {
     answer: errorBody([{ error: { message: "No luck." } }]),
   },
   "an error with status 200 as an object of the type error": {
-    outcome: "model_refused_request",
+    outcome: "model_invalid_request",
     answer: errorBody({ object: "error", message: "No luck.", code: 400 }),
   },
   "an error with status 200 as a message": {
@@ -246,14 +246,14 @@ const DISTORTED: Readonly<Record<string, Fault>> = {
 };
 
 const REFUSED: Readonly<Record<string, Fault>> = {
-  "status 400": { outcome: "model_refused_request", answer: refusal(400) },
-  "status 401": { outcome: "model_not_authorized", answer: refusal(401) },
-  "status 402": { outcome: "model_refused_request", answer: refusal(402) },
-  "status 403": { outcome: "model_not_authorized", answer: refusal(403) },
+  "status 400": { outcome: "model_invalid_request", answer: refusal(400) },
+  "status 401": { outcome: "model_unauthorized", answer: refusal(401) },
+  "status 402": { outcome: "model_invalid_request", answer: refusal(402) },
+  "status 403": { outcome: "model_unauthorized", answer: refusal(403) },
   "status 408": { outcome: "model_timeout", answer: refusal(408) },
-  "status 409": { outcome: "model_refused_request", answer: refusal(409) },
-  "status 413": { outcome: "model_refused_request", answer: refusal(413) },
-  "status 422": { outcome: "model_refused_request", answer: refusal(422) },
+  "status 409": { outcome: "model_invalid_request", answer: refusal(409) },
+  "status 413": { outcome: "model_invalid_request", answer: refusal(413) },
+  "status 422": { outcome: "model_invalid_request", answer: refusal(422) },
   "status 429": { outcome: "model_rate_limited", answer: refusal(429) },
   "status 500": { outcome: "model_unavailable", answer: refusal(500) },
   "status 502": { outcome: "model_unavailable", answer: refusal(502) },
@@ -298,16 +298,16 @@ const REFUSED: Readonly<Record<string, Fault>> = {
     requests: 2,
   },
   "a redirect that drops the body": {
-    outcome: "model_refused_request",
+    outcome: "model_invalid_request",
     answer: redirect(302, "/v1/again"),
   },
   "a redirect to itself": {
-    outcome: "model_refused_request",
+    outcome: "model_invalid_request",
     answer: (response, _sound, { url }) => response.writeHead(307, { location: url }).end(),
     requests: 6,
   },
   "a redirect to another server": {
-    outcome: "model_refused_request",
+    outcome: "model_invalid_request",
     answer: redirect(307, "http://127.0.0.1:9/v1"),
   },
 };

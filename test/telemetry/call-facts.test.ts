@@ -174,7 +174,7 @@ proves(["S7.33"], "a cost that is zero is on a span, an unknown one is not", asy
     ...answering,
     price: price(1),
     generate: () =>
-      Promise.reject(new ModelError({ code: "model_refused_request", message: "No." })),
+      Promise.reject(new ModelError({ code: "model_invalid_request", message: "No." })),
   };
   const models: readonly Model[] = [
     answering,

@@ -269,7 +269,7 @@ async function summarized(options: Watched): Promise<void> {
 async function broken(options: Watched): Promise<void> {
   const refusing = part("refusing", [says("", { refusal: CANARY })]);
   const failing = part("failing", [
-    { error: new ModelError({ code: "model_refused_request", message: CANARY }) },
+    { error: new ModelError({ code: "model_invalid_request", message: CANARY }) },
   ]);
   const lead = part(
     "lead",

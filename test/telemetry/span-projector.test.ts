@@ -181,15 +181,15 @@ test("a failed run is an error from its root", () => {
   run.started();
   run.root.started();
   run.root.asks();
-  run.root.failsToHear("model_not_authorized");
-  run.root.ended("failed", "model_not_authorized");
+  run.root.failsToHear("model_unauthorized");
+  run.root.ended("failed", "model_unauthorized");
   run.ended("failed");
 
   expect(treeOf(spansOf(run))).toBe(
     `
 invoke_workflow lead 0–80 ERROR type=agent_error outcome=failed
-  invoke_agent lead 10–70 ERROR type=model_not_authorized outcome=failed subtree.total_tokens=120
-    chat model-1 40–50 ERROR type=model_not_authorized outcome=failed usage.input_tokens=0
+  invoke_agent lead 10–70 ERROR type=model_unauthorized outcome=failed subtree.total_tokens=120
+    chat model-1 40–50 ERROR type=model_unauthorized outcome=failed usage.input_tokens=0
 `.trim(),
   );
 });

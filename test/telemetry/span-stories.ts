@@ -83,7 +83,7 @@ async function toolError(newTracing: NewTracing, newClock = manualClock): Promis
 async function modelError(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const { clock, ...fixture } = staged(newTracing, newClock);
   const busy = { error: new ModelError({ code: "model_overloaded", message: "Busy." }) };
-  const refused = { error: new ModelError({ code: "model_refused_request", message: "No." }) };
+  const refused = { error: new ModelError({ code: "model_invalid_request", message: "No." }) };
   const helper = part("helper", [later(clock, busy), later(clock, refused)]);
   const lead = part("lead", [later(clock, calls(spawn("helper"))), later(clock, says("Alone."))], {
     subagents: [helper.role],

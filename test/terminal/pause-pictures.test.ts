@@ -111,7 +111,7 @@ test("paused agents are folded after those that ended, and before those that run
 test("while a run waits for an answer and does nothing else, its time does not pass", () => {
   const view: ShownRun = {
     ...run(agent("lead", THINKING)),
-    budget: { wallTimeMs: 60_000 },
+    budget: { timeMs: 60_000 },
   };
   const time = { startedAtMs: 0, durationMs: 30_000, idleMs: 10_000, isIdle: false };
   const left = (more: Partial<ShownRun>): string =>

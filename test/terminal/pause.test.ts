@@ -44,7 +44,7 @@ test("a question stands on top of the tree until it is answered, and its wait co
     answerTimeoutMs: 600_000,
   });
   const run = fixture.orchestrator.start(newLead(), "Tell all.", {
-    budget: { wallTimeMs: 60_000 },
+    budget: { timeMs: 60_000 },
   });
   while (fixture.sink.ofType("question.asked").length < 2) await flushEventLoop();
   fixture.clock.advance(90_000);
@@ -217,7 +217,7 @@ test("a view that saw the run before continues with it, as if there had been no 
   const fixture = theatre();
   const lead = newLead();
   const paused = await fixture.orchestrator.start(lead, "Tell all.", {
-    budget: { steps: 20, wallTimeMs: 60_000 },
+    budget: { steps: 20, timeMs: 60_000 },
   }).result;
   const before = foldOf(fixture.sink.events);
   expect([before.end?.status, before.questions.length]).toEqual(["paused", 2]);

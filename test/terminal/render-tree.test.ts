@@ -30,7 +30,7 @@ import { TASK, newTreeFixture } from "./tree-fixture.ts";
 test("a running tree shows state, step, own and subtree spending, and what is left", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const fixture = newFixture();
-  const budget = { totalTokens: 100_000, costUsd: 100, steps: 20, wallTimeMs: 60_000 };
+  const budget = { totalTokens: 100_000, costUsd: 100, steps: 20, timeMs: 60_000 };
   const run = fixture.start(lead, TASK, { budget });
   await isWaiting;
   fixture.clock.advance(2_500);

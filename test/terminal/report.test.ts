@@ -18,7 +18,7 @@ test("a report has the tree, the budget, who used how much, the refusals and the
     costUsd: 100,
     steps: 20,
     toolCalls: 10,
-    wallTimeMs: 60_000,
+    timeMs: 60_000,
   };
   const run = fixture.start(lead, TASK, { budget });
   docs.open();
@@ -84,7 +84,7 @@ proves(["D729"], "the time row of a run that was continued counts all its execut
     const [row] = formatRunReport(result).match(/^time .*$/mu) ?? [];
     return row?.replaceAll(/ {2,}/gu, " | ");
   };
-  expect(await timeRow({ budget: { wallTimeMs: 100_000 } })).toBe("time | 1m 40s | 1m 10s | 30.0s");
+  expect(await timeRow({ budget: { timeMs: 100_000 } })).toBe("time | 1m 40s | 1m 10s | 30.0s");
   const deadlineAtMs = fixture.clock.nowMs() + 7_200_000;
   expect(await timeRow({ deadlineAtMs })).toBe("time | 2h 00m | 1h 01m | 58m 50s");
 });

@@ -46,7 +46,7 @@ test("settled does not wait for a manual clock", async () => {
   const clock = new ManualClock();
   const sink = new RecordingSink();
   const model = new ScriptedModel([says("Late.", { after: latch().opened })]);
-  const budget = { wallTimeMs: 5_000 };
+  const budget = { timeMs: 5_000 };
   const role = defineAgent({ name: "lead", instructions: "Lead.", model, budget });
   const run = new Orchestrator({ clock, sinks: [sink] }).start(role, "Go.");
   await flushEventLoop();

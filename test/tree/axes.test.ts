@@ -113,11 +113,11 @@ describe.each(AXES)("$name", (axis) => {
   }
 });
 
-describe("wallTimeMs", () => {
+describe("timeMs", () => {
   for (const [depth, level] of LEVELS.entries()) {
-    proves(["X3"], `wallTimeMs at ${level} ends the grandchild in its third step`, async () => {
+    proves(["X3"], `timeMs at ${level} ends the grandchild in its third step`, async () => {
       const s = newFixture();
-      const chain = chainWith(s, level, { wallTimeMs: 30 });
+      const chain = chainWith(s, level, { timeMs: 30 });
       const result = await s.run(chain.root.role);
       const { status, reason, steps } = result.agents[2] ?? expect.fail("no grandchild");
       expect([status, reason.code, reason.message]).toEqual([
@@ -135,7 +135,7 @@ describe("wallTimeMs", () => {
 
   proves(["X3"], "a child's longer time limit does not outlast its parent's", async () => {
     const s = newFixture();
-    const chain = chainWith(s, "root/child#1", { wallTimeMs: 30 }, { wallTimeMs: 5_000 });
+    const chain = chainWith(s, "root/child#1", { timeMs: 30 }, { timeMs: 5_000 });
     const result = await s.run(chain.root.role);
     expect(result.agents.map((agent) => [agent.status, agent.durationMs])).toEqual([
       ["completed", 30],

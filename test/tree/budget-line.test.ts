@@ -36,7 +36,7 @@ proves(["X6"], "each request ends with the line when it is switched on", async (
   const price = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 2_000 };
   const agent = solo([again, again, says("Done.")], {}, { price });
   const s = newFixture();
-  const budget = { steps: 4, totalTokens: 12_345, costUsd: 0.25, toolCalls: 9, wallTimeMs: 40_000 };
+  const budget = { steps: 4, totalTokens: 12_345, costUsd: 0.25, toolCalls: 9, timeMs: 40_000 };
   await s.run(agent.role, { budget });
   expect(lastTexts(agent)).toEqual([
     "Budget left: 4 steps, 9 tool calls, 12,345 tokens, $0.25, 40 s.",

@@ -43,7 +43,7 @@ describe("what a child may spend", () => {
       costUsd: 0.001,
       steps: 10,
       toolCalls: 10,
-      wallTimeMs: 1_000,
+      timeMs: 1_000,
     };
     const own = {
       inputTokens: 200,
@@ -53,7 +53,7 @@ describe("what a child may spend", () => {
       costUsd: 1,
       steps: 3,
       toolCalls: 100,
-      wallTimeMs: 5_000,
+      timeMs: 5_000,
     };
     // The parent's step: 20 tokens in, 10 out, one tool call, 20 + 2 × 10 micro-dollars.
     expect(await childUnder(tree, own)).toEqual({
@@ -65,7 +65,7 @@ describe("what a child may spend", () => {
         costUsd: 0.00096,
         steps: 3,
         toolCalls: 9,
-        wallTimeMs: 1_000,
+        timeMs: 1_000,
       },
       cap: 40,
     });
@@ -352,7 +352,7 @@ describe("a budget under parallel children", () => {
 });
 
 function failure(message: string): ScriptedReply {
-  return { error: new ModelError({ code: "model_refused_request", message }) };
+  return { error: new ModelError({ code: "model_invalid_request", message }) };
 }
 
 /**

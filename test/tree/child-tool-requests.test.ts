@@ -83,7 +83,10 @@ describe("the lists of a request", () => {
     const { lead, helper } = asking({ allowedTools: ["a", "shell"] });
     const s = newFixture();
     const result = await s.run(lead.role);
-    expect([helper.model.requests, result.refusalsByCode]).toEqual([[], { invalid_context: 1 }]);
+    expect([helper.model.requests, result.refusalsByCode]).toEqual([
+      [],
+      { context_policy_failed: 1 },
+    ]);
     expect(receivedTexts(lead.model.requests[1])).toEqual([
       'Not started: allowedTools[1] of the request by lead names "shell", and helper has no such tool. Its tools are: a, b, c. Correct the name.',
     ]);

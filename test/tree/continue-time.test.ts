@@ -31,7 +31,7 @@ describe("time", () => {
               return "spent";
             }),
           ],
-          budget: { wallTimeMs: 1_000 },
+          budget: { timeMs: 1_000 },
         },
       );
       const lead = part(

@@ -230,7 +230,7 @@ describe("one that has ended continues", () => {
       ],
       "results of others": [
         { includeResultsFrom: ["worker#2"] },
-        "invalid_context",
+        "context_policy_failed",
         "Not continued: results of other subagents are passed only to a new subagent. Call again without includeResultsFrom and write into the task what worker#1 (lead/worker#1) has to know.",
       ],
     };

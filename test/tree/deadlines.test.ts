@@ -41,7 +41,7 @@ describe("time limits", () => {
       });
       const s = newFixture();
       const tree = chain(work);
-      const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+      const run = s.start(tree.root.role, "Do it.", { budget: { timeMs: 1_000 } });
       await until(() => s.sink.ofType("tool.started").length === 3);
       s.clock.advance(999);
       await quiet();
@@ -71,8 +71,8 @@ describe("time limits", () => {
 
   test("a child's own time ends the child and all below it; its parent continues", async () => {
     const s = newFixture();
-    const tree = chain(listens("work"), undefined, { child: { wallTimeMs: 100 } });
-    const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    const tree = chain(listens("work"), undefined, { child: { timeMs: 100 } });
+    const run = s.start(tree.root.role, "Do it.", { budget: { timeMs: 1_000 } });
     await until(() => s.sink.ofType("tool.started").length === 3);
     s.clock.advance(100);
     const result = await s.outcome(run);
@@ -102,10 +102,10 @@ describe("time limits", () => {
     async () => {
       const s = newFixture();
       s.clock.advance(5_000);
-      const tree = chain(listens("work"), undefined, { leaf: { wallTimeMs: 60_000 } });
+      const tree = chain(listens("work"), undefined, { leaf: { timeMs: 60_000 } });
       const run = s.start(tree.root.role, "Do it.", {
         deadlineAtMs: 5_400,
-        budget: { wallTimeMs: 10_000 },
+        budget: { timeMs: 10_000 },
       });
       await until(() => s.sink.ofType("tool.started").length === 3);
       s.clock.advance(400);
@@ -122,7 +122,7 @@ describe("time limits", () => {
   );
 
   test("a run whose deadline has passed when it starts asks nothing", async () => {
-    for (const options of [{ deadlineAtMs: 10 }, { budget: { wallTimeMs: 0 } }]) {
+    for (const options of [{ deadlineAtMs: 10 }, { budget: { timeMs: 0 } }]) {
       const s = newFixture();
       s.clock.advance(10);
       const tree = chain(listens("work"));
@@ -139,7 +139,7 @@ describe("time limits", () => {
   test("a tool that ignores the deadline is left behind after the grace period", async () => {
     const s = newFixture({ graceMs: 50 });
     const work = tool("work", () => latch().opened);
-    const run = s.start(chain(work).root.role, "Do it.", { budget: { wallTimeMs: 100 } });
+    const run = s.start(chain(work).root.role, "Do it.", { budget: { timeMs: 100 } });
     await until(() => s.sink.ofType("tool.started").length === 3);
     s.clock.advance(149);
     await quiet();
@@ -157,7 +157,7 @@ describe("time limits", () => {
     const holder = latch();
     const helper = part("helper", byTask({ A: [says("A.", { after: holder.opened })] }), {
       maxOutputTokens: 60,
-      budget: { wallTimeMs: 80 },
+      budget: { timeMs: 80 },
     });
     const patient = part("patient", [says("P.", { after: holder.opened })], {
       maxOutputTokens: 60,
@@ -192,7 +192,7 @@ describe("time limits", () => {
       retryAfterMs: 10_000,
     });
     const tree = chain(listens("work"), { error });
-    const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 300 } });
+    const run = s.start(tree.root.role, "Do it.", { budget: { timeMs: 300 } });
     await until(() => s.sink.ofType("model.retried").length === 1);
     s.clock.advance(300);
     const result = await s.outcome(run);
@@ -211,7 +211,7 @@ describe("time limits", () => {
     const work = tool("work", () => expect.fail("nothing may start after the deadline"));
     const role = part("root", [calls(use("work"))], { tools: [work] }).role;
     const s = newFixture({ clock });
-    const run = s.start(role, "Do it.", { budget: { wallTimeMs: 100 } });
+    const run = s.start(role, "Do it.", { budget: { timeMs: 100 } });
     for await (const { phase } of run.iterate()) if (phase === "evaluate") lateMs = 150;
     const result = await s.outcome(run);
     expect([result.status, result.reason.code]).toEqual(["stopped", "time_limit"]);

@@ -29,9 +29,9 @@ function leaving(held: Latch, budget: Budget = {}) {
 proves(["D273"], "more time for the root that has ended is time for who it left", async () => {
   const held = latch();
   const s = newFixture({ approver: (question) => Promise.resolve(approve(question)) });
-  const run = s.start(leaving(held), "Do it.", { budget: { wallTimeMs: 100 } });
+  const run = s.start(leaving(held), "Do it.", { budget: { timeMs: 100 } });
   await run.result;
-  expect(run.grant({ wallTimeMs: 50 }, { by: "Ada" })).toBe(true);
+  expect(run.grant({ timeMs: 50 }, { by: "Ada" })).toBe(true);
   s.clock.advance(149);
   await quiet();
   expect(s.sink.ofType("agent.ended").map(({ agentPath }) => agentPath)).toEqual(["lead"]);
@@ -56,7 +56,7 @@ for (const [workedMs, end] of [
         return approve(question);
       };
       const s = newFixture({ approver });
-      const run = s.start(leaving(held, { wallTimeMs: 100 }));
+      const run = s.start(leaving(held, { timeMs: 100 }));
       await run.result;
       await quiet();
       s.clock.advance(3_600_000);

@@ -80,13 +80,13 @@ const WAYS: Readonly<
   },
   "its time is over": {
     replies: [calls(use("listen"))],
-    more: { budget: { wallTimeMs: 1_000 } },
+    more: { budget: { timeMs: 1_000 } },
     act: (_run, { s }) => s.clock.advance(1_000),
     status: "stopped (time_limit)",
   },
   "its time is over while it waits": {
     replies: [says("Early.")],
-    more: { budget: { wallTimeMs: 1_000 } },
+    more: { budget: { timeMs: 1_000 } },
     act: (_run, { s }) => s.clock.advance(1_000),
     status: "stopped (time_limit)",
   },

@@ -217,7 +217,7 @@ describe("what events say", () => {
           "│  │        └─ nothing failed (unknown_tool)",
           "│  ├─ SpawnSubagent failed (subagent_failed)",
           "│  │  └─ lead/fails#1 failed (error) 1 steps, 0 of 0 tokens",
-          "│  │     └─ step 1 model_misbehaved",
+          "│  │     └─ step 1 model_invalid_reply",
           "│  └─ SpawnSubagent cancelled (subagent_cancelled)",
           "│     └─ lead/waits#1 cancelled (cancelled) 2 steps, 25 of 50 tokens",
           "│        ├─ step 1 asked for 1",

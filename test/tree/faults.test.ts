@@ -59,7 +59,7 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     });
     const result = await newFixture().run(lead.role, { budget: { steps: 20 } });
     expect([ends(result), asked]).toEqual([["completed", "failed"], 1]);
-    expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
+    expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_invalid_reply"]);
   });
 
   test("a tool: its call fails, and no parent ends over a child that lives", async () => {
@@ -112,7 +112,7 @@ describe("what replies with nonsense", () => {
       const s = newFixture();
       const result = await s.run(lead.role, { budget: { steps: 20 } });
       expect(ends(result)).toEqual(["completed", "failed"]);
-      expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
+      expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_invalid_reply"]);
       const asked = s.sink.ofType("model.requested").length;
       expect(s.sink.ofType("model.replied").length + s.sink.ofType("model.failed").length).toBe(
         asked,

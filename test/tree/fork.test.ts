@@ -265,7 +265,7 @@ describe("the budget of a fork", () => {
     const { snapshot } = await rested(
       s,
       s.start(lead.role, "Do it.", {
-        budget: { wallTimeMs: 500 },
+        budget: { timeMs: 500 },
         deadlineAtMs: s.clock.nowMs() + 400,
       }),
     );

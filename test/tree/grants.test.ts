@@ -146,10 +146,10 @@ describe("a grant to a run that continues", () => {
     const work = tool("work", ({ signal }) => aborted(signal));
     const solo = part("solo", [calls(use("work")), says("Done.")], { tools: [work] });
     const s = newFixture();
-    const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    const run = s.start(solo.role, "Do it.", { budget: { timeMs: 1_000 } });
     await until(() => s.sink.ofType("tool.started").length === 1);
     s.clock.advance(999);
-    run.grant({ wallTimeMs: 500 }, { by: BY });
+    run.grant({ timeMs: 500 }, { by: BY });
     s.clock.advance(500);
     await quiet();
     expect(s.sink.ofType("agent.ended")).toEqual([]);
@@ -161,7 +161,7 @@ describe("a grant to a run that continues", () => {
       1_500,
     ]);
     expect(grants(s)).toEqual([
-      { accountPath: "solo", budget: { wallTimeMs: 500 }, by: BY, remaining: { wallTimeMs: 501 } },
+      { accountPath: "solo", budget: { timeMs: 500 }, by: BY, remaining: { timeMs: 501 } },
     ]);
   });
 
@@ -272,8 +272,8 @@ describe("a grant that cannot be made", () => {
         ["invalid_option", "grant.budget.costUsd"],
       ],
       [
-        [{ wallTimeMs: 1 }, { by: BY }],
-        ["invalid_option", "grant.budget.wallTimeMs"],
+        [{ timeMs: 1 }, { by: BY }],
+        ["invalid_option", "grant.budget.timeMs"],
       ],
       [
         [{ steps: 1 }, {}],

@@ -195,7 +195,7 @@ describe("a set-up that fails", () => {
       async () => {
         const world = new BreakingWorld();
         const pay = payTool();
-        const helper = part("helper", () => says("Ok."), { budget: { wallTimeMs: 1_000 } });
+        const helper = part("helper", () => says("Ok."), { budget: { timeMs: 1_000 } });
         const breaker = defineDelegation({
           name: "break",
           description: "Starts a helper while something is broken.",

@@ -38,7 +38,7 @@ function talker(then: (options: GenerateOptions) => Promise<ModelReply>) {
 
 /** Starts it under a budget, with a listener for its pieces. */
 function heard({ start }: Fixture, role: ReturnType<typeof talker>["role"]) {
-  const run = start(role, "Talk.", { budget: { totalTokens: 1_000, wallTimeMs: 60_000 } });
+  const run = start(role, "Talk.", { budget: { totalTokens: 1_000, timeMs: 60_000 } });
   void (async () => {
     for await (const _piece of run.stream());
   })();

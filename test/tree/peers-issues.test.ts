@@ -43,7 +43,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
     "outputTokens",
     "costUsd",
     "toolCalls",
-    "wallTimeMs",
+    "timeMs",
   ];
   const priced = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 } } };
 

@@ -255,7 +255,7 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
   const LIMITED: Readonly<Record<string, Part>> = {
     "its steps": part("first", () => calls(use("work")), { tools: [work], budget: { steps: 1 } }),
     "its tokens": part("first", [], { budget: { totalTokens: 1 } }),
-    "its time": part("first", [], { budget: { wallTimeMs: 0 } }),
+    "its time": part("first", [], { budget: { timeMs: 0 } }),
     "its errors": part("first", () => asks("nothing", {}), { errorBudget: { maxToolErrors: 0 } }),
     "a broken model": part("first", [{ error: new Error("A bug.") }]),
   };

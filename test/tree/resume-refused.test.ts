@@ -111,7 +111,7 @@ describe("what cannot continue, or be granted", () => {
     );
     expect(ending(result)).toEqual(["stopped", "time_limit"]);
     expect(
-      thrownBy(() => s.grantOn(lead.role, snapshot, [{ budget: { wallTimeMs: 9_000 }, by: "Ann" }]))
+      thrownBy(() => s.grantOn(lead.role, snapshot, [{ budget: { timeMs: 9_000 }, by: "Ann" }]))
         .code,
     ).toBe("invalid_option");
   });

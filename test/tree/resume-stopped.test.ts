@@ -61,8 +61,8 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     replies: [calls(use("look"))],
   },
   time: {
-    budget: { wallTimeMs: 1_000 },
-    more: { wallTimeMs: 1_000 },
+    budget: { timeMs: 1_000 },
+    more: { timeMs: 1_000 },
     code: "time_limit",
     replies: [calls(use("spend"))],
   },

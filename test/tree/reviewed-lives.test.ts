@@ -59,7 +59,7 @@ test("a detached agent keeps to the time limit of the run that has ended over it
     delegation: { background: true, parentEndPolicy: "detach" },
   });
   const s = newFixture();
-  const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+  const run = s.start(lead.role, "Do it.", { budget: { timeMs: 1_000 } });
   await run.result;
   await until(() => s.sink.ofType("tool.started").some(({ toolName }) => toolName === "listen"));
   s.clock.advance(1_000);

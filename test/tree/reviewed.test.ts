@@ -78,7 +78,7 @@ proves(["R136"], "a parent is given the error of a child that failed", async () 
     description: "Fails",
     instructions: "Fail.",
     model: new ScriptedModel([
-      { error: new ModelError({ code: "model_refused_request", message: "No." }) },
+      { error: new ModelError({ code: "model_invalid_request", message: "No." }) },
     ]),
   });
   const model = new ScriptedModel([
@@ -90,9 +90,9 @@ proves(["R136"], "a parent is given the error of a child that failed", async () 
     defineAgent({ name: "lead", instructions: "Lead.", model, subagents: [child] }),
   );
   expect(result.agents[1]?.errors).toEqual([
-    { code: "model_refused_request", message: "No.", data: {} },
+    { code: "model_invalid_request", message: "No.", data: {} },
   ]);
-  expect(model.requests[1]?.messages.at(-1)?.text).toContain('"error":"model_refused_request"');
+  expect(model.requests[1]?.messages.at(-1)?.text).toContain('"error":"model_invalid_request"');
 });
 
 test("S2: with one slot and a budget that makes siblings wait, all of them end", async () => {
@@ -179,7 +179,7 @@ proves(
 
 test("a deadline ends a run that a caller iterates and has forgotten", async () => {
   const fixture = newFixture();
-  const run = fixture.start(soloist([says("done")]).role, "Do it.", { budget: { wallTimeMs: 10 } });
+  const run = fixture.start(soloist([says("done")]).role, "Do it.", { budget: { timeMs: 10 } });
   const forgotten = run.iterate();
   await forgotten.next();
   fixture.clock.advance(10);

@@ -43,7 +43,7 @@ function faulty(role: AgentRole, fault: Fault): AgentRole {
 /** What became of a run in which a subagent is started while its role is broken, and then another one. */
 async function played(nth: number, isKept: boolean) {
   const fault: Fault = { isArmed: false, nth, hasThrown: false, readings: 0 };
-  const budget = { steps: 3, wallTimeMs: 1_000 };
+  const budget = { steps: 3, timeMs: 1_000 };
   const helper = part("helper", () => ((fault.isArmed = false), says("Ok.")), { budget });
   const role = faulty(helper.role, fault);
   const breaker = defineDelegation({

@@ -30,7 +30,7 @@ async function shared(share: BudgetShare, own: Budget = {}, reserve: Budget = {}
   });
   const s = newFixture();
   const result = await s.run(lead.role, {
-    budget: { totalTokens: 115, steps: 41, wallTimeMs: 5_000 },
+    budget: { totalTokens: 115, steps: 41, timeMs: 5_000 },
   });
   const children = s.sink
     .ofType("agent.started")
@@ -51,14 +51,14 @@ async function shared(share: BudgetShare, own: Budget = {}, reserve: Budget = {}
 /** Five calls of 15 tokens, whatever the shares were. */
 const REALLY_USED = {
   left: [
-    { totalTokens: 100, steps: 40, wallTimeMs: 5_000 },
-    { totalTokens: 115 - 75, steps: 41 - 5, wallTimeMs: 5_000 },
+    { totalTokens: 100, steps: 40, timeMs: 5_000 },
+    { totalTokens: 115 - 75, steps: 41 - 5, timeMs: 5_000 },
   ],
   usedTokens: 75,
 };
 
 function spending(totalTokens: number, steps: number): unknown {
-  return { totalTokens, steps, wallTimeMs: 5_000 };
+  return { totalTokens, steps, timeMs: 5_000 };
 }
 
 proves(["X4"], "pool: each child may use the common rest, or a part of it", async () => {

@@ -22,7 +22,7 @@ async function everyEnd(): Promise<Fixture> {
   );
   const partial = part("partial", [says("Half of", { finishReason: "length" })]);
   const silent = part("silent", () => asks("nothing", {}), { budget: { steps: 1 } });
-  const error = new ModelError({ code: "model_not_authorized", message: "No." });
+  const error = new ModelError({ code: "model_unauthorized", message: "No." });
   const fails = part("fails", [{ error }]);
   const waits = part("waits", [{ after: latch().opened }]);
   const children = [completes, partial, silent, fails, waits];

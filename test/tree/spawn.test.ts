@@ -240,7 +240,7 @@ describe("what a parent gets back", () => {
     ["R136"],
     "a child that fails is a result; its parent infers again and completes",
     async () => {
-      const error = new ModelError({ code: "model_refused_request", message: "Too long." });
+      const error = new ModelError({ code: "model_invalid_request", message: "Too long." });
       const helper = part("helper", [says("", { calls: [use("nothing")] }), { error }]);
       const lead = part("lead", [calls(spawn("helper")), says("Without it, then.")], {
         subagents: [helper.role],
@@ -251,7 +251,7 @@ describe("what a parent gets back", () => {
         receivedTexts(lead.model.requests[1]).map((text): unknown => JSON.parse(text)),
       ).toEqual([
         {
-          error: "model_refused_request",
+          error: "model_invalid_request",
           subagent: "helper#1",
           outcome: "failed",
           reason: "error",
@@ -263,7 +263,7 @@ describe("what a parent gets back", () => {
       ]);
       expect([result.status, result.text]).toEqual(["completed", "Without it, then."]);
       expect(result.agents[1]?.errors).toEqual([
-        { code: "model_refused_request", message: "Too long.", data: {} },
+        { code: "model_invalid_request", message: "Too long.", data: {} },
       ]);
       expect(result.agents[1]?.usage.total.totalTokens).toBe(15);
       expect(formatEventTree(s.sink.events)).toBe(
@@ -274,7 +274,7 @@ describe("what a parent gets back", () => {
           "│     └─ lead/helper#1 failed (error) 2 steps, 15 of 15 tokens",
           "│        ├─ step 1 asked for 1",
           "│        │  └─ nothing failed (unknown_tool)",
-          "│        └─ step 2 model_refused_request",
+          "│        └─ step 2 model_invalid_request",
           "└─ step 2 answered",
         ].join("\n"),
       );
@@ -283,7 +283,7 @@ describe("what a parent gets back", () => {
 
   test("a child that fails harms neither its sibling nor the order of the results", async () => {
     const late = latch();
-    const error = new ModelError({ code: "model_not_authorized", message: "No." });
+    const error = new ModelError({ code: "model_unauthorized", message: "No." });
     const script = byTask({ bad: [{ error }], good: [says("Good.", { after: late.opened })] });
     const helper = part("helper", script);
     const both = calls(spawn("helper", "bad"), spawn("helper", "good"));

@@ -78,17 +78,17 @@ describe("a limit in time", () => {
     const held = latch();
     const hold = tool("hold", () => held.opened);
     const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
-    const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    const run = s.start(solo.role, "Do it.", { budget: { timeMs: 1_000 } });
     await until(() => s.sink.ofType("tool.started").length === 1);
     s.clock.advance(799);
     expect([reached(s), s.clock.pendingTimers]).toEqual([[], 1]);
     s.clock.advance(1);
-    const first = ["solo", "solo", "wallTimeMs", 0.8, "800 of 1000"];
+    const first = ["solo", "solo", "timeMs", 0.8, "800 of 1000"];
     expect(reached(s)).toEqual([first]);
     s.clock.advance(149);
     expect(reached(s)).toEqual([first]);
     s.clock.advance(1);
-    const second = ["solo", "solo", "wallTimeMs", 0.95, "950 of 1000"];
+    const second = ["solo", "solo", "timeMs", 0.95, "950 of 1000"];
     expect(reached(s)).toEqual([first, second]);
     held.open();
     expect((await s.outcome(run)).status).toBe("completed");
@@ -102,7 +102,7 @@ describe("a limit in time", () => {
       const pay = payTool();
       const child = part("child", [calls(use("late")), says("Child.")], {
         tools: [late(90)],
-        budget: { wallTimeMs: 100 },
+        budget: { timeMs: 100 },
       });
       const lead = part(
         "lead",
@@ -114,14 +114,14 @@ describe("a limit in time", () => {
       );
       const s = newFixture();
       ({ clock } = s);
-      const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+      const run = s.start(lead.role, "Do it.", { budget: { timeMs: 1_000 } });
       const paused = await s.outcome(run);
-      const byChild = ["lead/child#1", "lead/child#1", "wallTimeMs", 0.8, "80 of 100"];
+      const byChild = ["lead/child#1", "lead/child#1", "timeMs", 0.8, "80 of 100"];
       expect(reached(s)).toEqual([byChild]);
       s.clock.advance(60_000);
       const answers = (paused.pausedRun?.questions ?? []).map((question) => approve(question));
       await s.outcome(s.resume(lead.role, paused.pausedRun, answers));
-      expect(reached(s)).toEqual([byChild, ["lead", "lead", "wallTimeMs", 0.8, "800 of 1000"]]);
+      expect(reached(s)).toEqual([byChild, ["lead", "lead", "timeMs", 0.8, "800 of 1000"]]);
     },
   );
 
@@ -133,14 +133,14 @@ describe("a limit in time", () => {
       const held = latch();
       const hold = tool("hold", () => held.opened);
       const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
-      const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+      const run = s.start(solo.role, "Do it.", { budget: { timeMs: 1_000 } });
       await until(() => s.sink.ofType("tool.started").length === 1);
       s.clock.advance(800);
-      run.grant({ wallTimeMs: 1_000 }, { by: "Ann" });
+      run.grant({ timeMs: 1_000 }, { by: "Ann" });
       s.clock.advance(799);
       expect(reached(s).length).toBe(1);
       s.clock.advance(1);
-      expect(reached(s).at(-1)).toEqual(["solo", "solo", "wallTimeMs", 0.8, "1600 of 2000"]);
+      expect(reached(s).at(-1)).toEqual(["solo", "solo", "timeMs", 0.8, "1600 of 2000"]);
       held.open();
       await s.outcome(run);
     },

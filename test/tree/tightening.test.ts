@@ -35,16 +35,16 @@ describe("a time limit", () => {
     async () => {
       const s = newWideFixture();
       const wait = tool("wait", () => (s.clock.advance(400), "waited"));
-      const leaf = part("leaf", () => says("Leaf."), { budget: { wallTimeMs: 5_000 } });
-      const quick = part("quick", () => says("Quick."), { budget: { wallTimeMs: 600 } });
+      const leaf = part("leaf", () => says("Leaf."), { budget: { timeMs: 5_000 } });
+      const quick = part("quick", () => says("Quick."), { budget: { timeMs: 600 } });
       const lead = part(
         "lead",
         [calls(use("wait")), calls(spawn("leaf"), spawn("quick")), says("Done.")],
         { tools: [wait], subagents: [leaf.role, quick.role] },
       );
-      await s.run(lead.role, { budget: { wallTimeMs: 1_000 } });
+      await s.run(lead.role, { budget: { timeMs: 1_000 } });
       expect(spawnOf(s, "lead/leaf#1").inherited.tightened).toEqual([
-        { field: "budget.wallTimeMs", asked: 5_000, given: 600, source: "lead" },
+        { field: "budget.timeMs", asked: 5_000, given: 600, source: "lead" },
       ]);
       expect(spawnOf(s, "lead/quick#1").inherited.tightened).toEqual([]);
     },
@@ -200,15 +200,15 @@ describe("deadlines", () => {
     const s = newWideFixture();
     const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
-      budget: { wallTimeMs: 90_000 },
+      budget: { timeMs: 90_000 },
     });
     const middle = part("child", [calls(spawn("leaf")), says("Never.")], {
       subagents: [bottom.role],
-      budget: { wallTimeMs: 60_000 },
+      budget: { timeMs: 60_000 },
     });
     const root = part("root", [calls(spawn("child")), says("Never.")], {
       subagents: [middle.role],
-      budget: { wallTimeMs: 1_000 },
+      budget: { timeMs: 1_000 },
     });
     const result = await s.run(root.role);
     expect(rests(result)).toEqual({
@@ -222,11 +222,11 @@ describe("deadlines", () => {
     const s = newWideFixture();
     const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
-      budget: { wallTimeMs: 500 },
+      budget: { timeMs: 500 },
     });
     const root = part("root", [calls(spawn("leaf")), says("Root.")], {
       subagents: [bottom.role],
-      budget: { wallTimeMs: 60_000 },
+      budget: { timeMs: 60_000 },
     });
     const result = await s.run(root.role);
     expect(rests(result)).toEqual({ root: "completed", "root/leaf#1": "stopped (time_limit)" });

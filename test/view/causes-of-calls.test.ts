@@ -50,7 +50,7 @@ function calls(...made: readonly (readonly [string, object])[]): ScriptedReply {
 }
 
 function away(message: string) {
-  return { error: new ModelError({ code: "model_not_authorized", message }) };
+  return { error: new ModelError({ code: "model_unauthorized", message }) };
 }
 
 proves(
@@ -231,7 +231,7 @@ proves(
       errorBudget: { maxToolErrors: 1 },
     });
     expect(await causesIn(lead)).toEqual([
-      "lead/reader#1 step 2 model_not_authorized: Wrong key.",
+      "lead/reader#1 step 2 model_unauthorized: Wrong key.",
       "lead step 2 error_budget, a limit",
     ]);
   },
@@ -253,7 +253,7 @@ proves(["D615"], "names a subagent that failed after another one of the same cal
     errorBudget: { maxToolErrors: 0 },
   });
   expect(await causesIn(lead)).toEqual([
-    "lead/reader#1 step 1 model_not_authorized: Wrong key.",
+    "lead/reader#1 step 1 model_unauthorized: Wrong key.",
     "lead step 1 error_budget, a limit",
   ]);
 });

@@ -9,7 +9,7 @@ import { proves } from "../harness/proves.ts";
 import { agent, causesIn, read, spawn, times } from "./causes-in.ts";
 
 const STRICT = { maxToolErrors: 0, maxConsecutiveErrors: 0 };
-const AWAY = { error: new ModelError({ code: "model_not_authorized", message: "Wrong key." }) };
+const AWAY = { error: new ModelError({ code: "model_unauthorized", message: "Wrong key." }) };
 
 proves(
   ["V23"],
@@ -21,7 +21,7 @@ proves(
       errorBudget: STRICT,
     });
     expect(await causesIn(lead)).toEqual([
-      "lead/reader#1 step 2 model_not_authorized: Wrong key.",
+      "lead/reader#1 step 2 model_unauthorized: Wrong key.",
       "lead step 1 error_budget, a limit",
     ]);
   },
@@ -74,8 +74,8 @@ proves(
       { subagents: [reader, writer] },
     );
     expect(await causesIn(lead)).toEqual([
-      "lead/writer#1 step 1 model_not_authorized: Wrong key.",
-      "lead/reader#1 step 1 model_not_authorized: Wrong key.",
+      "lead/writer#1 step 1 model_unauthorized: Wrong key.",
+      "lead/reader#1 step 1 model_unauthorized: Wrong key.",
     ]);
     expect(await causesIn(agent("lead", [says("Done.")]))).toEqual([]);
   },
@@ -102,7 +102,7 @@ proves(
       { subagents: [reader, writer] },
     );
     expect(await causesIn(lead)).toEqual([
-      "lead/writer#1 step 1 model_not_authorized: Wrong key.",
+      "lead/writer#1 step 1 model_unauthorized: Wrong key.",
       "lead/reader#1 step 1 step_limit, a limit",
       "lead/reader#2 step 1 step_limit, a limit",
     ]);

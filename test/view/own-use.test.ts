@@ -138,26 +138,26 @@ proves(["D549"], "keeps the failure of a call that a hook made and did not need"
     await next().catch(() => undefined);
     return reply;
   });
-  const model = new ScriptedModel([says("One."), failing("model_refused_request")]);
+  const model = new ScriptedModel([says("One."), failing("model_invalid_request")]);
   const fixture = newFixture();
   await fixture.outcome(fixture.start(roleOf(model, { hooks: [first] }), "Work."));
   const [root] = foldOf(fixture.sink.events).agents;
   if (root === undefined) throw new Error("There is a root.");
   const { steps } = agentDetail(root, []);
   expect(steps.map(({ attempts, error }) => [attempts, error])).toEqual([
-    [[{ attempt: 1, code: "model_refused_request", message: "model_refused_request." }], undefined],
+    [[{ attempt: 1, code: "model_invalid_request", message: "model_invalid_request." }], undefined],
   ]);
   expect(attemptLines(steps[0]?.attempts)).toEqual([
-    "↻ attempt 1 failed (gave up): model_refused_request: model_refused_request.",
+    "↻ attempt 1 failed (gave up): model_invalid_request: model_invalid_request.",
   ]);
 });
 
 proves(["D549"], "tells the failure that cut a step off once, as its error", async () => {
-  const model = new ScriptedModel([failing("model_refused_request")]);
+  const model = new ScriptedModel([failing("model_invalid_request")]);
   const fixture = newFixture();
   await fixture.outcome(fixture.start(roleOf(model), "Work."));
   const [root] = foldOf(fixture.sink.events).agents;
   if (root === undefined) throw new Error("There is a root.");
   const [step] = agentDetail(root, []).steps;
-  expect([step?.attempts, step?.error?.code]).toEqual([[], "model_refused_request"]);
+  expect([step?.attempts, step?.error?.code]).toEqual([[], "model_invalid_request"]);
 });

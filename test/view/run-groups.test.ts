@@ -9,7 +9,7 @@ import { calmRun } from "../page/fixture-runs.ts";
 
 const STATUSES: readonly RunRowStatus[] = [
   "completed",
-  "needs_you",
+  "input_required",
   "waiting",
   "paused",
   "lost",
@@ -27,7 +27,7 @@ proves(["V146"], "what goes on only if somebody asks for it needs somebody", () 
     runs.map(({ status }) => status),
   ]);
   expect(groups).toEqual([
-    ["needs_you", ["needs_you", "paused"]],
+    ["input_required", ["input_required", "paused"]],
     ["working", ["waiting", "lost", "working"]],
     ["done", ["completed", "stopped", "failed", "cancelled", "ended"]],
   ]);

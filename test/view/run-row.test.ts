@@ -34,14 +34,14 @@ proves(
       "waiting",
     ]);
     expect([status(LED, asking), status(LED, asking, 31_001), status(LEFT, asking)]).toEqual([
-      "needs_you",
+      "input_required",
       "lost",
-      "needs_you",
+      "input_required",
     ]);
     const paused = { ...LEFT, status: "paused" } as const;
     expect([status(paused), status(paused, factsOf(["asks", "pauses"]))]).toEqual([
       "paused",
-      "needs_you",
+      "input_required",
     ]);
     const ended = { ...LEFT, status: "ended" } as const;
     const failed = factsOf(["fails"]);

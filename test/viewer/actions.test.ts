@@ -85,7 +85,7 @@ proves(
       pear.questionId,
       fig.questionId,
     ]);
-    expect(await statusOf(place)).toMatchObject({ status: "needs_you" });
+    expect(await statusOf(place)).toMatchObject({ status: "input_required" });
     const denied: Answer = {
       type: "denied",
       questionId: fig.questionId,
@@ -239,7 +239,10 @@ proves(
     const [pear, plum] = await inbox();
     if (pear === undefined) throw new Error("It asks.");
     expect(plum).toBeDefined();
-    expect(await statusOf(place)).toMatchObject({ status: "needs_you", leader: { isHere: true } });
+    expect(await statusOf(place)).toMatchObject({
+      status: "input_required",
+      leader: { isHere: true },
+    });
     const said = await act(place, ID, { key: "1", type: "answer", answers: [approved(pear)] });
     expect(said).toMatchObject({
       status: 202,
@@ -280,7 +283,7 @@ proves(["V79"], "cancel and pause of what is led elsewhere go by its mailbox, on
       body: { hasOwner: true },
     });
   expect(await store.readMail(ID)).toMatchObject([{ key: "pause:1" }]);
-  expect(codeOf(await act(place, ID, { key: "2", type: "resume" }))).toEqual([409, "run_alive"]);
+  expect(codeOf(await act(place, ID, { key: "2", type: "resume" }))).toEqual([409, "run_active"]);
   clock.advance(5_000); // Its leader looks into the mailbox.
   await turns(20);
   gate.open();

@@ -161,7 +161,7 @@ proves(["V75"], "a canary in every text of a run that is paused, then ends", asy
   });
   expect((await askApi(off, `runs?q=${CANARY}`)).body).toEqual({ runs: [] });
   expect((await askApi(off, "runs")).body).toMatchObject({
-    runs: [{ title: "lead", status: "needs_you" }],
+    runs: [{ title: "lead", status: "input_required" }],
   });
   const answers = [
     {

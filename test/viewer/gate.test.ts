@@ -328,7 +328,7 @@ proves(["V86"], "in a server of one's own, below a path, with its own way to let
   const eva = { "x-user": "eva", host: "runs.example" };
   const path = "/espalier/api/v1/runs/buy";
   expect((await ask(byUser, path, { headers: eva })).body).toMatchObject({
-    run: { status: "needs_you" },
+    run: { status: "input_required" },
   });
   expect(codeOf(await ask(byUser, path))).toEqual([401, "unauthorized"]);
   expect(codeOf(await ask(byUser, "/api/v1/meta", { headers: eva }))).toEqual([404, "not_found"]);

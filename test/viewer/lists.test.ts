@@ -45,7 +45,7 @@ proves(
     const orchestrator = process({ roles: [role, buyer, worker] });
     await orchestrator.start(role, "Survey.", { runId: "completed" }).result;
     await orchestrator.start(role, "Survey.", { runId: "stopped", budget: { steps: 1 } }).result;
-    await orchestrator.start(buyer, "Buy.", { runId: "needs_you" }).result;
+    await orchestrator.start(buyer, "Buy.", { runId: "input_required" }).result;
     const resting = orchestrator.start(worker, "Go.", { runId: "paused" });
     resting.requestPause();
     await pushed(resting.result);
@@ -70,11 +70,11 @@ proves(
       "lost",
       "waiting",
       "paused",
-      "needs_you",
+      "input_required",
       "stopped",
       "completed",
     ]);
-    expect(runs.find(({ status }) => status === "needs_you")).toMatchObject({
+    expect(runs.find(({ status }) => status === "input_required")).toMatchObject({
       questions: [{ toolName: "pay" }],
       reason: { code: "answers_needed" },
       agents: 1,
@@ -92,12 +92,12 @@ proves(
       const { status, body } = await askApi(place, `runs/${row.runId}`);
       expect([status, body], row.runId).toMatchObject([200, { run: { status: row.status } }]);
     }
-    for (const status of ["completed", "needs_you,paused", "lost"])
+    for (const status of ["completed", "input_required,paused", "lost"])
       expect(idsOf(await listAt(place, `?status=${status}`)).toSorted()).toEqual(
         status.split(",").toSorted(),
       );
     expect((await askApi(place, "questions")).body).toMatchObject({
-      questions: [{ runId: "needs_you", role: "asker", task: "Buy." }],
+      questions: [{ runId: "input_required", role: "asker", task: "Buy." }],
     });
     gate.open();
     await pushed(working.result);

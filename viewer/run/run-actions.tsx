@@ -25,7 +25,8 @@ const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
 
 /** The actions that make sense for a run that stands so. */
 function listActions({ status, owner: leader }: RunHead): readonly PlainAction[] {
-  const possible = leader === null && status === "needs_you" ? CANCEL : (FITTING[status] ?? []);
+  const possible =
+    leader === null && status === "input_required" ? CANCEL : (FITTING[status] ?? []);
   return possible.filter(allows);
 }
 
@@ -33,7 +34,7 @@ const CANCEL = ["cancel"] as const;
 const LED = ["pause", "cancel"] as const;
 const AT_REST = ["resume", "cancel"] as const;
 const FITTING: Readonly<Partial<Record<RunHead["status"], readonly PlainAction[]>>> = {
-  needs_you: LED,
+  input_required: LED,
   working: LED,
   lost: AT_REST,
   waiting: AT_REST,

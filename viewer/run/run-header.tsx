@@ -62,7 +62,7 @@ export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps
 
 function Why({ run, live }: { readonly run: RunHead; readonly live: FollowedRun }) {
   const { status, reason, owner: leader } = run;
-  if (status === "working" || status === "needs_you")
+  if (status === "working" || status === "input_required")
     return (
       <span class="fact">
         {leader === null ? (

@@ -22,10 +22,10 @@ export function timeIn(run: Partial<RunTime>): RunTime | undefined {
 
 export function leftNow(run: Pick<RunRow, "budget" | "remaining"> & Partial<RunTime>): AxisAmounts {
   const { budget = {}, remaining: left = {} } = run;
-  const { wallTimeMs: limitMs } = budget;
+  const { timeMs: limitMs } = budget;
   const time = timeIn(run);
   if (limitMs === undefined || time === undefined) return left;
-  return { ...left, wallTimeMs: runTimeLeft(limitMs, time, time.endedAtMs ?? tickMs.value) };
+  return { ...left, timeMs: runTimeLeft(limitMs, time, time.endedAtMs ?? tickMs.value) };
 }
 
 export function scaleOf(state: RunState): TimeScale {

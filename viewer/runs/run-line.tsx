@@ -68,7 +68,7 @@ function Standing({ run }: { readonly run: RunRow }) {
   const { status, reason, owner: leader, updatedAtMs } = run;
   const [question] = run.questions ?? [];
   switch (status) {
-    case "needs_you":
+    case "input_required":
       if (question === undefined) return <>needs you</>;
       return (
         <>

@@ -15,7 +15,7 @@ const PATHS: Readonly<Record<Sign, string>> = {
   "tool-error": "M8 3l5.5 10h-11zM8 7v3M8 11.6v.4",
   paused: "M6 4v8M10 4v8",
   asking: "M5.4 6.1A2.6 2.6 0 118 8.7v1.1M8 12.1v.4",
-  needs_you: "M5.4 6.1A2.6 2.6 0 118 8.7v1.1M8 12.1v.4",
+  input_required: "M5.4 6.1A2.6 2.6 0 118 8.7v1.1M8 12.1v.4",
   working: "M8 5a3 3 0 100 6 3 3 0 000-6z",
   waiting: "M8 3a5 5 0 100 10A5 5 0 008 3zM8 5.4V8l1.8 1.4",
   lost: "M8 5a3 3 0 100 6 3 3 0 000-6zM3 13L13 3",

@@ -79,7 +79,7 @@ async function say(user: string, request: IncomingMessage, response: ServerRespo
     if (totalTokens <= 0) return end(response, 429, "Your allowance for today is spent.");
     const run = orchestrator.start(partner, text, {
       session,
-      budget: { totalTokens, wallTimeMs: 120_000 },
+      budget: { totalTokens, timeMs: 120_000 },
       context: { user }, // what code is given
       metadata: { user }, // what is kept, from which the context is made again
     });

@@ -103,7 +103,7 @@ const orchestrator = new Orchestrator({
   },
 });
 const run = orchestrator.start(lead, `Review these files:\n${changed.join("\n")}`, {
-  budget: { costUsd: budgetUsd, wallTimeMs: 15 * 60_000 },
+  budget: { costUsd: budgetUsd, timeMs: 15 * 60_000 },
 });
 for await (const event of run.events())
   if (event.type === "agent.ended" && event.role === "reviewer")

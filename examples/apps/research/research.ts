@@ -125,7 +125,7 @@ const orchestrator = new Orchestrator({
   },
 });
 const run = orchestrator.start(lead, task, {
-  budget: { totalTokens: 500_000, steps: 100, wallTimeMs: 20 * 60_000 },
+  budget: { totalTokens: 500_000, steps: 100, timeMs: 20 * 60_000 },
 });
 for await (const event of run.events()) {
   if (event.type === "agent.started") console.error(`${event.agentPath}: ${event.task}`);

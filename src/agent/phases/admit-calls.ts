@@ -288,7 +288,7 @@ function overLimit(
 ): RejectedCall {
   const rest = reserve === undefined ? "" : `, except for ${reserve} reserved for its own answer`;
   const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
-  return rejected(tool, axis === "wallTimeMs" ? "time_limit" : "tool_call_limit", text);
+  return rejected(tool, axis === "timeMs" ? "time_limit" : "tool_call_limit", text);
 }
 
 function rejected(

@@ -150,7 +150,11 @@ export function refusedOutcome(spawn: RefusedSpawn): FailedOutcome {
   return failCall(refusal.code, delegationText({ type: "refused", refusal }), { spawn });
 }
 
-const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract", "hook_timeout"]);
+const HOOK_ERRORS: ReadonlySet<string> = new Set([
+  "hook_failed",
+  "invalid_hook_result",
+  "hook_timeout",
+]);
 
 /** The outcome of a call that threw. What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
 export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {

@@ -52,7 +52,7 @@ export const body: CommandBody = async (call) => {
   const known = new Set(reading.record.handledMail);
   const how = { takeOver: has("takeOver"), grants };
   const resumed = await continued(orchestrator, run, how).catch((cause: unknown) => {
-    throw EspalierError.is(cause) && cause.code === "run_alive"
+    throw EspalierError.is(cause) && cause.code === "run_active"
       ? ledElsewhere(reading.stored, ownCommand(shell), cause)
       : cause;
   });

@@ -21,9 +21,9 @@ import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.t
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
   model_unavailable: "Try again. If it persists, check the network and the provider's base URL.",
-  model_not_authorized: "Check the provider's API key and its rights.",
+  model_unauthorized: "Check the provider's API key and its rights.",
   model_protocol_error: "Check that the provider's base URL belongs to a compatible server.",
-  model_misbehaved: "Check the provider and its wrappers.",
+  model_invalid_reply: "Check the provider and its wrappers.",
   excess: "Check that the server respects the cap, or raise it.",
 });
 
@@ -57,18 +57,18 @@ export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelE
     return failures.failure({ code: "model_protocol_error", got: broken, cause: thrown });
   }
   const strange = `an error from the provider: ${got}`;
-  return failures.failure({ code: "model_misbehaved", got: strange, cause: thrown });
+  return failures.failure({ code: "model_invalid_reply", got: strange, cause: thrown });
 }
 
 /** The provider gave something that the AI SDK does not have. */
 export function strangeError(got: string, lostOutputTokens: number | undefined): ModelError {
-  return failures.failure({ code: "model_misbehaved", got, lostOutputTokens });
+  return failures.failure({ code: "model_invalid_reply", got, lostOutputTokens });
 }
 
 /** The provider asked for more than the request allows, and nothing that we know of keeps it from that. */
 export function capError(sentTokens: number, cap: number): ModelError {
   return failures.failure({
-    code: "model_refused_request",
+    code: "model_invalid_request",
     got: `a request by its provider for ${sentTokens} output tokens where ${cap} are allowed; it was broken off`,
     advice: "Leave caps and budgets out of providerOptions, or raise maxOutputTokens of the role.",
     data: { sentTokens, maxOutputTokens: cap },
@@ -176,7 +176,7 @@ function findSdkReport({ data, responseBody }: Fields): unknown {
 
 /** By their names, which say what is at fault. */
 const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
-  ["AI_LoadAPIKeyError", "model_not_authorized"],
+  ["AI_LoadAPIKeyError", "model_unauthorized"],
   ["AI_JSONParseError", "model_protocol_error"],
   ["AI_TypeValidationError", "model_protocol_error"],
   ["AI_EmptyResponseBodyError", "model_protocol_error"],
@@ -191,7 +191,7 @@ function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelErr
   if (report !== undefined) return failures.reported(report, lostOutputTokens);
   const code = isMissingEnd(error)
     ? "model_unavailable"
-    : (SDK_CODES.get(name) ?? "model_refused_request");
+    : (SDK_CODES.get(name) ?? "model_invalid_request");
   return failures.failure({ code, got: messageOf(error), lostOutputTokens });
 }
 

@@ -25,7 +25,7 @@ const BASE_URL = "Set baseURL of the provider to the address of the server";
  * 200 that is a page or an error, for example `{"error": {"message": "Busy."}}`, fails with a
  * `ModelError` that quotes it.
  *
- * @throws ModelError `model_refused_request` for any other redirect; `model_protocol_error` for an
+ * @throws ModelError `model_invalid_request` for any other redirect; `model_protocol_error` for an
  * encoding that `fetch` does not decode.
  *
  * @example

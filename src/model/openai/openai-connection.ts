@@ -95,7 +95,7 @@ class LeanClient extends OpenAI {
   /**
    * Returns the response to a request of JSON, if it is a success.
    *
-   * @throws APIError by the status of any other; ModelError if there is none, and `model_refused_request` for a redirect to another
+   * @throws APIError by the status of any other; ModelError if there is none, and `model_invalid_request` for a redirect to another
    * origin, one that changes the request, or the sixth.
    */
   ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<WireResponse> {

@@ -23,9 +23,9 @@ const WRONG_SERVER = "Check that the base URL belongs to a server with the Chat 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
   model_unavailable: "Try again. If it persists, check the network and the base URL.",
-  model_not_authorized: "Check the API key (OPENAI_API_KEY or the option apiKey) and its rights.",
+  model_unauthorized: "Check the API key (OPENAI_API_KEY or the option apiKey) and its rights.",
   model_protocol_error: WRONG_SERVER,
-  model_misbehaved: "Check the option fetch, if you gave one.",
+  model_invalid_reply: "Check the option fetch, if you gave one.",
   excess: "Check that the server respects the cap (openai.maxTokensField), or raise it.",
 });
 
@@ -40,7 +40,7 @@ export function toOpenAiError(thrown: unknown, progress: CallProgress, api: Open
       ? failures.tooDeep(lostOutputTokens)
       : failures.cutReply(thrown, lostOutputTokens);
   return failures.failure({
-    code: "model_misbehaved",
+    code: "model_invalid_reply",
     got: `an error from the client: ${messageOf(thrown)}`,
     cause: thrown,
   });
@@ -61,7 +61,7 @@ export function unreachedError(cause: unknown): ModelError {
     const isRefused = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
     // Without a cause: some versions of Node name the proxy with its password.
     return failures.failure({
-      code: isRefused ? "model_refused_request" : "model_unavailable",
+      code: isRefused ? "model_invalid_request" : "model_unavailable",
       got: `no way through the proxy (${String(message).replace(/\/\/\S*@/g, "//")})`,
       advice: "Check the proxy and its credentials (HTTPS_PROXY or the option proxy).",
     });
@@ -84,7 +84,7 @@ export function protocolError(
 /** A setting of a request has no field in the interface that it would go over. */
 export function uncarriedSettingError(error: EspalierError): ModelError {
   const { message, data } = error;
-  return modelError({ code: "model_refused_request", message, data });
+  return modelError({ code: "model_invalid_request", message, data });
 }
 
 /**
@@ -95,7 +95,7 @@ export function withoutBlindRetry(error: ModelError): ModelError {
   if (error.data["status"] !== 500) return error;
   const { data, lostOutputTokens } = error;
   return failures.failure({
-    code: "model_refused_request",
+    code: "model_invalid_request",
     got: "status 500 to a request that continues after a call whose arguments were no JSON object",
     advice: `They were sent as one that holds what the model wrote. ${error.message}`,
     data,

@@ -237,7 +237,7 @@ function isLimited(accounts: IndexedRun["accounts"], agentId: AgentId, axis: str
   for (; at !== undefined; at = accounts.get(at.parentAgentId)) {
     const { limits, timeLimitMs, fixedDeadlineAtMs } = at;
     const isTimed = timeLimitMs !== null || fixedDeadlineAtMs !== null;
-    if (axis === "wallTimeMs" ? isTimed : Object.hasOwn(toSpendAmounts(limits), axis)) return true;
+    if (axis === "timeMs" ? isTimed : Object.hasOwn(toSpendAmounts(limits), axis)) return true;
   }
   return false;
 }

@@ -77,7 +77,7 @@ export function checkExecuteOptions(options: ExecuteOptions): void {
 
 /** How an order is executed: as its caller says, or as a worker does it. */
 interface Executing extends ExecuteOptions {
-  /** A run that another process leads is not waited for: `run_alive`. */
+  /** A run that another process leads is not waited for: `run_active`. */
   readonly isLeftAlone?: boolean;
   /** In place of `context`. Called once the run is claimed. */
   readonly contextFor?: () => Promise<unknown>;
@@ -198,7 +198,7 @@ export class OrderExecution {
   #isPassing(cause: unknown): boolean {
     if (!EspalierError.is(cause)) return false;
     const { takeOverAfterMs, isLeftAlone = false } = this.#options;
-    if (isLeftAlone && cause.code === "run_alive") return false;
+    if (isLeftAlone && cause.code === "run_active") return false;
     // A caller that takes runs over was asked to by its engine, and must report that it failed.
     const isTaken = cause.code === "run_fenced" && takeOverAfterMs === undefined;
     return isTaken || PASSING.has(cause.code);
@@ -206,7 +206,7 @@ export class OrderExecution {
 
   /**
    * Starts or continues the run. Returns its result if it rests, or for how long it is postponed. Rejects
-   * with `run_alive` while another process owns the run.
+   * with `run_active` while another process owns the run.
    */
   async #lead(): Promise<RunHandle | JsonRunResult | Postponed> {
     const live = this.#live;
@@ -342,7 +342,7 @@ export function makeLeftError(runId: RunId): EspalierError {
   });
 }
 
-const PASSING: ReadonlySet<string> = new Set(["run_alive", "run_ended", "run_exists"]);
+const PASSING: ReadonlySet<string> = new Set(["run_active", "run_ended", "run_exists"]);
 
 /** Whether there is something to do for a run. */
 function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {

@@ -325,9 +325,9 @@ function freshAccounts(
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
     const own = parent === undefined ? budget : {};
     const limits = tighterLimits(beforeLimits, toLedgerLimits(own));
-    const timeMs = Math.min(timeLimitMs ?? Infinity, own.wallTimeMs ?? Infinity);
-    const wallTimeMs = timeMs === Infinity ? undefined : timeMs;
-    const account = { agentId, agentPath, limits, keptForSelf: reserve, wallTimeMs, nowMs };
+    const leastMs = Math.min(timeLimitMs ?? Infinity, own.timeMs ?? Infinity);
+    const timeMs = leastMs === Infinity ? undefined : leastMs;
+    const account = { agentId, agentPath, limits, keptForSelf: reserve, timeMs, nowMs };
     const grantsBefore = before === undefined ? [] : allGrants(before);
     opened.set(agentId, {
       ...openAccount(account, parent),

@@ -106,7 +106,7 @@ function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined
     const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a fault of espalier.`;
     return new EspalierError({ code: "internal_error", message, data: { runId }, cause });
   }
-  const wasNotLost = cause.code === "run_alive" || cause.code === "run_ended";
+  const wasNotLost = cause.code === "run_active" || cause.code === "run_ended";
   return wasNotLost ? undefined : cause;
 }
 
@@ -138,7 +138,7 @@ export async function cancelRun(
     await run.settled;
   } catch (cause) {
     const code = EspalierError.is(cause) ? cause.code : undefined;
-    if (code === "run_alive") return;
+    if (code === "run_active") return;
     if (code !== "run_ended") throw cause;
     const { folded } = await readRun(storage, runId);
     if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.

@@ -43,7 +43,7 @@ export interface Recovery extends RecoverOptions {
 
 /**
  * Continues a run that is kept in the store, after its process has died, after a pause, or, with more of the budget, after a limit has stopped
- * it. Rejects with `unknown_run`, `run_alive`, `run_ended`,
+ * it. Rejects with `unknown_run`, `run_active`, `run_ended`,
  * `unsupported_version`, `invalid_journal` or `store_failed`, and with what continuing throws: nothing has changed then.
  */
 export async function prepareRecovery(
@@ -184,11 +184,11 @@ export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[
   return lost.toReversed().toSorted((left, right) => left.crashCount - right.crashCount);
 }
 
-/** Throws `run_alive` for a run that a process seems to lead. */
+/** Throws `run_active` for a run that a process seems to lead. */
 export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage): void {
   if (!seemsAlive(run, clock.nowMs(), staleAfterMs)) return;
   throw new EspalierError({
-    code: "run_alive",
+    code: "run_active",
     message: `Cannot take over run ${run.runId}: another process owns it. Wait until the run pauses or ends, or until its owner is lost.`,
     data: { runId: run.runId },
   });

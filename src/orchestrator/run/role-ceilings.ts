@@ -163,7 +163,7 @@ function tightenAccounts(cast: CastRun): readonly LedgerAccount[] {
     const parentRole = parentAgentId === null ? undefined : roles.get(parentAgentId);
     const ceiling =
       parentRole === undefined
-        ? { spendLimits: toLedgerLimits(role.budget), wallTimeMs: role.budget.wallTimeMs }
+        ? { spendLimits: toLedgerLimits(role.budget), timeMs: role.budget.timeMs }
         : childLimits({
             share: parentRole.delegation.share,
             definition: role.budget,
@@ -180,16 +180,16 @@ function tightenAccounts(cast: CastRun): readonly LedgerAccount[] {
 
 interface Ceiling {
   readonly spendLimits: SpendLimits;
-  readonly wallTimeMs: number | undefined;
+  readonly timeMs: number | undefined;
 }
 
 function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceiling): LedgerAccount {
   const { limits, reserve, timeLimitMs } = account;
   const grants = allGrants(account);
   const granted = sumGrants(grants);
-  const grantedMs = grants.reduce((sum, { budget }) => sum + (budget.wallTimeMs ?? 0), 0);
-  const mostMs = (ceiling.wallTimeMs ?? Infinity) + grantedMs;
-  const timeMs = Math.min(timeLimitMs ?? Infinity, mostMs);
+  const grantedMs = grants.reduce((sum, { budget }) => sum + (budget.timeMs ?? 0), 0);
+  const mostMs = (ceiling.timeMs ?? Infinity) + grantedMs;
+  const leastMs = Math.min(timeLimitMs ?? Infinity, mostMs);
   const due = toLedgerLimits(role.delegation.reserve);
   const raised: Partial<Record<LedgerAxis, number>> = {};
   const reserves: Partial<Record<LedgerAxis, number>> = { ...reserve };
@@ -202,7 +202,7 @@ function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceilin
     ...account,
     limits: tighterLimits(limits, raised),
     reserve: reserves,
-    timeLimitMs: timeMs === Infinity ? null : timeMs,
+    timeLimitMs: leastMs === Infinity ? null : leastMs,
   };
 }
 

@@ -159,7 +159,7 @@ interface PastRange extends Pick<StreamOptions, "agentId"> {
 }
 
 /**
- * Returns the events of a range, in order. Throws `events_not_kept` at once if the run has no store; the
+ * Returns the events of a range, in order. Throws `events_not_persisted` at once if the run has no store; the
  * iteration rejects with it if the journal of the run begins later, and with `store_failed`.
  */
 function readPastEvents(
@@ -198,7 +198,7 @@ function makeNotKeptError(from: number, keptFrom: number | undefined): EspalierE
       ? "it is past, and the run has no store. Give the orchestrator a store, or subscribe in the same tick in which the run starts."
       : `the stored events begin with event ${keptFrom}. The run had no store before.`;
   return new EspalierError({
-    code: "events_not_kept",
+    code: "events_not_persisted",
     message: `Cannot read event ${from} of the run: ${got}`,
     data: { from, ...(keptFrom === undefined ? {} : { keptFrom }) },
   });

@@ -69,8 +69,8 @@ export interface Run<out Output = unknown> {
    * All events of the tree, in order, from now on; from the first if called synchronously after `start` or `resume`.
    * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
    *
-   * @throws EspalierError `invalid_option`, `unknown_agent`, or `events_not_kept` for a `from` that is past in a run that is kept nowhere,
-   * at once. From the iteration: `backlog_overflow`, if this reader is too slow, `events_not_kept` if the run was led without this store
+   * @throws EspalierError `invalid_option`, `unknown_agent`, or `events_not_persisted` for a `from` that is past in a run that is kept nowhere,
+   * at once. From the iteration: `backlog_overflow`, if this reader is too slow, `events_not_persisted` if the run was led without this store
    * before, `store_failed`, and what `result` rejects with, after the last event.
    */
   events(options?: EventsOptions): AsyncIterableIterator<EspalierEvent, undefined>;

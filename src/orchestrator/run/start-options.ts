@@ -38,8 +38,8 @@ export interface StartOptions {
   /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
   readonly metadata?: object;
   /**
-   * Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`; no pause moves it. It becomes a duration
-   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `wallTimeMs`, a tool that ignores
+   * Milliseconds since the epoch at which the run must have ended, next to `budget.timeMs`; no pause moves it. It becomes a duration
+   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `timeMs`, a tool that ignores
    * its signal is waited for `graceMs` longer.
    */
   readonly deadlineAtMs?: number;
@@ -47,7 +47,7 @@ export interface StartOptions {
   readonly onStreamPart?: (piece: StreamPart) => void;
   /**
    * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
-   * give a run a time, use `budget.wallTimeMs`: that limit is known before calls are made.
+   * give a run a time, use `budget.timeMs`: that limit is known before calls are made.
    */
   readonly signal?: AbortSignal;
   /** The root begins with its history, and adds to it. One run at a time. */

@@ -93,7 +93,7 @@ export function prepareStart(
       options.budget === undefined
         ? ofRole.spendLimits
         : tighterLimits(ofRole.spendLimits, toLedgerLimits(budget)),
-    wallTimeMs: takeShorter(role.budget.wallTimeMs, budget.wallTimeMs),
+    timeMs: takeShorter(role.budget.timeMs, budget.timeMs),
     deadlineAtMs,
   };
   const newRun = { registry, onStreamPart, context, runId, session, journal };

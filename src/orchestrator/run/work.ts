@@ -345,7 +345,7 @@ export function makeTicket({ runId, role, rolesVersion }: CheckedOrder): RunTick
 /** Errors that another attempt, or another process, may not meet. */
 const PASSING: ReadonlySet<string> = new Set([
   "run_released",
-  "run_alive",
+  "run_active",
   "run_fenced",
   "journal_conflict",
   "already_resumed",

@@ -135,9 +135,9 @@ export function childContext(facts: ChildFacts, request: ContextRequest): OrRefu
     });
     return shared({ ...inherited, toolLimits: { rules, removed: removedTools } });
   } catch (cause) {
-    if (!EspalierError.is(cause) || cause.code !== "invalid_context") throw cause;
+    if (!EspalierError.is(cause) || cause.code !== "context_policy_failed") throw cause;
     const message = `Not started: selecting the messages of your conversation for ${facts.role} failed. ${messageOf(cause)} Do this part yourself.`;
-    return { refusal: { code: "invalid_context", message } };
+    return { refusal: { code: "context_policy_failed", message } };
   }
 }
 
@@ -153,7 +153,7 @@ function unknownToolRefusal(
   const tools =
     toolNames.length === 0 ? "It has no tools." : `Its tools are: ${toolNames.join(", ")}.`;
   const message = `Not started: ${field} of the request by ${agentPath} names ${JSON.stringify(toolName)}, and ${role} has no such tool. ${tools} Correct the name.`;
-  return { code: "invalid_context", message };
+  return { code: "context_policy_failed", message };
 }
 
 /** The results that were asked for by name, in that order; the first name that cannot be served refuses the whole. */

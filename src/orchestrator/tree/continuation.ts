@@ -76,7 +76,7 @@ function refuseChangedRequest(
     );
   if (includeResultsFrom.length === 0) return undefined;
   return notContinued(
-    "invalid_context",
+    "context_policy_failed",
     `results of other subagents are passed only to a new subagent. Call again without includeResultsFrom and write into the task what ${who} has to know.`,
   );
 }

@@ -28,7 +28,7 @@ export interface NewAgent {
   /** What was said before it was created, with where it came from. Default: nothing. */
   readonly history?: SessionHistory | undefined;
   readonly spendLimits: SpendLimits;
-  readonly wallTimeMs: number | undefined;
+  readonly timeMs: number | undefined;
   readonly deadlineAtMs?: number | undefined;
 }
 
@@ -44,7 +44,7 @@ export function modelForAgent({ settings }: RunRuntime, { name, model: given }: 
 
 /** Creates an agent: ids, account, runtime. */
 export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
-  const { facts, parent, spendLimits: limits, wallTimeMs, deadlineAtMs } = made;
+  const { facts, parent, spendLimits: limits, timeMs, deadlineAtMs } = made;
   const { role, agentPath: path } = facts;
   const { ids, ledger, tree } = run;
   const model = modelForAgent(run, role);
@@ -52,7 +52,7 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
   const executionId = idOf<"ExecutionId">(ids.next("execution", `${path} 1`));
   const { keptForSelf } = run.registry.partsOf(role);
   const account = ledger.open(
-    { agentId, agentPath: path, limits, keptForSelf, wallTimeMs, deadlineAtMs },
+    { agentId, agentPath: path, limits, keptForSelf, timeMs, deadlineAtMs },
     parent?.account,
   );
   let agent: AgentRuntime | undefined;

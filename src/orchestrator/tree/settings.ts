@@ -52,7 +52,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly concurrency?: Partial<Concurrency>;
   /**
    * Bounds how many runs work at once in this orchestrator, first come, first served: started, resumed,
-   * recovered and forked ones. A run that waits is in the store, can be cancelled, and its `wallTimeMs`
+   * recovered and forked ones. A run that waits is in the store, can be cancelled, and its `timeMs`
    * does not run; `queuedMs` of `run.started` and `run.resumed` is the time that it waited. A paused run
    * has no slot. A run that a tool, hook or other code of a run starts does not wait.
    *
@@ -81,7 +81,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
   readonly hookTimeoutMs?: number;
   /**
-   * Answers questions about calls while the rest of the run continues: an agent's `wallTimeMs` stands still only while nothing else continues below
+   * Answers questions about calls while the rest of the run continues: an agent's `timeMs` stands still only while nothing else continues below
    * it. Default: none; the run pauses.
    */
   readonly approver?: Approver;

@@ -150,7 +150,7 @@ function tightenBudget(
 }
 
 /** Of a subagent that asks for none, below a parent that shares with all alike. */
-const POOL: ChildLimits = Object.freeze({ spendLimits: {}, wallTimeMs: undefined, tightened: [] });
+const POOL: ChildLimits = Object.freeze({ spendLimits: {}, timeMs: undefined, tightened: [] });
 
 function isEmpty(limits: object): boolean {
   return Object.keys(limits).length === 0;

@@ -118,7 +118,7 @@ function withoutTimes(value: unknown): unknown {
   if (!isRecord(value)) return value;
   const parts = Object.entries(value).flatMap(([key, part]) => {
     if (FOREIGN.test(key)) return [[key, part] as const];
-    const isTimeSpent = value["axis"] === "wallTimeMs" && /^(?:current|spent)$/u.test(key);
+    const isTimeSpent = value["axis"] === "timeMs" && /^(?:current|spent)$/u.test(key);
     if (isTimeSpent || TIMES.test(key)) return [];
     const compared = withoutTimes(part);
     return compared === undefined ? [] : [[key, compared] as const];

@@ -75,7 +75,7 @@ export function scriptOf(
 
 /** Actions that may report the end of a time. */
 const LIMITED = /^(?:signal\.raised|state|subagent\.refused)$/u;
-const TIME_OVER = /"time_limit"|"axis":"wallTimeMs"/u;
+const TIME_OVER = /"time_limit"|"axis":"timeMs"/u;
 
 /** True for a charge for an attempt of a model call, and for room for another attempt. */
 export function isBooking(

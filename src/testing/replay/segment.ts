@@ -120,14 +120,14 @@ function startOf(
       head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
     const { runId } = head;
     const newRun = { registry, onStreamPart: undefined, context, runId, session, journal };
-    const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
+    const limitsMs = [account.timeLimitMs, role.budget.timeMs].flatMap((ms) => ms ?? []);
     const newRoot = {
       facts: { role, task: root.task, metadata: root.metadata, agentPath: role.name },
       instructions: instructionsFor(role, context),
       // The session has all but the instructions.
       history: session && { messages: messages.slice(1), tags: tags.slice(1) },
       spendLimits: tighterLimits(account.limits, toLedgerLimits(role.budget)),
-      wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
+      timeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
       deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
     };
     return assembleRun(settings, newRun, newRoot, { origin: { type: "run.started" } });

@@ -79,7 +79,7 @@ test("a time limit that passes while a hook hangs stops the run with its own rea
   const fixture = newFixture({ graceMs: GRACE_MS });
   let isCalled = false;
   const hooks = [transform("beforeModel", () => ((isCalled = true), hang()))];
-  const run = fixture.start(soloist([], { hooks }).role, "Do it.", { budget: { wallTimeMs: 50 } });
+  const run = fixture.start(soloist([], { hooks }).role, "Do it.", { budget: { timeMs: 50 } });
   await until(() => isCalled);
   fixture.clock.advance(50);
   await quiet();

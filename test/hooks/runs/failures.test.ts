@@ -80,7 +80,7 @@ proves(
   ["R16"],
   "a driver, a processor and a hook that throw come out the same way: one failed event, one error",
   async () => {
-    const refused = new ModelError({ code: "model_refused_request", message: "boom" });
+    const refused = new ModelError({ code: "model_invalid_request", message: "boom" });
     const parts = [
       soloist([{ error: refused }]),
       soloist([says("done")], { hooks: [processStep(broken)] }),
@@ -100,7 +100,7 @@ proves(
       ]);
     }
     expect(shapes).toEqual([
-      shape("model_refused_request"),
+      shape("model_invalid_request"),
       shape("hook_failed"),
       shape("hook_failed"),
     ]);
@@ -160,7 +160,7 @@ for (const point of POINTS) {
         const got = `a change of ${field}`;
         expect([status, errors.map(({ code, data }) => [code, data])]).toEqual([
           "failed",
-          [["hook_contract", { point, hook: "odd", field, expected, got }]],
+          [["invalid_hook_result", { point, hook: "odd", field, expected, got }]],
         ]);
         const lenient = treeWith(point, gives(point, { [field]: "more" }, { strict: false }));
         const fine = await newFixture().run(lenient.lead.role);
@@ -185,7 +185,7 @@ test("what is no patch at all is a broken contract at every point", async () => 
       expect([point, status, errors.map(({ code }) => code)]).toEqual([
         point,
         "failed",
-        ["hook_contract"],
+        ["invalid_hook_result"],
       ]);
     }
   }
@@ -271,7 +271,7 @@ test("a wrap that gives no reply fails the run as one that names it", async () =
     1,
   ]);
   expect([error?.code, error?.data]).toEqual([
-    "hook_contract",
+    "invalid_hook_result",
     expect.objectContaining({ point: "wrapModelCall", hook: "odd" }),
   ]);
 });

@@ -68,7 +68,7 @@ proves(
   "however an execution ends, its finish is reported once with its status, and each step once",
   async () => {
     const held = latch();
-    const refused = new ModelError({ code: "model_refused_request", message: "No." });
+    const refused = new ModelError({ code: "model_invalid_request", message: "No." });
     const tools = [spyTool("work")];
     const endings = {
       completed: { script: [asks("work", {}), says("done")], budget: {}, steps: [1, 2] },

@@ -103,7 +103,7 @@ proves(
         ({ number, io, error }) => void seen.push([number, io.finishReason, error?.code]),
       ),
     ];
-    const refused = new ModelError({ code: "model_refused_request", message: "No." });
+    const refused = new ModelError({ code: "model_invalid_request", message: "No." });
     await newFixture().run(soloist([{ error: refused }], { hooks }).role);
     await newFixture().run(soloist([asks("work", {})], { tools, hooks }).role, {
       budget: { totalTokens: 15 },

@@ -154,7 +154,7 @@ describe("a hook before the request", () => {
       const { agents } = await newFixture().run(role);
       expect([model.requests.length, agents[0]?.errors.map(({ code }) => code)]).toEqual([
         1,
-        ["hook_contract"],
+        ["invalid_hook_result"],
       ]);
       expect(agents[0]?.errors[0]?.message).toContain(
         "leave the parts of replies as the model wrote them, or out",
@@ -171,7 +171,7 @@ describe("a hook before the request", () => {
     const { agents } = await newFixture().run(role);
     expect([model.requests.length, agents[0]?.errors.map(({ code }) => code)]).toEqual([
       0,
-      ["hook_contract"],
+      ["invalid_hook_result"],
     ]);
   });
 });

@@ -108,7 +108,7 @@ test("a refusal that is no text is a broken contract, and the run does not begin
   const result = await newFixture().run(role);
   expect([result.status, result.agents[0]?.errors.map(({ code }) => code)]).toEqual([
     "failed",
-    ["hook_contract"],
+    ["invalid_hook_result"],
   ]);
   expect(model.requests).toEqual([]);
 });

@@ -138,7 +138,7 @@ const counter = defineTool({
   input: z.object({ to: z.number() }),
   execute: ({ to }) => to,
 });
-const refused = new ModelError({ code: "model_refused_request", message: "No." });
+const refused = new ModelError({ code: "model_invalid_request", message: "No." });
 
 interface OtherEnding {
   readonly script: readonly ScriptedReply[];

@@ -22,7 +22,7 @@ const INVENTED: ModelReply = {
   usage: { inputTokens: 900, cachedInputTokens: 0, outputTokens: 900, reasoningTokens: 0 },
 };
 
-const refusal = (): Error => new ModelError({ code: "model_refused_request", message: "No." });
+const refusal = (): Error => new ModelError({ code: "model_invalid_request", message: "No." });
 
 function spent({
   usage: { own },
@@ -171,7 +171,7 @@ test("a wrap may catch what the model threw and ask again; uncaught, the model's
   const failed = await newFixture().run(soloist([{ error: refusal() }], { hooks: [passes] }).role);
   expect([failed.status, failed.agents[0]?.errors.map(({ code }) => code)]).toEqual([
     "failed",
-    ["model_refused_request"],
+    ["model_invalid_request"],
   ]);
 });
 
@@ -220,7 +220,7 @@ proves(["R86"], "a next that is called after its wrap settled makes no call", as
   );
   expect([result.status, codes, model.requests.length, tool.calls.length]).toEqual([
     "completed",
-    ["hook_contract", "hook_contract", "hook_contract"],
+    ["invalid_hook_result", "invalid_hook_result", "invalid_hook_result"],
     2,
     0,
   ]);
