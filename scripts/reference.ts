@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { z } from "zod";
 
 import { Source } from "./reference/declarations.ts";
+import { listExamples } from "./reference/examples.ts";
 import { pagesOf } from "./reference/pages.ts";
 
 const FOLDER = "docs/reference/";
@@ -27,16 +28,25 @@ const entries = Object.entries(exports).flatMap(([entry, target]) =>
     : [{ specifier: name + entry.slice(1), file: target["@espalier/source"] }],
 );
 
-const pages = pagesOf(
-  new Source([...entries.map(({ file }) => file), "src/telemetry/metric-names.ts"]),
-  entries,
-);
+const NAMES = "scripts/reference/example-names.ts";
+const files = [...entries.map(({ file }) => file), "src/telemetry/metric-names.ts", NAMES];
+const source = new Source(files);
+const pages = pagesOf(source, entries);
 const present = existsSync(FOLDER)
   ? readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((file) =>
       file.endsWith(".md"),
     )
   : [];
 const superfluous = present.filter((file) => !pages.has(file) && !BY_HAND.has(file));
+
+const examples = listExamples(
+  entries.flatMap(({ specifier, file }) => source.exportsOf(specifier, file)),
+  source.exportsOf(NAMES, NAMES).map((one) => one.name),
+);
+const problems = source.compileExamples(examples);
+for (const problem of problems) console.error(problem);
+console.log(`${examples.length} examples in docstrings, ${problems.length} errors`);
+if (problems.length > 0) process.exitCode = 1;
 
 if (process.argv.includes("--write")) {
   for (const file of superfluous) rmSync(FOLDER + file);

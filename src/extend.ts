@@ -111,7 +111,7 @@ export type { EventsOptions, GrantOptions } from "./orchestrator/run/run.ts";
 export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
 export type { InferInput, ToolInput } from "./tools/arguments/input-schema.ts";
 export type { PlacedSection } from "./agent/request-sections.ts";
-export type { ModelDelta, StreamPartBody } from "./protocol/stream-piece.ts";
+export type { ModelDelta, StreamPartBody } from "./protocol/stream-part.ts";
 export type { StreamOptions } from "./orchestrator/run/run.ts";
 export type { AppliedPrice } from "./budget/prices-used.ts";
 export type { RebuiltRequest } from "./agent/shown-messages.ts";

@@ -83,7 +83,7 @@ export type {
   RunResult,
 } from "./orchestrator/run/run-result.ts";
 export type { AgentReport, AgentSummary } from "./orchestrator/tree/agent-report.ts";
-export type { StreamPart } from "./protocol/stream-piece.ts";
+export type { StreamPart } from "./protocol/stream-part.ts";
 export type { RetryPolicy } from "./model/retry-policy.ts";
 export { memoryStore } from "./store/memory-store.ts";
 

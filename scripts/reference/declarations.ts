@@ -11,6 +11,7 @@ export interface Field {
   readonly type: string;
   readonly isOptional: boolean;
   readonly text: string;
+  readonly examples: readonly string[];
   /** A method or a constructor: `type` is then its signature. */
   readonly isMethod?: true;
 }
@@ -25,6 +26,7 @@ export interface Declaration {
   /** Of functions, of each form; of a type that is more than its fields, as it stands in the source. */
   readonly signatures: readonly string[];
   readonly throws: readonly string[];
+  readonly examples: readonly string[];
   readonly fields: readonly Field[];
 }
 
@@ -38,6 +40,15 @@ export interface Word {
 export interface Constant {
   readonly value: string;
   readonly text: string;
+}
+
+/** An example of a docstring. */
+export interface Example {
+  /** The public name, and its field if the example belongs to one. */
+  readonly name: string;
+  readonly code: string;
+  /** The code with its imports. */
+  readonly module: string;
 }
 
 const DEEPEST = 3;
@@ -108,6 +119,44 @@ export class Source {
     return found;
   }
 
+  /**
+   * Compiles the examples of docstrings, each as a module of its own. Names that an entry exports need no import, and the names of
+   * `example-names.ts` stand for values that an example does not make. Returns a line for each error.
+   */
+  compileExamples(examples: readonly Example[]): readonly string[] {
+    const options = {
+      ...this.#program.getCompilerOptions(),
+      noUnusedLocals: false,
+      noPropertyAccessFromIndexSignature: false,
+    };
+    const folder = `${ts.sys.getCurrentDirectory()}/examples/docstrings/`;
+    const byFile = new Map(
+      examples.map((example, index): [string, Example] => [`${folder}${index}.ts`, example]),
+    );
+    const host = ts.createCompilerHost(options);
+    const { getSourceFile, fileExists, readFile } = host;
+    const textOf = (file: string): string | undefined => byFile.get(file)?.module;
+    host.fileExists = (file) => byFile.has(file) || fileExists(file);
+    host.readFile = (file) => textOf(file) ?? readFile(file);
+    host.getSourceFile = (file, languageVersion, ...rest) => {
+      const text = textOf(file);
+      return text === undefined
+        ? (this.#program.getSourceFile(file) ?? getSourceFile(file, languageVersion, ...rest))
+        : ts.createSourceFile(file, text, languageVersion, true);
+    };
+    const program = ts.createProgram([...byFile.keys()], options, host);
+    return [...byFile].flatMap(([file, { name, code }]) => {
+      const source = program.getSourceFile(file);
+      return [
+        ...program.getSyntacticDiagnostics(source),
+        ...program.getSemanticDiagnostics(source),
+      ].map(
+        ({ messageText }) =>
+          `The example of ${name} does not compile: ${ts.flattenDiagnosticMessageText(messageText, "\n")}\n${code}`,
+      );
+    });
+  }
+
   #file(file: string): ts.SourceFile {
     const source = this.#program.getSourceFile(file);
     if (source === undefined) throw new Error(`Expected ${file} to be reachable from an entry.`);
@@ -146,7 +195,8 @@ export class Source {
       kind,
       text: this.#textOf(symbol),
       signatures: [...forms.map(withoutBody), ...nodes.flatMap(shapeOf)],
-      throws: throwsOf(symbol),
+      throws: listTags(symbol, "throws"),
+      examples: listExamples(symbol),
       fields: [...constructors, ...fields],
     };
   }
@@ -162,7 +212,8 @@ export class Source {
     const node = property.getDeclarations()?.[0];
     if (node === undefined || !isShown(node)) return [];
     const isOptional = (property.flags & ts.SymbolFlags.Optional) !== 0;
-    const text = this.#textOf(property, throwsOf(property));
+    const text = this.#textOf(property, listTags(property, "throws"));
+    const examples = listExamples(property);
     const name = `${prefix}${ts.getNameOfDeclaration(node)?.getText() ?? property.name}`;
     if (ts.isMethodSignature(node) || ts.isMethodDeclaration(node)) {
       const forms = (property.getDeclarations() ?? []).filter(
@@ -171,7 +222,7 @@ export class Source {
       const shown = forms.length > 0 ? forms : [node];
       return shown.map((form) => {
         const type = withoutBody(form).replace(/^(?:async )?/, "");
-        return { name, type, isOptional, text, isMethod: true };
+        return { name, type, isOptional, text, examples, isMethod: true };
       });
     }
     const typeNode =
@@ -181,7 +232,13 @@ export class Source {
     const { type, nested, isList } = this.#typeOf(property, typeNode);
     const within = nested !== undefined && depth < DEEPEST;
     return [
-      { name, type: isOptional ? type.replace(/ \| undefined$/, "") : type, isOptional, text },
+      {
+        name,
+        type: isOptional ? type.replace(/ \| undefined$/, "") : type,
+        isOptional,
+        text,
+        examples,
+      },
       ...(within ? this.#fieldsOf(nested, `${name}${isList ? "[]" : ""}.`, depth + 1) : []),
     ];
   }
@@ -219,7 +276,12 @@ export class Source {
 
   #textOf(symbol: ts.Symbol, throws: readonly string[] = []): string {
     const said = ts.displayPartsToString(symbol.getDocumentationComment(this.#checker));
-    return [said, ...throws.map((one) => `Throws ${one}`)].filter((one) => one !== "").join(" ");
+    const defaults = listTags(symbol, "default").map(
+      (one) => `Default: ${one.replace(/\.$/, "")}.`,
+    );
+    return [said, ...defaults, ...throws.map((one) => `Throws ${one}`)]
+      .filter((one) => one !== "")
+      .join(" ");
   }
 }
 
@@ -241,7 +303,11 @@ function constructorOf(name: string, node: ts.ConstructorDeclaration): readonly 
   const type = withoutBody(node).replace(/^constructor/, `new ${name}`);
   const said = ts.getJSDocCommentsAndTags(node).find(ts.isJSDoc)?.comment;
   const text = ts.getTextOfJSDocComment(said) ?? "";
-  return [{ name: `new ${name}`, type, isOptional: false, text, isMethod: true }];
+  const examples = ts
+    .getJSDocTags(node)
+    .filter(({ tagName }) => tagName.text === "example")
+    .map(({ comment }) => unfenced(ts.getTextOfJSDocComment(comment) ?? ""));
+  return [{ name: `new ${name}`, type, isOptional: false, text, examples, isMethod: true }];
 }
 
 /** The whole type, where fields do not say all of it. */
@@ -295,9 +361,18 @@ function plain(code: string): string {
     .trim();
 }
 
-function throwsOf(symbol: ts.Symbol): readonly string[] {
-  const tags = symbol.getJsDocTags().filter(({ name }) => name === "throws");
+function listTags(symbol: ts.Symbol, tag: string): readonly string[] {
+  const tags = symbol.getJsDocTags().filter(({ name }) => name === tag);
   return tags.map(({ text }) => ts.displayPartsToString(text)).filter((text) => text !== "");
+}
+
+function listExamples(symbol: ts.Symbol): readonly string[] {
+  return listTags(symbol, "example").map(unfenced);
+}
+
+/** Removes the fence around an example. */
+function unfenced(example: string): string {
+  return (/^```ts\n([\s\S]*)\n```$/.exec(example.trim())?.[1] ?? example).trim();
 }
 
 function commentBefore(node: ts.Node): string {

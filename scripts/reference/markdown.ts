@@ -53,21 +53,30 @@ export function fieldTable(fields: readonly Field[], homes: Homes, own = ""): st
   return table(["name", "type", "what it is"], rows);
 }
 
+function block(text: string): string {
+  return `\`\`\`typescript\n${text}\n\`\`\``;
+}
+
 /** The section of a public name. */
 export function section(declared: Declaration, homes: Homes): string {
-  const { name, specifier, kind, text, signatures, throws, fields } = declared;
+  const { name, specifier, kind, text, signatures, throws, examples, fields } = declared;
   const methods = fields.filter(({ isMethod }) => isMethod === true);
   const data = fields.filter(({ isMethod }) => isMethod !== true);
   return [
     `### ${name}`,
     code(`import ${kind === "type" ? "type " : ""}{ ${name} } from "${specifier}"`),
     inline(text),
-    ...signatures.map((signature) => `\`\`\`typescript\n${signature}\n\`\`\``),
+    ...signatures.map(block),
     ...throws.map((one) => `Throws ${inline(one)}`),
+    ...examples.map(block),
     data.length > 0 ? fieldTable(data, homes, name) : "",
-    ...methods.map(({ type, text: said }) =>
-      `\`\`\`typescript\n${type}\n\`\`\`\n\n${inline(said)}`.trimEnd(),
+    ...data.flatMap(({ name: field, examples: own }) =>
+      own.map((one) => `${code(field)}, for example:\n\n${block(one)}`),
     ),
+    ...methods.flatMap(({ type, text: said, examples: own }) => [
+      `${block(type)}\n\n${inline(said)}`.trimEnd(),
+      ...own.map(block),
+    ]),
   ]
     .filter((part) => part !== "")
     .join("\n\n");

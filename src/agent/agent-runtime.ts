@@ -19,7 +19,7 @@ import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import { contentText, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/message.ts";
-import type { StreamPartSource } from "../protocol/stream-piece.ts";
+import type { StreamPartSource } from "../protocol/stream-part.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";

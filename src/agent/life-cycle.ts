@@ -7,7 +7,7 @@ import { userMessage } from "../protocol/message.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
-import { resultBody } from "../protocol/stream-piece.ts";
+import { resultBody } from "../protocol/stream-part.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";

@@ -33,7 +33,7 @@ const NAMES: Readonly<Record<string, AmountName>> = {
   },
   steps: counted("steps"),
   tokens: counted("totalTokens"),
-  calls: counted("toolCalls"),
+  "tool-calls": counted("toolCalls"),
   time: { axis: "timeMs", read: milliseconds, form: "a time, for example 90s, 10m or 2h" },
 };
 
@@ -53,7 +53,7 @@ const GRANTS: Readonly<Record<string, string>> = {
   token_limit: "tokens=50000",
   cost_limit: "cost=0.5",
   time_limit: "time=5m",
-  tool_call_limit: "calls=20",
+  tool_call_limit: "tool-calls=20",
 };
 
 /** What to type to continue a run that a limit stopped; undefined: it ended for another reason. */

@@ -89,7 +89,7 @@ function addWork(add: Add): void {
     )
     .option(
       "--budget <limits>",
-      "limits, such as cost=1,steps=50,time=10m,tokens=100000,calls=20; none removes a limit (default: cost=1,steps=120,time=10m)",
+      "limits, such as cost=1,steps=50,time=10m,tokens=100000,tool-calls=20; none removes a limit (default: cost=1,steps=120,time=10m)",
     )
     .option(...MODEL)
     .option(...ALLOW_READ)

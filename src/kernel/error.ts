@@ -56,7 +56,7 @@ export type ErrorCode =
    */
   | "already_iterating"
   /**
-   * A reader of events or pieces has more unread than `maxBacklog`. Read faster, raise
+   * A reader of events or stream parts has more unread than `maxBacklog`. Read faster, raise
    * `maxBacklog`, or read again with `from`; the run continues in any case.
    */
   | "backlog_overflow"

@@ -8,7 +8,7 @@ import { tokensInBytes } from "./count-tokens.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import { findLimitsGate } from "./model-limits.ts";
 import type { EventScope } from "../protocol/event.ts";
-import type { ModelDelta } from "../protocol/stream-piece.ts";
+import type { ModelDelta } from "../protocol/stream-part.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { joinSentences } from "../kernel/sentence.ts";

@@ -5,7 +5,7 @@ import type { AttachmentKind } from "../protocol/attachment.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
-import type { ModelDelta } from "../protocol/stream-piece.ts";
+import type { ModelDelta } from "../protocol/stream-part.ts";
 import type { ModelLimits } from "./model-limits.ts";
 import type { ModelPrice } from "./model-price.ts";
 import type { TokenUsage } from "./token-usage.ts";

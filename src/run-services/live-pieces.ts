@@ -13,7 +13,7 @@ import type {
   ResetReason,
   ResultBody,
   StreamPart,
-} from "../protocol/stream-piece.ts";
+} from "../protocol/stream-part.ts";
 import { getReplyPieces } from "../protocol/reply-message.ts";
 
 export type PieceListener = (piece: StreamPart) => void;

@@ -12,7 +12,7 @@ import { asSentence } from "../kernel/sentence.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import { buildReplyMessage, getReplyPieces, type ReplyPiece } from "../protocol/reply-message.ts";
-import type { ModelDelta } from "../protocol/stream-piece.ts";
+import type { ModelDelta } from "../protocol/stream-part.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";

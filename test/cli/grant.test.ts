@@ -41,7 +41,7 @@ proves(
       ["steps=x", "Expected steps in --grant to be a whole number"],
       ["dollars=1", "Expected --grant to have parts such as cost=1"],
       ["steps=0", "a budget with at least one amount above 0"],
-      ["calls=1", "has no limit of its own on it"],
+      ["tool-calls=1", "has no limit of its own on it"],
     ] as const) {
       const wrong = await performed(["resume", "@last", "--grant", amounts], { cwd });
       expect([wrong.code, wrong.stdout], amounts).toEqual([2, ""]);

@@ -8,7 +8,7 @@ import { isRecord } from "../../src/kernel/json.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { checkReply } from "../../src/model/check-reply.ts";
 import type { Model } from "../../src/model/model.ts";
-import type { ModelDelta } from "../../src/protocol/stream-piece.ts";
+import type { ModelDelta } from "../../src/protocol/stream-part.ts";
 import { proves } from "../harness/proves.ts";
 import { roundTrip, served } from "../support/chat-round-trip.ts";
 import { eventsOf, INTERFACES, WireServer } from "../support/four-interfaces.ts";

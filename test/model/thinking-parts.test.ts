@@ -4,7 +4,7 @@
 import { describe, expect } from "vitest";
 
 import type { AssistantMessage } from "../../src/protocol/message.ts";
-import type { ModelDelta } from "../../src/protocol/stream-piece.ts";
+import type { ModelDelta } from "../../src/protocol/stream-part.ts";
 import { proves } from "../harness/proves.ts";
 import { roundTrip, sentMessages, served } from "../support/chat-round-trip.ts";
 import { modelAt, MODES, never, QUESTION } from "../support/openai-calls.ts";

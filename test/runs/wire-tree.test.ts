@@ -22,7 +22,7 @@ import {
   type ServerReply,
   type WireRequest,
 } from "../support/openai-server.ts";
-import type { StreamPart } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-part.ts";
 import { texts } from "../support/texts.ts";
 
 const BodySchema = z.object({

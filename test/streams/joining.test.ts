@@ -11,7 +11,7 @@ import type { Model } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { toSse } from "../../src/orchestrator/run/to-sse.ts";
-import type { StreamPart } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-part.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";

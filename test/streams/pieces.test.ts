@@ -8,7 +8,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
 import { idOf } from "../../src/protocol/ids.ts";
-import type { StreamPart } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-part.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import type { StreamPart } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-part.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";

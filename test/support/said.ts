@@ -1,6 +1,6 @@
 // What a page makes of the pieces of a run: what is said in each step since its last `reset`, and the results of its calls.
 
-import type { StreamPart } from "../../src/protocol/stream-piece.ts";
+import type { StreamPart } from "../../src/protocol/stream-part.ts";
 
 export interface Said {
   text: string;

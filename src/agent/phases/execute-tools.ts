@@ -8,7 +8,7 @@ import { failureSignals } from "../../policies/error-budget.ts";
 import type { StepId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
-import { resultBody } from "../../protocol/stream-piece.ts";
+import { resultBody } from "../../protocol/stream-part.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";

@@ -3,7 +3,7 @@
 
 import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
-import { resultBody } from "../../protocol/stream-piece.ts";
+import { resultBody } from "../../protocol/stream-part.ts";
 import { spanOf, timed } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effects.ts";

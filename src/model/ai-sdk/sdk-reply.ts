@@ -8,7 +8,7 @@ import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from "@ai-sdk
 
 import { defined } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
-import type { ModelDelta } from "../../protocol/stream-piece.ts";
+import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply } from "../model.ts";
 import {
   CUT_WARNING,

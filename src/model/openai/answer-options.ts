@@ -10,7 +10,7 @@ import { mustBe, type OptionChecks } from "../check-options.ts";
 import { isWireObject } from "../wire-json.ts";
 import type { ModelError } from "../model-error.ts";
 import type { CacheKey, ModelReply, ModelRequest } from "../model.ts";
-import type { ModelDelta } from "../../protocol/stream-piece.ts";
+import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ReplyLimits } from "../reply-limits.ts";
 import type { ReportedInput } from "../token-usage.ts";
 

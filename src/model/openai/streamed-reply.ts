@@ -7,7 +7,7 @@
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
-import type { ModelDelta } from "../../protocol/stream-piece.ts";
+import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply } from "../model.ts";
 import {
   CUT_WARNING,

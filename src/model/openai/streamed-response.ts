@@ -7,7 +7,7 @@
 // - An event that says nothing of the reply is not even parsed: some of them repeat all of the request.
 
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
-import type { ModelDelta } from "../../protocol/stream-piece.ts";
+import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import {
   CUT_WARNING,

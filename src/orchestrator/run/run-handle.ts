@@ -13,7 +13,7 @@ import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type { StreamPart } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-part.ts";
 import type { SteerReceipt } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
 import { copyGrant } from "../../budget/ledger-grant.ts";

@@ -17,7 +17,7 @@ import {
   type StreamPartSource,
   resultBody,
   type StreamPart,
-} from "../../protocol/stream-piece.ts";
+} from "../../protocol/stream-part.ts";
 import { JOINED, listPieces, type LivePieces, makeReply } from "../../run-services/live-pieces.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { madeOfLine } from "../durability/fold-journal.ts";
@@ -73,7 +73,7 @@ export class RunReaders {
   }
 
   pieces(options: StreamOptions): AsyncIterableIterator<StreamPart, undefined> {
-    checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
+    checkKeys("stream options", options, ["maxBacklog", "agentId"]);
     const { agentId } = options;
     const live = this.#read<StreamPart>(options, (followed, backlog) =>
       followed.openPieces().subscribe((piece) => backlog.take(piece)),

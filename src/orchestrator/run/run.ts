@@ -4,7 +4,7 @@ import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type { StreamPart } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-part.ts";
 import type { SteerReceipt } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
 import type { PausedRun } from "../durability/paused-run.ts";

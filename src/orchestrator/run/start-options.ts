@@ -13,7 +13,7 @@ import {
 import { parseTraceparent } from "../../kernel/trace-ids.ts";
 import { type AgentRole, checkAgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { StreamPart } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-part.ts";
 import { type Budget, checkBudget } from "../../policies/budget.ts";
 import type { Session } from "../sessions/session.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -43,8 +43,8 @@ export interface StartOptions {
    * its signal is waited for `graceMs` longer.
    */
   readonly deadlineAtMs?: number;
-  /** Called with each piece of what any agent says, as `run.stream()` gives them. Makes model calls stream. It is not waited for. */
-  readonly onStreamPart?: (piece: StreamPart) => void;
+  /** Called with each stream part of every agent, as `run.stream()` yields them. Makes model calls stream. Its promise is not awaited. */
+  readonly onStreamPart?: (part: StreamPart) => void;
   /**
    * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
    * give a run a time, use `budget.timeMs`: that limit is known before calls are made.

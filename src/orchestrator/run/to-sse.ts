@@ -5,7 +5,7 @@ import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { defined } from "../../kernel/json.ts";
 import { mustBeWhole } from "../../model/check-options.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import type { StreamPart } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-part.ts";
 import { leavable } from "./run-readers.ts";
 import type { EventsOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";

@@ -25,7 +25,7 @@ import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { priceLookup, type Prices } from "../../model/prices.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
 import type { EventSink } from "../../protocol/event.ts";
-import type { StreamPart } from "../../protocol/stream-piece.ts";
+import type { StreamPart } from "../../protocol/stream-part.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import {
   DEFAULT_SUBAGENT_LIMITS,
@@ -120,8 +120,8 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly maxCrashes?: number;
   /** Sinks that get each event of each run, in order. Nothing waits for them. Default: none. */
   readonly sinks?: readonly EventSink[];
-  /** Called with each piece of what any agent of any run says, before the `onStreamPart` of its run. Makes model calls stream. */
-  readonly onStreamPart?: (piece: StreamPart) => void;
+  /** Called with each stream part of every agent of every run, before the `onStreamPart` of its run. Makes model calls stream. */
+  readonly onStreamPart?: (part: StreamPart) => void;
   /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
   readonly tracing?: Tracing;
   /** Default: the wall clock, the monotonic clock and the timers of the machine. */
