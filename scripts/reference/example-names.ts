@@ -12,8 +12,8 @@ import type {
   Question,
   Run,
   RunResult,
-  Store,
 } from "../../src/index.ts";
+import type { Store } from "../../src/store/store.ts";
 
 declare const made: {
   readonly orchestrator: Orchestrator;
