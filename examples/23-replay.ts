@@ -54,7 +54,7 @@ await assert.rejects(replay(recording, { role: buyer("You find out prices. Be br
 });
 
 // How far it came: a run that was paused, or whose process died, has several segments.
-const { status, segments: played } = await replay(recording, { role });
-console.log(status, played); // completed [{ begin: "started", end: "ended" }]
-assert.deepEqual([status, played.length], ["completed", 1]);
+const { status, segments } = await replay(recording, { role });
+console.log(status, segments); // completed [{ begin: "started", end: "ended" }]
+assert.deepEqual([status, segments.length], ["completed", 1]);
 console.log(`${text} Replayed without a model.`);

@@ -347,7 +347,7 @@ export const STATUSES: readonly string[] = Object.keys(SIGNS).toSorted();
 /** `✖ failed: token_limit`. `more`: what is said of it in brief. */
 function statusCell(status: RunRowStatus, more = ""): Cell {
   const { icon, style } = SIGNS[status];
-  const words = status.replace("_", " ");
+  const words = status === "input_required" ? TITLES[status] : status;
   return { text: `${icon} ${words}${more === "" ? "" : `: ${more}`}`, style };
 }
 

@@ -21,7 +21,7 @@ export const SETTING_NAMES = [
 /** In words, what is no choice among words. */
 const EXPECTED: Readonly<Record<string, string>> = {
   seed: "a whole number",
-  stop: "an array of 1 to 4 non-empty strings",
+  stopSequences: "an array of 1 to 4 non-empty strings",
   topP: "a number over 0, up to 1",
   parallelToolCalls: "true or false",
 };

@@ -147,7 +147,7 @@ class MemoryStore implements Store {
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
     const isCrash = countsAsCrash(holding, { claimant, takeOver, ownerLost });
     const nowMs = this.#clock.nowMs();
-    const crash = isCrash ? { crashes: entry.run.crashCount + 1, lastCrashAtMs: nowMs } : {};
+    const crash = isCrash ? { crashCount: entry.run.crashCount + 1, lastCrashAtMs: nowMs } : {};
     const epoch = entry.run.epoch + 1;
     entry.token = owner.token;
     this.#beat(entry, { epoch, status: "open", owner, updatedAtMs: nowMs, ...crash });
@@ -170,7 +170,7 @@ class MemoryStore implements Store {
     const bytes = batch.records.reduce((sum, { length }) => sum + length, 0);
     entry.bytes += bytes;
     this.#bytes += bytes;
-    const progress = batch.hasProgress === true ? { crashes: 0 } : {};
+    const progress = batch.hasProgress === true ? { crashCount: 0 } : {};
     const updatedAtMs = this.#clock.nowMs();
     this.#beat(entry, { recordCount: records.length, updatedAtMs, ...progress });
     this.#makeRoom();

@@ -76,7 +76,7 @@ export interface JournalBatch {
   /** At least one, each the text of one JSON value without line breaks. */
   readonly records: readonly string[];
   /**
-   * True if the batch completes something, such as a tool call. Resets `StoredRun.crashes` to 0.
+   * True if the batch completes something, such as a tool call. Resets `StoredRun.crashCount` to 0.
    * @default false
    */
   readonly hasProgress?: boolean;
@@ -112,7 +112,7 @@ export interface RunStore {
   create(runId: RunId, title: string, owner: RunOwner): Promise<Ownership>;
   /**
    * Takes over a run without an owner, or whose owner is gone. Bumps the epoch; status is `open` from then on.
-   * Adds 1 to `crashes`, and sets `lastCrashAtMs`, if the run had an owner that is gone. The owner is
+   * Adds 1 to `crashCount`, and sets `lastCrashAtMs`, if the run had an owner that is gone. The owner is
    * gone if it is stale, if its process on this machine has ended, or if `ownerLost` says so.
    * A run without an owner, or `takeOver` from a live one, is no crash.
    * Rejects with `unknown_run`, or with `run_active` and nothing changed.
@@ -130,7 +130,7 @@ export interface RunStore {
   /**
    * Gives the run up: at rest, ended, or `open`, so that another process can continue it. The same once more changes nothing and is no error, also
    * of a paused run that a post has opened since. `lastPost`: the number of the last post that its owner has seen, 0 for none; a run that is
-   * given up `paused` is `open` instead if a later one is there. Default: all of them were seen. Resets `crashes` to 0,
+   * given up `paused` is `open` instead if a later one is there. Default: all of them were seen. Resets `crashCount` to 0,
    * unless `status` is `open`. Rejects like `append`.
    */
   release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void>;

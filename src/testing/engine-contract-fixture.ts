@@ -144,7 +144,7 @@ export class EngineFixture {
       enqueue: (ticket, atMs) => engine.enqueue(ticket, atMs),
       serve: (executor) =>
         engine.serve(this.#watched(executor, leadings, defined({ before, after }))),
-      ...defined({ sweepIntervalMs: engine.sweepIntervalMs, isExclusive: engine.exclusive }),
+      ...defined({ sweepIntervalMs: engine.sweepIntervalMs, exclusive: engine.exclusive }),
     };
     const serving = orchestrator.startWorker(watched, work);
     const worker = await this.within("a worker that serves", serving);

@@ -37,7 +37,7 @@ const creation: readonly StoreCheck[] = [
       updatedAtMs,
       owner: ownerOf("a"),
       heartbeatAtMs,
-      crashes: 0,
+      crashCount: 0,
       lastCrashAtMs: null,
     });
     ok(Number.isSafeInteger(createdAtMs) && updatedAtMs >= createdAtMs);

@@ -41,7 +41,7 @@ export function agentRow(agent: AgentFold): AgentRow {
 /** `refusals`: of the whole run. */
 export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): AgentDetail {
   const { agentId, agentPath, depth, role, provider, model, task, end: rest, inherited } = agent;
-  const { executionCount: executions, startedAtMs, budget, remaining: left } = agent;
+  const { executionCount: executions, startedAtMs, budget, remaining } = agent;
   const isOver = rest !== undefined && rest.status !== "paused";
   return {
     agentId,
@@ -57,7 +57,7 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
     startedAtMs,
     ...(isOver ? { endedAtMs: rest.atMs } : {}),
     budget,
-    ...defined({ left }),
+    ...defined({ remaining }),
     used: agent.used,
     own: agent.own,
     subtree: agent.subtree,

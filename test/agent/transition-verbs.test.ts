@@ -337,7 +337,7 @@ proves(
     const signals = [addSignal.signal, addSignal.signal];
     expect(transition(stepped, addSignal)).toEqual({ ...stepped, log: { ...log, signals } });
     const waited = after(stepped, addTime, { type: "addTime", waitedMs: 2 });
-    expect(waited).toEqual({ ...stepped, telemetry: { ...telemetry, waitedMs: 11 } });
+    expect(waited).toEqual({ ...stepped, telemetry: { ...telemetry, budgetWaitMs: 11 } });
   },
 );
 

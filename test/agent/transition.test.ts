@@ -231,7 +231,7 @@ proves(
         background: [],
         isAwaiting: false,
       },
-      telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, waitedMs: 0 },
+      telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, budgetWaitMs: 0 },
     });
   },
 );

@@ -304,7 +304,7 @@ describe("a compaction by the provider", () => {
       type: "function_call",
       id: "fc_1",
       call_id: "t",
-      toolName: "gone",
+      name: "gone",
       arguments: "{}",
     };
     const completed = {

@@ -240,7 +240,7 @@ proves(
       null,
       { arguments: {} },
       { reason: "Why", arguments: [1] },
-      { reason: "Why", arguments: {}, problemWith: "text" },
+      { reason: "Why", arguments: {}, validate: "text" },
       { reason: "Why", arguments: {}, signal: {} },
       { reason: "Why", arguments: {}, schema: {} },
     ];
@@ -257,7 +257,7 @@ proves(
         ["invalid_option", "ask"],
         ["invalid_definition", "ask.reason"],
         ["invalid_option", "ask.arguments"],
-        ["invalid_option", "ask.problemWith"],
+        ["invalid_option", "ask.validate"],
         ["invalid_option", "ask.signal"],
         ["invalid_option", "ask.schema"],
       ]);

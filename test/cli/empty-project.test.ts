@@ -78,7 +78,7 @@ proves(["D526"], "keeps the task of a run at 80 columns", () => {
     updatedAtMs: 0,
     owner: null,
     spent: { totalTokens: 1_234_567, costUsd: 1.234567, unpricedCalls: 0 },
-    agents: 12,
+    agentCount: 12,
     failedAgents: 3,
     durationMs: 754_000,
   } as const;

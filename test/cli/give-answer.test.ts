@@ -47,7 +47,7 @@ proves(["V155"], "as JSON the call stands in the object, and nothing beside it",
       toolName: "pay",
       arguments: { eur: 40 },
       answer: "approved",
-      open: [],
+      openQuestions: [],
     },
   ]);
 });

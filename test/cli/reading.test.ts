@@ -23,10 +23,10 @@ proves(["V27"], "runs are listed in groups, those that need somebody first", asy
     needs you (1)  state             agents  tokens     cost       time  last seen  task
     run_4          ? needs you: pay       1      15  unknown … … ago  buyer: Order the pears.
 
-    done (3)  state                             agents  tokens     cost  time  last seen  task
-    run_3     ■ stopped: step_limit                  1      15  unknown   0ms … ago  lead: Try it.
+    done (3)  state                           agents  tokens     cost  time  last seen  task
+    run_3     ■ stopped: step_limit                1      15  unknown   0ms … ago  lead: Try it.
     run_2     ✖ failed: model_unauthorized  2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
-    run_1     ✔ completed                            1      15  unknown   0ms … ago  lead: Say hello.
+    run_1     ✔ completed                          1      15  unknown   0ms … ago  lead: Say hello.
     "
   `);
   const json = await reading(kept, "runs", "--json", "--status", "failed,stopped");
@@ -195,7 +195,7 @@ proves(["V27"], "with --json, one object stands on stdout and nothing else", asy
   }
   const last = await reading(kept, "show", "@last", "--json");
   expect(JSON.parse(last.stdout)).toMatchObject({
-    run: { runId: "run_4", status: "input_required", leader: null },
+    run: { runId: "run_4", status: "input_required", owner: null },
   });
   // Nor does it steer a terminal.
   const failed = await reading(kept, "show", "run_2", "--json");
@@ -260,7 +260,7 @@ const List = z.object({
     z.object({
       runId: z.string(),
       status: z.string(),
-      agents: z.number(),
+      agentCount: z.number(),
       failedAgents: z.number(),
     }),
   ),

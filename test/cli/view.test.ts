@@ -80,7 +80,7 @@ proves(
     };
     expect(await act(place, "buy", { key: "1", type: "answer", answers: [answer] })).toMatchObject({
       status: 202,
-      body: { hasOwner: false, open: [] },
+      body: { hasOwner: false, openQuestions: [] },
     });
     expect((await askApi(place, "runs")).body).toMatchObject({
       runs: [{ runId: "buy", status: "waiting" }],

@@ -164,7 +164,7 @@ proves(
       role: "solo",
       model: "solo",
       task: "Go.",
-      executions: 1,
+      executionCount: 1,
       metadata: {},
       removedTools: [],
     };

@@ -35,8 +35,8 @@ proves(
     const given = [
       [called(client, "start", "solo", "Go.", null), "start options"],
       [called(client, "start", "solo", "Go.", { steps: 3 }), "start options.steps"],
-      [called(run, "result", null), "result options"],
-      [called(run, "result", { singal: 1 }), "result options.singal"],
+      [called(run, "getResult", null), "result options"],
+      [called(run, "getResult", { singal: 1 }), "result options.singal"],
       [called(run, "events", null), "events options"],
       [called(run, "events", { since: 1 }), "events options.since"],
       [called(run, "sendCommand", null), "request"],

@@ -176,7 +176,7 @@ describe("what is not there", () => {
     [
       "@restatedev/restate-sdk-clients",
       "no run can be sent to Restate",
-      `lead(${JSON.stringify(ticket)})`,
+      `enqueue(${JSON.stringify(ticket)})`,
     ],
     [
       "@restatedev/restate-sdk",

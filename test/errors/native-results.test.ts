@@ -252,11 +252,11 @@ proves(["M53"], "what cannot be meant is refused when the role is defined", () =
       },
     }),
   ]).toEqual([
-    'Expected solo.outputMode to be a mode that its model supports, got "native". scripted does not declare native results. Use auto or tool, or set native: true on the model if its server supports them.',
+    'Expected solo.outputMode to be a mode that its model supports, got "native". scripted does not declare native results. Use auto or tool, or set supportsStructuredOutputs: true on the model if its server supports them.',
     'Expected solo.outputMode to be "auto", "native" or "tool", got "json". Leave it out for auto.',
     'Expected solo.outputMode to be left out, got "tool". Leave it out, or set output.',
     'Expected solo.output to be a zod object schema, got "string". Use z.object({ … }).',
-    'Expected solo.model.native to be true or false, got "yes". Set true or false.',
+    'Expected solo.model.supportsStructuredOutputs to be true or false, got "yes". Set true or false.',
   ]);
 });
 
@@ -283,7 +283,7 @@ proves(
     });
     native = false;
     expect(thrownBy(() => newFixture().start(role)).message).toBe(
-      'Expected solo.outputMode to be a mode that its model supports, got "native". m does not declare native results. Use auto or tool, or set native: true on the model if its server supports them.',
+      'Expected solo.outputMode to be a mode that its model supports, got "native". m does not declare native results. Use auto or tool, or set supportsStructuredOutputs: true on the model if its server supports them.',
     );
   },
 );

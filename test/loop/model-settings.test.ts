@@ -20,7 +20,7 @@ const SETTINGS = {
   reasoning: { effort: "high", summary: "auto" },
   verbosity: "low",
   seed: 7,
-  stop: ["END"],
+  stopSequences: ["END"],
   topP: 0.9,
   parallelToolCalls: false,
 } as const;
@@ -85,7 +85,7 @@ proves(["M40"], "a tool that a filter takes away is not asked for", async () => 
 for (const [modelSettings, message] of [
   [
     { effort: "high" },
-    'Expected solo.modelSettings.effort to be one of reasoning, verbosity, seed, stop, topP, parallelToolCalls, toolChoice, got "effort". Correct the name.',
+    'Expected solo.modelSettings.effort to be one of reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls, toolChoice, got "effort". Correct the name.',
   ],
   [
     { reasoning: { effort: "huge" } },
@@ -96,8 +96,8 @@ for (const [modelSettings, message] of [
     "Expected solo.modelSettings.topP to be a number over 0, up to 1, got 0. Leave it out for the provider's default.",
   ],
   [
-    { stop: [] },
-    "Expected solo.modelSettings.stop to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
+    { stopSequences: [] },
+    "Expected solo.modelSettings.stopSequences to be an array of 1 to 4 non-empty strings, got an array. Leave it out for the provider's default.",
   ],
   [
     { seed: 1.5 },

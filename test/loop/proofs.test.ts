@@ -252,7 +252,7 @@ proves(["R41"], "telemetry is changed by the clock and by completed steps, and b
     startedAtMs: ["markStarted", "nextExecution"],
     stoodBeforeMs: ["markStarted"],
     endedAtMs: ["end", "nextExecution"],
-    waitedMs: ["addTime", "nextExecution"],
+    budgetWaitMs: ["addTime", "nextExecution"],
   });
 });
 

@@ -236,7 +236,7 @@ proves(["D402"], "warns of 20 skipped tools, and of the number of the others", a
   expect([server.skippedTools.length, warnings.length, warnings.at(-1)]).toEqual([
     500,
     21,
-    'EspalierWarning: 480 more tools of MCP server "odd" are skipped. Read skipped of the server for the reasons.',
+    'EspalierWarning: 480 more tools of MCP server "odd" are skipped. Read skippedTools of the server for the reasons.',
   ]);
 });
 

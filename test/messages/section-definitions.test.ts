@@ -71,10 +71,10 @@ const MISPLACED: Readonly<Record<string, readonly object[]>> = {
   "behind wrapUp": [{ ...step, name: "a", after: "wrapUp" }],
   "behind budget": [{ ...step, name: "a", after: "budget" }],
   "before budget, and so behind wrapUp": [{ ...step, name: "a", before: "budget" }],
-  "a system message behind the history": [{ ...step, name: "a", role: "system" }],
+  "a system message behind the history": [{ ...step, name: "a", messageRole: "system" }],
   "a system message behind one of the user": [
     { ...step, name: "b", after: "instructions" },
-    { ...step, name: "a", role: "system", after: "b" },
+    { ...step, name: "a", messageRole: "system", after: "b" },
   ],
   "a persistent one before the history": [
     { name: "a", lifetime: "persistent", text: "A", before: "history" },
@@ -83,7 +83,9 @@ const MISPLACED: Readonly<Record<string, readonly object[]>> = {
     { ...step, name: "b" },
     { name: "a", lifetime: "persistent", text: "A", after: "b" },
   ],
-  "a persistent system message": [{ name: "a", lifetime: "persistent", text: "A", role: "system" }],
+  "a persistent system message": [
+    { name: "a", lifetime: "persistent", text: "A", messageRole: "system" },
+  ],
 };
 
 for (const [what, sections] of Object.entries(MISPLACED))

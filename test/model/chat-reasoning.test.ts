@@ -70,7 +70,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     async () => {
       const ofText = { google: { thought_signature: "dGV4dA" } };
       const ofCall = { google: { thought_signature: "Y2FsbA" } };
-      const face = { toolName: "list", arguments: "{}" };
+      const face = { name: "list", arguments: "{}" };
       const call = { id: "call_1", type: "function", function: face, extra_content: ofCall };
       const answer = served(
         mode,

@@ -147,7 +147,7 @@ describe("over Chat Completions", () => {
 
 describe("over Responses", () => {
   const answered = (output: readonly unknown[]) => [
-    ...ids.map((id) => ({ type: "function_call", call_id: id, toolName: "draw", arguments: "{}" })),
+    ...ids.map((id) => ({ type: "function_call", call_id: id, name: "draw", arguments: "{}" })),
     ...ids.map((id, at) => ({ type: "function_call_output", call_id: id, output: output[at] })),
   ];
 

@@ -90,7 +90,7 @@ const said = (text: string): object => ({
 const go = (args: string, id = "c"): object => ({
   type: "function_call",
   call_id: id,
-  toolName: "go",
+  name: "go",
   arguments: args,
 });
 
@@ -125,7 +125,7 @@ const OUTPUTS: Readonly<Record<string, readonly object[]>> = {
   "many calls": Array.from({ length: 40 }, (_call, index) => ({
     type: "function_call",
     call_id: `${index}`,
-    toolName: "t",
+    name: "t",
     arguments: '{"to":"the tree"}',
   })),
 };
@@ -240,7 +240,7 @@ proves(["D504"], "a name that does not fit leaves its call out, and no half of i
   const item = {
     type: "function_call",
     call_id: "a",
-    toolName: call.function.name,
+    name: call.function.name,
     arguments: "{}",
   };
   const added = sent("output_item.added", { output_index: 0, item });

@@ -116,7 +116,7 @@ proves(
         tool_choice: "none",
         input: [
           ...begin,
-          { type: "function_call", call_id: "call_1", toolName: "look", arguments: "{}" },
+          { type: "function_call", call_id: "call_1", name: "look", arguments: "{}" },
           { type: "function_call_output", call_id: "call_1", output: "An oak." },
           { role: "user", content: LAST },
         ],

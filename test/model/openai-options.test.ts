@@ -154,7 +154,7 @@ proves(
 test.each<[object, string]>([
   [
     { apikey: "x" },
-    'Expected openai.apikey to be one of apiKey, baseUrl, price, countTokens, timeoutMs, limits, maxTokensField, reasoningField, inputModalities, headers, proxy, fetch, api, provider, serviceTier, promptCacheKey, strictTools, native, extraBody, reasoning, verbosity, seed, stop, topP, parallelToolCalls, got "apikey". Use apiKey.',
+    'Expected openai.apikey to be one of apiKey, baseUrl, price, countTokens, timeoutMs, limits, maxTokensField, reasoningField, inputModalities, headers, proxy, fetch, api, provider, serviceTier, promptCacheKey, strictTools, supportsStructuredOutputs, extraBody, reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls, got "apikey". Use apiKey.',
   ],
   [
     { apiKey: 7 },

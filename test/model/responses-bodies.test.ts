@@ -58,7 +58,7 @@ describe("a whole body", () => {
 
   test("of a server that leaves out or bends what OpenAI sends is read as far as it goes", async () => {
     const message = { type: "message", content: [{ type: "output_text", text: "Hello." }] };
-    const bent = { type: "function_call", id: "fc_1", toolName: "go", arguments: { a: 1 } };
+    const bent = { type: "function_call", id: "fc_1", name: "go", arguments: { a: 1 } };
     const ended = { status: "superseded", output: [message, null, bent, { type: 7 }] };
     expect(await whole(ended)).toEqual({
       message: buildReplyMessage([

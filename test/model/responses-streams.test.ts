@@ -82,7 +82,7 @@ const text = (words: string): object => ({
 const call = (id: string): object => ({
   type: "function_call",
   call_id: id,
-  toolName: "go",
+  name: "go",
   arguments: "{}",
 });
 

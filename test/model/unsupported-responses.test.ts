@@ -73,7 +73,7 @@ const APPROVAL = eventsOf(
       type: "mcp_approval_request",
       id: "q",
       server_label: "s",
-      toolName: "look",
+      name: "look",
       arguments: "{}",
     },
   },

@@ -141,8 +141,8 @@ test("what the list gives is checked, and is not changed afterwards", async () =
     start({ inputUsdPerMillion: -1, outputUsdPerMillion: 1 }),
     start(Object.assign(Promise.resolve(LISTED), LISTED)),
   ]).toEqual([
-    "Expected prices.priceFor(scripted).inputUsdPerMillion to be a number from 0 to 1000000, got -1. Set US dollars per million tokens, or leave an unknown price out.",
-    expect.stringContaining("Expected prices.priceFor(scripted) to be a plain object"),
+    "Expected prices.getPrice(scripted).inputUsdPerMillion to be a number from 0 to 1000000, got -1. Set US dollars per million tokens, or leave an unknown price out.",
+    expect.stringContaining("Expected prices.getPrice(scripted) to be a plain object"),
   ]);
   const price = { ...LISTED, outputUsdPerMillion: 3 };
   const model = new ScriptedModel(() => says("Done."));

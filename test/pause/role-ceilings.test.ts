@@ -231,7 +231,7 @@ describe("a paused run is refused when", () => {
       "agents.1.role": "other",
       "agents.1.agentPath": "lead/other#1",
       "agents.0.ordinals": { other: 1 },
-      "accounts.1.path": "lead/other#1",
+      "accounts.1.agentPath": "lead/other#1",
       "agents.1.state.step.deferrals.0.question.agentPath": "lead/other#1",
       "questions.0.agentPath": "lead/other#1",
     });

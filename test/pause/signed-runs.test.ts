@@ -59,7 +59,7 @@ proves(
     const changes = [
       { "accounts.*.limits": {}, "agents.*.state.step.context.budget": {} },
       { "accounts.0.grants": [{ by: "Ada", atMs: 0, budget: { steps: 20 } }] },
-      { pauses: 2 },
+      { pauseCount: 2 },
       { signature: "" },
       { signature: "0".repeat(64) },
     ];

@@ -118,8 +118,8 @@ describe("a share and the role's own budget", () => {
         spendLimits: { steps: 2, totalTokens: 33, costMicroUsd: 166_666, toolCalls: 4 },
         timeMs: 9_000,
         tightened: [
-          { field: "budget.totalTokens", asked: 50, given: 33, source: "root/lead#1" },
-          { field: "budget.costUsd", asked: 1, given: 0.166_666, source: "root/lead#1" },
+          { field: "budget.totalTokens", requested: 50, granted: 33, source: "root/lead#1" },
+          { field: "budget.costUsd", requested: 1, granted: 0.166_666, source: "root/lead#1" },
         ],
       });
     },
@@ -134,7 +134,9 @@ describe("a share and the role's own budget", () => {
         { definition, left: { steps: 1 } },
       );
       expect(limits).toEqual({ totalTokens: 50, steps: 2, toolCalls: 4, costMicroUsd: 1_000_000 });
-      expect(tightened).toEqual([{ field: "budget.steps", asked: 2, given: 1, source: "lead" }]);
+      expect(tightened).toEqual([
+        { field: "budget.steps", requested: 2, granted: 1, source: "lead" },
+      ]);
     },
   );
 
@@ -143,7 +145,7 @@ describe("a share and the role's own budget", () => {
     expect(limitsOf(share, { definition: { timeMs: 200 } })).toEqual({
       spendLimits: {},
       timeMs: 100,
-      tightened: [{ field: "budget.timeMs", asked: 200, given: 100, source: "lead" }],
+      tightened: [{ field: "budget.timeMs", requested: 200, granted: 100, source: "lead" }],
     });
     expect(limitsOf(share, { definition: { timeMs: 50 } }).timeMs).toBe(50);
   });

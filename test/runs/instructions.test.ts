@@ -192,7 +192,7 @@ describe("instructions that are a function", () => {
         ["helper serves Ann, time 1."],
         ["helper serves Ann, time 2."],
       ]);
-      expect(result.agents[1]).toMatchObject({ agentPath: "lead/helper#1", executions: 2 });
+      expect(result.agents[1]).toMatchObject({ agentPath: "lead/helper#1", executionCount: 2 });
     },
   );
 });

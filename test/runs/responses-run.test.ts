@@ -62,7 +62,7 @@ const thought = (index: number): object => ({
 const called = (id: string, args: string): object => ({
   type: "function_call",
   call_id: id,
-  toolName: "add",
+  name: "add",
   arguments: args,
 });
 const output = (id: string, text: string): object => ({

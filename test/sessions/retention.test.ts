@@ -34,7 +34,7 @@ proves(
   "of 101 messages the oldest goes, with the instructions kept; 100 stay as they are",
   () => {
     const hundred = historyOf([{ tasks: 50 }]);
-    expect(retainMessages(hundred, policy())).toEqual({ kept: hundred, dropped: [] });
+    expect(retainMessages(hundred, policy())).toEqual({ retained: hundred, dropped: [] });
     expect(retainMessages(hundred, policy()).retained).toBe(hundred);
     const history = historyOf([{ tasks: 51 }]).slice(0, -1);
     const [system, ...others] = history;

@@ -39,7 +39,7 @@ proves(
         reason: first.reason,
         startedAtMs: 0,
         endedAtMs: 0,
-        steps: 1,
+        stepCount: 1,
         repliedSteps: [1],
         usage: first.usage.total,
         isRemoved: false,

@@ -63,7 +63,7 @@ proves(["E1", "E3"], "what is posted has its time, and opens a run that rests", 
     updatedAtMs: 1_030,
     owner: null,
     heartbeatAtMs: null,
-    crashes: 0,
+    crashCount: 0,
     lastCrashAtMs: null,
   });
 });
@@ -92,7 +92,7 @@ test("an owner is gone when it has been silent for exactly as long as was said, 
     updatedAtMs: 1_150,
     owner: { token: "b", hostname: "here", processId: 1 },
     heartbeatAtMs: 1_150,
-    crashes: 1,
+    crashCount: 1,
     lastCrashAtMs: 1_150,
   });
 });

@@ -107,7 +107,7 @@ proves(
       [second, { type: "end", finishReason: "stop" }],
     ];
     expect(pieces.map(bodyOf)).toEqual(
-      bodies.map(([place, body], index) => ({ ...place, sequence: index + 1, ...body })),
+      bodies.map(([place, body], index) => ({ ...place, seq: index + 1, ...body })),
     );
     const [root, child] = result.agents;
     expect([pieces[0], pieces.at(8)]).toMatchObject([

@@ -109,7 +109,7 @@ const CALL_ITEM = {
   type: "function_call",
   id: "i",
   call_id: "t",
-  toolName: "look",
+  name: "look",
   arguments: '{"at":1}',
   status: "completed",
 };

@@ -117,7 +117,7 @@ export const CONTEXT_KEYS = [
   "promptHash toolsHash outputHash budget",
   "parameters.maxOutputTokens parameters.temperature parameters.toolChoice",
   "parameters.settings.reasoning.effort parameters.settings.reasoning.summary",
-  "parameters.settings.verbosity parameters.settings.seed parameters.settings.stop[]",
+  "parameters.settings.verbosity parameters.settings.seed parameters.settings.stopSequences[]",
   "parameters.settings.topP parameters.settings.parallelToolCalls",
   "shown[].type shown[].from shown[].to shown[].message shown[].textHash",
 ].join(" ");

@@ -43,7 +43,7 @@ function agent(agentId: string, parentAgentId: string | null, state: object): ob
   };
 }
 
-export function account(agentId: string, parentId: string | null): object {
+export function account(agentId: string, parentAgentId: string | null): object {
   const amounts = {
     steps: 0,
     totalTokens: 0,
@@ -55,15 +55,15 @@ export function account(agentId: string, parentId: string | null): object {
   };
   return {
     agentId,
-    parentId,
-    path: parentId === null ? "lead" : `lead/${agentId}`,
+    parentAgentId,
+    agentPath: parentAgentId === null ? "lead" : `lead/${agentId}`,
     limits: { steps: 9 },
     reserve: {},
     grants: [],
     fixedDeadlineAtMs: null,
     timeLimitMs: 1_000,
     openedAtMs: 1,
-    stoodMs: 0,
+    pausedMs: 0,
     own: NO_USAGE,
     total: NO_USAGE,
     reserved: amounts,
@@ -91,7 +91,7 @@ export function stored() {
   return structuredClone({
     version: PAUSED_RUN_VERSION,
     runId: "run_1",
-    pauses: 1,
+    pauseCount: 1,
     pausedAtMs: 9,
     traceId: "0".repeat(32),
     eventCount: 20,

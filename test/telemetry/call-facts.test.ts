@@ -70,7 +70,10 @@ proves(
       const model = openai("m", { baseUrl: server.baseUrl, ...options });
       return facts(await chatSpan(model, definition));
     };
-    const settings = { temperature: 0.5, modelSettings: { topP: 0.9, seed: 7, stop: ["END"] } };
+    const settings = {
+      temperature: 0.5,
+      modelSettings: { topP: 0.9, seed: 7, stopSequences: ["END"] },
+    };
     const reasoning = { modelSettings: { reasoning: { effort: "low" } } };
     const tier = { supportsStructuredOutputs: true, serviceTier: "auto" } as const;
     expect([

@@ -50,7 +50,7 @@ const SAID = {
     text("Let me "),
     text("look."),
     { type: "reasoning", content: `${THOUGHT} again.` },
-    { type: "tool_call", id: "c1", toolName: "look", arguments: {} },
+    { type: "tool_call", id: "c1", name: "look", arguments: {} },
   ],
 };
 
@@ -105,7 +105,7 @@ proves(
           text("[hidden]"),
           { type: "reasoning", content: "…" },
           { type: "reasoning", content: "…" },
-          { type: "tool_call", id: "c1", toolName: "look", arguments: {} },
+          { type: "tool_call", id: "c1", name: "look", arguments: {} },
         ],
         finish_reason: "tool_call",
       },

@@ -54,7 +54,7 @@ proves(
   "a model call holds what was asked and said, a tool call arguments and result",
   async () => {
     const question = [{ role: "user", parts: text("Do it.") }];
-    const call = { type: "tool_call", id: "call_1", toolName: "add", arguments: { a: 2 } };
+    const call = { type: "tool_call", id: "call_1", name: "add", arguments: { a: 2 } };
     const spans = await spoken([asks("add", { a: 2 }, { text: "Let me add." }), says("Three.")], {
       tools: [add],
     });
@@ -126,10 +126,10 @@ test("what calls came to is said as it was: failures, refusals, names that were 
     .array(z.object({ parts: z.array(z.unknown()) }))
     .parse(last?.["input.messages"]);
   expect(asked?.parts).toEqual([
-    { type: "tool_call", id: "call_1", toolName: "broken", arguments: {} },
-    { type: "tool_call", id: "call_2", toolName: "nobody", arguments: { x: 1 } },
-    { type: "tool_call", id: "call_3", toolName: "broken", arguments: "{oops" },
-    { type: "tool_call", id: "call_4", toolName: "broken", arguments: {} },
+    { type: "tool_call", id: "call_1", name: "broken", arguments: {} },
+    { type: "tool_call", id: "call_2", name: "nobody", arguments: { x: 1 } },
+    { type: "tool_call", id: "call_3", name: "broken", arguments: "{oops" },
+    { type: "tool_call", id: "call_4", name: "broken", arguments: {} },
   ]);
   expect(last?.["output.messages"]).toEqual([
     { role: "assistant", parts: text("I must not."), finish_reason: "stop" },

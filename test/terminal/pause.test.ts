@@ -226,7 +226,7 @@ test("a view that saw the run before continues with it, as if there had been no 
 
   const view = foldOf(fixture.sink.events);
   expect(summary(view.root)).toEqual(summary(treeOf(result)));
-  expect(view).toMatchObject({ budget: { steps: 20 }, left: { steps: 14 }, questions: [] });
+  expect(view).toMatchObject({ budget: { steps: 20 }, remaining: { steps: 14 }, questions: [] });
   expect([view.startedAtMs, view.idleMs]).toEqual([0, 3_600_000]);
 });
 

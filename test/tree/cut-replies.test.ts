@@ -89,7 +89,7 @@ describe("a child with a cap of 1,000 tokens is charged twice its cap for 20,000
   const message = (fields: object): ServerReply =>
     raw({ choices: [{ index: 0, message: { role: "assistant", ...fields } }] });
   const item = { type: "message", content: [{ type: "output_text", text: long }] };
-  const call = { type: "function_call", call_id: "c", toolName: "go", arguments: long };
+  const call = { type: "function_call", call_id: "c", name: "go", arguments: long };
   const done = [item, call].map((one, index) => {
     return { type: "response.output_item.done", output_index: index, item: one };
   });

@@ -203,7 +203,7 @@ describe("an agent whose role was written", () => {
       const result = await s.run(lead.role, { budget: { steps: 4 } });
       expect([result.agents[1]?.steps.length, fast.requests.length]).toEqual([3, 3]);
       expect(s.sink.ofType("subagent.spawned")[0]?.inherited.tightened).toEqual([
-        { field: "budget.steps", asked: 50, given: 3, source: "lead" },
+        { field: "budget.steps", requested: 50, granted: 3, source: "lead" },
       ]);
     },
   );

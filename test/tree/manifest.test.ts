@@ -235,8 +235,8 @@ proves(
     ).toEqual([
       [],
       [
-        { field: "limits.maxDepth", asked: 9, given: 2, source: "lead/middle#1" },
-        { field: "limits.maxTotalSubagents", asked: 50, given: 10, source: "lead/middle#1" },
+        { field: "limits.maxDepth", requested: 9, granted: 2, source: "lead/middle#1" },
+        { field: "limits.maxTotalSubagents", requested: 50, granted: 10, source: "lead/middle#1" },
       ],
     ]);
   },

@@ -126,7 +126,7 @@ proves(
       .map(({ childPath, inherited: context }) => [childPath, context.tightened]);
     expect(spawned).toContainEqual([
       "lead/scout#1",
-      [{ field: "budget.steps", asked: 500, given: 13, source: "lead" }],
+      [{ field: "budget.steps", requested: 500, granted: 13, source: "lead" }],
     ]);
   },
 );

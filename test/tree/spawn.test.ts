@@ -225,9 +225,9 @@ describe("what a parent gets back", () => {
         toolErrors: [],
         metadata: { repository: "r" },
         removedTools: [],
-        executions: 1,
+        executionCount: 1,
         durationMs: 0,
-        waitedMs: 0,
+        budgetWaitMs: 0,
         pausedMs: 0,
       });
       expect(receivedTexts(lead.model.requests[1])).toEqual([

@@ -44,7 +44,7 @@ describe("a time limit", () => {
       );
       await s.run(lead.role, { budget: { timeMs: 1_000 } });
       expect(spawnOf(s, "lead/leaf#1").inherited.tightened).toEqual([
-        { field: "budget.timeMs", asked: 5_000, given: 600, source: "lead" },
+        { field: "budget.timeMs", requested: 5_000, granted: 600, source: "lead" },
       ]);
       expect(spawnOf(s, "lead/quick#1").inherited.tightened).toEqual([]);
     },
@@ -63,9 +63,9 @@ describe("limits of the tree", () => {
       );
       await s.run(top.role);
       expect(spawnOf(s, "root/child#1").inherited.tightened).toEqual([
-        { field: "limits.maxDepth", asked: 6, given: 3, source: "root" },
-        { field: "limits.maxBreadthPerParent", asked: 9, given: 2, source: "root" },
-        { field: "limits.maxTotalSubagents", asked: 40, given: 4, source: "root" },
+        { field: "limits.maxDepth", requested: 6, granted: 3, source: "root" },
+        { field: "limits.maxBreadthPerParent", requested: 9, granted: 2, source: "root" },
+        { field: "limits.maxTotalSubagents", requested: 40, granted: 4, source: "root" },
       ]);
       const below = spawnOf(s, "root/child#1/leaf#1").inherited.tightened;
       expect(
@@ -135,8 +135,8 @@ describe("budgets", () => {
         budget: { totalTokens: 1_000, steps: 10, toolCalls: 5 },
       });
       expect(spawnOf(s, "root/child#1").inherited.tightened).toEqual([
-        { field: "budget.steps", asked: 50, given: 9, source: "root" },
-        { field: "budget.totalTokens", asked: 5_000, given: 985, source: "root" },
+        { field: "budget.steps", requested: 50, granted: 9, source: "root" },
+        { field: "budget.totalTokens", requested: 5_000, granted: 985, source: "root" },
       ]);
       expect(
         spawnOf(s, "root/child#1/leaf#1").inherited.tightened.map(
@@ -190,7 +190,7 @@ describe("budgets", () => {
     });
     await s.run(top.role, { budget: { steps: 9 } });
     expect([1, 2].map((n) => spawnOf(s, `root/child#${n}`).inherited.tightened)).toEqual(
-      [1, 2].map(() => [{ field: "budget.steps", asked: 50, given: 4, source: "root" }]),
+      [1, 2].map(() => [{ field: "budget.steps", requested: 50, granted: 4, source: "root" }]),
     );
   });
 });

@@ -56,11 +56,11 @@ proves(
 
 proves(["V26"], "the leader of a run is named, and known as this process", () => {
   const facts = factsOf([]);
-  const { owner: leader, title, agentCount: agents } = runHead(LED, facts, at);
-  expect({ leader, title, agents }).toEqual({
-    leader: { hostname: "here", processId: 7, isHere: true },
+  const { owner, title, agentCount } = runHead(LED, facts, at);
+  expect({ owner, title, agentCount }).toEqual({
+    owner: { hostname: "here", processId: 7, isThisProcess: true },
     title: "lead: survey",
-    agents: 1,
+    agentCount: 1,
   });
   expect(runListing(LED, facts, { ...at, hostname: "there" }).owner?.isThisProcess).toBe(false);
   expect(runListing(LEFT, facts, at).owner).toBeNull();

@@ -78,7 +78,7 @@ proves(
       status: 202,
       body: {
         hasOwner: false,
-        open: [{ questionId: pear.questionId }, { questionId: fig.questionId }],
+        openQuestions: [{ questionId: pear.questionId }, { questionId: fig.questionId }],
       },
     });
     expect((await questionsAt(place)).map(({ questionId }) => questionId)).toEqual([
@@ -97,7 +97,7 @@ proves(
       type: "answer",
       answers: [{ ...approved(pear), arguments: { thing: "apple" } }, denied],
     });
-    expect(rest).toMatchObject({ status: 202, body: { hasOwner: true, open: [] } });
+    expect(rest).toMatchObject({ status: 202, body: { hasOwner: true, openQuestions: [] } });
     await pushed(ledOn(orchestrator));
     const result = await orchestrator.getResult(ID);
     expect(result.text).toContain("paid apple paid plum");
@@ -120,7 +120,7 @@ proves(
     const [question] = await paused(orchestrator, role);
     if (question === undefined) throw new Error("It asks.");
     const said = await act(place, ID, { key: "1", type: "answer", answers: [approved(question)] });
-    expect(said).toMatchObject({ status: 202, body: { hasOwner: false, open: [] } });
+    expect(said).toMatchObject({ status: 202, body: { hasOwner: false, openQuestions: [] } });
     expect(await statusOf(place)).toMatchObject({ status: "waiting" });
     expect(await questionsAt(place)).toEqual([]);
     expect(await (await process({ roles: [role] }).recover(ID)).result).toMatchObject({
@@ -241,12 +241,12 @@ proves(
     expect(plum).toBeDefined();
     expect(await statusOf(place)).toMatchObject({
       status: "input_required",
-      leader: { isHere: true },
+      owner: { isThisProcess: true },
     });
     const said = await act(place, ID, { key: "1", type: "answer", answers: [approved(pear)] });
     expect(said).toMatchObject({
       status: 202,
-      body: { hasOwner: true, open: [{ questionId: plum?.questionId }] },
+      body: { hasOwner: true, openQuestions: [{ questionId: plum?.questionId }] },
     });
     const cancelled = await act(place, ID, { key: "2", type: "cancel", message: "Enough." });
     expect(cancelled).toMatchObject({ status: 202, body: { hasOwner: true } });
@@ -376,16 +376,16 @@ proves(["V83"], "reading writes nothing and claims nothing", async () => {
   const forbidden = (): never => {
     throw new Error("It is only looked at.");
   };
-  const { read, readMail: posts, find, list } = store;
+  const { read, readMail, find, list } = store;
   const readOnly = Object.fromEntries(
-    ["create", "claim", "append", "beat", "release", "post", "remove"].map((name) => [
+    ["create", "claim", "append", "heartbeat", "release", "sendMail", "remove"].map((name) => [
       name,
       forbidden,
     ]),
   );
   const bound = {
     read: read.bind(store),
-    posts: posts.bind(store),
+    readMail: readMail.bind(store),
     find: find.bind(store),
     list: list.bind(store),
   };

@@ -194,7 +194,7 @@ proves(["V75"], "of two questions one is answered: the other is said without con
   const said = await act(off, ID, { key: "1", type: "answer", answers });
   expect(said).toMatchObject({
     status: 202,
-    body: { open: [{ questionId: second.questionId, arguments: null, reason: "" }] },
+    body: { openQuestions: [{ questionId: second.questionId, arguments: null, reason: "" }] },
   });
   expect(said.text).not.toContain(CANARY);
 });

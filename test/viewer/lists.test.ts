@@ -77,16 +77,16 @@ proves(
     expect(runs.find(({ status }) => status === "input_required")).toMatchObject({
       questions: [{ toolName: "pay" }],
       reason: { code: "answers_needed" },
-      agents: 1,
+      agentCount: 1,
     });
     expect(runs.find(({ status }) => status === "stopped")).toMatchObject({
       reason: { code: "step_limit" },
-      leader: null,
+      owner: null,
     });
     expect(runs.find(({ status }) => status === "working")).toMatchObject({
-      leader: { isHere: true },
+      owner: { isThisProcess: true },
       running: 1,
-      agents: 1,
+      agentCount: 1,
     });
     for (const row of runs) {
       const { status, body } = await askApi(place, `runs/${row.runId}`);
@@ -153,7 +153,7 @@ proves(
     ]);
     expect((await early).runs[0]?.agentCount).toBeUndefined();
     gate.open();
-    expect((await listAt(place)).runs).toMatchObject([{ status: "completed", agents: 2 }]);
+    expect((await listAt(place)).runs).toMatchObject([{ status: "completed", agentCount: 2 }]);
   },
 );
 

@@ -33,7 +33,7 @@ proves(["V70"], "meta, lists, a run, an agent and the log of a run that has ende
   const { body: list } = await askApi(place, "runs");
   expect(list).toMatchObject({
     runs: [
-      { runId: "survey", title: "lead: Survey.", status: "completed", agents: 3, leader: null },
+      { runId: "survey", title: "lead: Survey.", status: "completed", agentCount: 3, owner: null },
     ],
   });
   const { body: snapshot } = await askApi(place, "runs/survey");
@@ -43,7 +43,7 @@ proves(["V70"], "meta, lists, a run, an agent and the log of a run that has ende
       runId: "survey",
       status: "completed",
       traceId: result.traceId,
-      agents: 3,
+      agentCount: 3,
       running: 0,
       spent: { totalTokens: total.totalTokens, costUsd: total.costUsd },
     },

@@ -42,7 +42,7 @@ proves(
           agentId,
           execution: 1,
           number,
-          of: steps.length,
+          stepCount: steps.length,
           context: { number, toolNames: step.context.toolNames },
           timing: step.telemetry.timing,
           usage: step.telemetry.usage,
@@ -94,14 +94,14 @@ proves(
     if (agentId === undefined) throw new Error("It has a root.");
     expect(await stepAt(place, agentId, "1")).toMatchObject({
       number: 1,
-      of: 1,
+      stepCount: 1,
       request: { sameAsBefore: 0 },
       callDetails: [{ toolName: "work", outcome: "open", argumentsText: '{"thing":"0"}' }],
     });
     gate.open();
     await pushed(run.result);
     expect(await stepAt(place, agentId, "1")).toMatchObject({
-      of: 3,
+      stepCount: 3,
       callDetails: [{ outcome: "succeeded", result: "worked 0" }],
     });
   },

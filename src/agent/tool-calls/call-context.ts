@@ -104,7 +104,7 @@ function askRequest(request: AskRequest): AskRequest {
       "Pass the arguments that the person is to approve.",
     );
   if (check !== undefined && typeof check !== "function")
-    throw mismatch("ask.problemWith", "a function", check, "Leave it out to accept any value.");
+    throw mismatch("ask.validate", "a function", check, "Leave it out to accept any value.");
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw mismatch(
@@ -116,7 +116,7 @@ function askRequest(request: AskRequest): AskRequest {
   return {
     reason,
     arguments: deepFreeze(structuredClone(asked.data)),
-    ...defined({ problemWith: check, signal }),
+    ...defined({ validate: check, signal }),
   };
 }
 

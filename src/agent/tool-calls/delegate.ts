@@ -257,7 +257,7 @@ function serviceWithin(call: CallInProgress): SubagentService {
     ...service,
     wait: async (request?: Parameters<SubagentService["wait"]>[0]) =>
       call.isClosed ? refuseLate(NOT_DONE) : await service.wait(request),
-    message: (childName: string, text: string) =>
+    sendMessage: (childName: string, text: string) =>
       call.isClosed ? refuseLate(NOT_DONE) : service.sendMessage(childName, text),
     cancel: async (childName: string, reason?: string) =>
       call.isClosed ? refuseLate(NOT_DONE) : await service.cancel(childName, reason),

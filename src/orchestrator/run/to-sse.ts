@@ -106,7 +106,7 @@ interface Came {
 }
 
 function message(name: string, data: EspalierEvent | StreamPart | object): string {
-  const id = "seq" in data ? `id: ${data.seq}\n` : "";
+  const id = name === "event" && "seq" in data ? `id: ${data.seq}\n` : "";
   return `${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
