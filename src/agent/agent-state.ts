@@ -415,9 +415,7 @@ export function backgroundOf(state: AgentState): readonly AgentId[] {
   const started = [...step.executions, ...step.deferrals].flatMap((one) =>
     "startedAgentIds" in one ? (one.startedAgentIds ?? NONE) : NONE,
   );
-  const reported = new Set(
-    step.executions.flatMap(({ reportedAgentIds }) => reportedAgentIds ?? NONE),
-  );
+  const reported = new Set(step.executions.flatMap((one) => one.reportedAgentIds ?? NONE));
   return started.length + reported.size === 0
     ? background
     : [...background, ...started].filter((id) => !reported.has(id));

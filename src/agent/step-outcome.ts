@@ -150,10 +150,6 @@ function failMisbehaved(
   data: EspalierError["data"],
 ): StepOutcome {
   const message = `Expected ${modelId} to ${wanted}`;
-  const error = new EspalierError({
-    code: "model_invalid_reply",
-    message,
-    data: { role, ...data },
-  });
-  return { type: "fail", error };
+  const facts = { message, data: { role, ...data } };
+  return { type: "fail", error: new EspalierError({ code: "model_invalid_reply", ...facts }) };
 }

@@ -297,12 +297,12 @@ export function recordResults(state: AgentState): RunningState {
   const messages: ToolMessage[] = [];
   const subtasks = [...state.log.subtasks];
   const background = [...state.log.background];
-  const reportedAgentIds: AgentId[] = [];
+  const reportedIds: AgentId[] = [];
   for (const execution of step.executions) {
     messages.push(resultMessage(execution));
     for (const request of execution.subtasks ?? []) subtasks.push({ request });
     background.push(...(execution.startedAgentIds ?? []));
-    reportedAgentIds.push(...(execution.reportedAgentIds ?? []));
+    reportedIds.push(...(execution.reportedAgentIds ?? []));
   }
   const { failures: before } = state.log;
   const failures = hasFailures(before, step.executions)
@@ -310,7 +310,7 @@ export function recordResults(state: AgentState): RunningState {
     : before;
   const grown = withLog(withMessages(state, messages), { subtasks, background, failures });
   return shared({
-    ...withoutReported(grown, reportedAgentIds),
+    ...withoutReported(grown, reportedIds),
     step: { ...step, isIncorporated: true, deferrals: [] },
   });
 }
@@ -366,14 +366,14 @@ export function recordTask(state: AgentState, messages: readonly Message[]): Run
   return shared(withLog(withMessages(state, messages), { isTaskHandled: true }));
 }
 
-/** `reportedAgentIds`: background subagents whose results are among the messages. */
+/** `reportedIds`: background subagents whose results are among the messages. */
 export function addMessages(
   state: AgentState,
   messages: readonly Message[],
-  reportedAgentIds: readonly AgentId[] = [],
+  reportedIds: readonly AgentId[] = [],
 ): RunningState {
   assertRunning(state, "addMessages");
-  return shared(withoutReported(withMessages(state, messages), reportedAgentIds));
+  return shared(withoutReported(withMessages(state, messages), reportedIds));
 }
 
 export function recordVeto(state: AgentState, message: Message): RunningState {
@@ -478,22 +478,17 @@ export function recordError(state: AgentState, error: ErrorRecord): RunningState
 }
 
 /** Adds time that the agent waited for a lease. */
-export function addWaitedTime(state: AgentState, budgetWaitMs: number): RunningState {
+export function addWaitedTime(state: AgentState, waitedMs: number): RunningState {
   assertRunning(state, "addWaitedTime");
-  const telemetry = {
-    ...state.telemetry,
-    budgetWaitMs: state.telemetry.budgetWaitMs + budgetWaitMs,
-  };
-  return shared({ ...state, telemetry });
+  const budgetWaitMs = state.telemetry.budgetWaitMs + waitedMs;
+  return shared({ ...state, telemetry: { ...state.telemetry, budgetWaitMs } });
 }
 
 /** Removes subagents whose results the model has been given. */
-function withoutReported(state: RunningState, reportedAgentIds: readonly AgentId[]): RunningState {
-  if (reportedAgentIds.length === 0) return state;
+function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
+  if (reportedIds.length === 0) return state;
   const { background } = state.log;
-  return withLog(state, {
-    background: background.filter((one) => !reportedAgentIds.includes(one)),
-  });
+  return withLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
 }
 
 function withMessages(state: RunningState, added: readonly Message[]): RunningState {

@@ -99,10 +99,7 @@ export function makeBudgetRefusal(
 
 /** Returns the report of a part of a limit that is spent by now, in the units of a budget. */
 export function makeReachedThreshold(
-  {
-    agentId,
-    agentPath: accountPath,
-  }: Pick<ReachedThreshold, "agentId"> & Pick<AccountFigures, "agentPath">,
+  { agentId, agentPath: accountPath }: AccountFigures & Pick<ReachedThreshold, "agentId">,
   axis: LedgerAxis | "timeMs",
   { threshold, spent, maximum }: Pick<ReachedThreshold, "threshold" | "spent" | "maximum">,
 ): ReachedThreshold {

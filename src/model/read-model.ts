@@ -53,19 +53,11 @@ export function readModel(owner: string, given: Model): Model {
 }
 
 function readProperties(owner: string, given: ReadableModel): Properties {
-  const {
-    provider,
-    id,
-    replayKey,
-    replayKeys,
-    minOutputTokens,
-    supportsStructuredOutputs,
-    supportsToolChoice,
-  } = given;
+  const { provider, id, replayKey, replayKeys, minOutputTokens } = given;
   const { apiType, serviceTier, price, baseUrl, limits, inputModalities, server } = given;
-  const calls = { supportsStructuredOutputs, supportsToolChoice };
-  const own = { replayKey, replayKeys, minOutputTokens, ...calls };
-  const more = { apiType, serviceTier, price, baseUrl, inputModalities, server };
+  const { supportsStructuredOutputs, supportsToolChoice } = given;
+  const own = { replayKey, replayKeys, supportsStructuredOutputs, supportsToolChoice };
+  const more = { minOutputTokens, apiType, serviceTier, price, baseUrl, inputModalities, server };
   const behind = (replayKeys && fallbackOf(given)?.models) ?? [];
   return {
     own: { provider, id, ...defined({ ...own, ...more }) },

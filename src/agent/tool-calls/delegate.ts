@@ -182,11 +182,7 @@ function delegatedOutcome(
 ): CallOutcome {
   if (outcome.type === "answered") {
     const { text, reportedAgentIds = [] } = outcome;
-    return {
-      type: "succeeded",
-      text,
-      ...(reportedAgentIds.length === 0 ? {} : { reportedAgentIds }),
-    };
+    return { type: "succeeded", text, ...(reportedAgentIds.length > 0 && { reportedAgentIds }) };
   }
   const text = delegationText(outcome);
   if (outcome.type === "refused") return failCall(outcome.refusal.code, text);

@@ -45,16 +45,14 @@ export function modelForAgent({ settings }: RunRuntime, { name, model: given }: 
 /** Creates an agent: ids, account, runtime. */
 export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
   const { facts, parent, spendLimits: limits, timeMs, deadlineAtMs } = made;
-  const { role, agentPath: path } = facts;
+  const { role, agentPath } = facts;
   const { ids, ledger, tree } = run;
   const model = modelForAgent(run, role);
   const agentId = idOf<"AgentId">(ids.next("agent", path));
-  const executionId = idOf<"ExecutionId">(ids.next("execution", `${path} 1`));
+  const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
   const { keptForSelf } = run.registry.partsOf(role);
-  const account = ledger.open(
-    { agentId, agentPath: path, limits, keptForSelf, timeMs, deadlineAtMs },
-    parent?.account,
-  );
+  const opening = { agentId, agentPath, limits, keptForSelf, timeMs, deadlineAtMs };
+  const account = ledger.open(opening, parent?.account);
   let agent: AgentRuntime | undefined;
   try {
     const state = pendingState({ ...makeOpening(made, executionId), prefix: NO_PREFIX });
