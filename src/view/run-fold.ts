@@ -31,56 +31,105 @@ import type {
 } from "./viewer-data.ts";
 
 /**
- * What there is to see of a run, folded from its events: live ones of a sink, or those of its journal. It changes with each event that it
- * takes, at about a microsecond an event; `snapshot` and `patchSince` give plain data.
+ * State of one run, folded from its events: agents, steps, costs, open questions and causes of
+ * failure. Feed the fold from an `EventSink` of a live run, or from the journal of a stored run.
+ *
+ * The fold is mutable: each event updates it in place. `snapshot` and `patchSince` return plain
+ * data.
+ *
+ * @example
+ * ```ts
+ * let fold: RunFold | undefined;
+ * const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).apply(event) };
+ * const orchestrator = new Orchestrator({ sinks: [folding] });
+ *
+ * const { text } = await orchestrator.start(researcher, "Compare pears and plums.").result;
+ * console.log(text, fold?.root?.subtree.costUsd);
+ * ```
+ * @example
+ * ```ts
+ * const stored = new RunFold(run.runId);
+ * const record = new RunRecord(store, run.runId);
+ * await record.advance((event, line) => stored.apply(event, line));
+ * ```
  */
 export class RunFold {
-  /** Which run: events of others change nothing. */
+  /** Id of the run. Events of other runs are ignored. */
   readonly runId: RunId;
-  /** The number of the last record that was taken. */
+  /** Number of the last journal record that was applied. */
   record = 0;
-  /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run; empty until it has started. */
+  /** OpenTelemetry trace id of the run, 32 hexadecimal digits. Empty before the run starts. */
   traceId = "";
-  /** When it began; if nothing before a resumption was seen, when it was resumed. Undefined until then. */
+  /**
+   * Start of the run in milliseconds since the epoch. `undefined` before the first event.
+   *
+   * If the first applied event is `run.resumed`, the time of that resumption.
+   */
   startedAtMs: number | undefined;
-  /** When the last event happened, in milliseconds since the epoch; 0 until it has started. */
+  /** Time of the last event in milliseconds since the epoch; 0 before the first event. */
   lastAtMs = 0;
-  /** What the run may spend, grants included; limited axes only. */
+  /**
+   * Budget of the run by axis, grants included. Only limited axes are present.
+   *
+   * If the first applied event is `run.resumed`, the budget that was left at that time.
+   *
+   * @example
+   * ```ts
+   * const { costUsd: limitUsd } = fold.budget; // for example { costUsd: 0.5, steps: 30 }
+   * if (limitUsd !== undefined) console.log(`$${fold.remaining["costUsd"]} of $${limitUsd} left`);
+   * ```
+   */
   budget: Readonly<Record<string, number>> = {};
-  /** The run of which it is a fork. Undefined: of none. */
+  /** Run and step from which this run was forked. `undefined` if the run is not a fork. */
   forkedFrom: RunSummary["forkedFrom"];
-  /** In the order in which they were first started; the root first. */
+  /**
+   * Agents in the order of their first start; the root agent is first.
+   *
+   * @example
+   * ```ts
+   * for (const { agentPath, activity, own } of fold.agents)
+   *   console.log(agentPath, activity, own.totalTokens);
+   * ```
+   */
   readonly agents: AgentFold[] = [];
-  /** Agents that are not at rest: neither paused nor ended. */
+  /** Number of agents that are neither paused nor ended. */
   running = 0;
-  /** Agents whose next model call waits for budget. */
+  /** Number of agents whose next model call waits for budget. */
   awaitingBudget = 0;
-  /** Agents whose last execution failed. */
+  /** Number of agents whose last execution failed. */
   failedAgents = 0;
-  /** Tool calls that failed or had to be corrected. */
+  /** Number of tool calls that failed or had to be corrected by the model. */
   toolErrorCount = 0;
-  /** Models for which it was charged without a known price. */
+  /** Ids of the models whose price is unknown: their calls are missing in costs. */
   readonly unpricedModels = new Set<string>();
-  /** Spawns that were refused, newest last. */
+  /** Refused spawns, newest last. */
   readonly refusals: RefusalRow[] = [];
-  /** Part of its time until its last event in which it rested, see `RunTime`. */
+  /** Idle time that the fold has counted so far, in milliseconds. Prefer `time.idleMs`. */
   idleMs = 0;
-  /** How it settled; undefined while it runs. */
+  /**
+   * How the run ended or paused. `undefined` while the run is active.
+   *
+   * @example
+   * ```ts
+   * if (fold.end?.status === "failed") console.error(fold.end.error?.message);
+   * else if (fold.end?.status === "stopped") console.warn(fold.end.reason.code); // "cost_limit"
+   * ```
+   */
   end:
     | {
-        /** How it ended; `paused`: it may continue. */
+        /** Status at the end, or `paused` if the run can be resumed. */
         readonly status: SettledStatus;
-        /** Why. */
+        /** Reason of the end or the pause. */
         readonly reason: StopReason;
-        /** What it failed of. Undefined: it did not fail. */
+        /** Error of a failed run. `undefined` if the run did not fail. */
         readonly error?: ErrorRecord | undefined;
-        /** Milliseconds since the epoch. */
+        /** Time of the end or the pause in milliseconds since the epoch. */
         readonly atMs: number;
       }
     | undefined;
-  /** The record that changed the open questions last. */
+  /** Number of the journal record that last changed `questions`. */
   questionsRecord = 0;
-  /** The record that changed last what the run failed of. */
+  /** Number of the journal record that last changed the result of `causes`. */
   causesRecord = 0;
   readonly #questions = new Map<QuestionId, Question>();
   readonly #byId = new Map<AgentId, AgentFold>();
@@ -97,26 +146,53 @@ export class RunFold {
   /** Its time before that, which is known once it settles. */
   #unseenMs = 0;
 
+  /** Creates an empty fold for the events of one run. */
   constructor(runId: RunId) {
     this.runId = runId;
   }
 
-  /** Undefined until it has started. */
+  /**
+   * Root agent. `undefined` before the run starts.
+   *
+   * @example
+   * ```ts
+   * console.log(fold.root?.subtree); // { totalTokens: 41203, costUsd: 0.12, unpricedCalls: 0 }
+   * ```
+   */
   get root(): AgentFold | undefined {
     return this.agents[0];
   }
 
-  /** Open ones, in the order in which they were asked. */
+  /**
+   * Open questions, oldest first.
+   *
+   * @example
+   * ```ts
+   * for (const { kind, agentPath, toolName } of fold.questions)
+   *   if (kind === "approval") console.log(`${agentPath} wants to call ${toolName}`);
+   * ```
+   */
   get questions(): readonly Question[] {
     return [...this.#questions.values()];
   }
 
-  /** What of its budget is not spent, by axis. What is held for calls in flight still counts as left. */
+  /**
+   * Unspent budget by axis. Reservations of calls in flight count as unspent. Only limited axes are
+   * present.
+   */
   get remaining(): Record<string, number> {
     return this.root?.remaining ?? { ...this.budget };
   }
 
-  /** Its time until its last event. */
+  /**
+   * Start, end, duration and idle time of the run, up to the last event.
+   *
+   * @example
+   * ```ts
+   * const { durationMs, idleMs } = fold.time;
+   * console.log(`worked ${(durationMs - idleMs) / 1_000} s, waited ${idleMs / 1_000} s`);
+   * ```
+   */
   get time(): RunTime {
     const { startedAtMs: seenAtMs = 0, lastAtMs, end, idleMs, isIdle } = this;
     const startedAtMs = seenAtMs - this.#unseenMs;
@@ -129,20 +205,37 @@ export class RunFold {
     };
   }
 
-  /** True while it is paused, or all of its agents wait for answers. */
+  /** True while the run is paused, or only waits for answers to its questions. */
   get isIdle(): boolean {
     if (this.end !== undefined) return this.end.status === "paused";
     return this.#questions.size > 0 && this.#working === 0 && this.awaitingBudget === 0;
   }
 
-  /** Undefined: no such agent was seen. */
+  /**
+   * Returns the agent with this id, or `undefined` if no such agent has started.
+   *
+   * @example
+   * ```ts
+   * for (const { agentId, toolName } of fold.questions)
+   *   console.log(toolName, "asked during:", fold.find(agentId)?.task);
+   * ```
+   */
   find(agentId: AgentId): AgentFold | undefined {
     return this.#byId.get(agentId);
   }
 
   /**
-   * Takes an event in. `record`: the number of the record of the journal that holds it, which never goes back; left out: no patches are
-   * needed. A snapshot and a patch are exact between two records.
+   * Applies the next event of the run. Ignores events of other runs, and events before
+   * `run.started` or `run.resumed`.
+   *
+   * `record` is the number of the journal record that contains the event, and must never decrease.
+   * Only `patchSince` needs it. Call `snapshot` and `patchSince` after all events of a record.
+   *
+   * @example
+   * ```ts
+   * const record = new RunRecord(store, fold.runId);
+   * await record.advance((event, line) => fold.apply(event, line));
+   * ```
    */
   apply(event: EspalierEvent, record = 0): void {
     if (event.runId !== this.runId) return;
@@ -178,7 +271,16 @@ export class RunFold {
     this.lastAtMs = event.atMs;
   }
 
-  /** All that is known. What only the store knows of the run is put in by `runHead`. */
+  /**
+   * Returns the whole run as JSON-compatible data. Facts of the store, such as the owner process,
+   * are not included.
+   *
+   * @example
+   * ```ts
+   * const { run: overview, agents, causes } = fold.snapshot();
+   * console.log(overview.status, `${agents.length} agents`, causes[0]?.message);
+   * ```
+   */
   snapshot(): RunSnapshot<RunOverview> {
     const { record, agents, refusals } = this;
     return {
@@ -192,7 +294,17 @@ export class RunFold {
     };
   }
 
-  /** What is new since a record, for a reader that knows all up to it. */
+  /**
+   * Returns the changes since a journal record, for a reader that knows everything up to that
+   * record.
+   *
+   * @example
+   * ```ts
+   * const { record } = fold.snapshot();
+   * // … more events are applied with `fold.apply(event, line)` …
+   * const { agents: changedRows } = fold.patchSince(record);
+   * ```
+   */
   patchSince(record: number): RunPatch<RunOverview> {
     const touched = this.agents.filter((agent) => agent.record > record);
     const known = this.#refusalRecords.findLastIndex((refused) => refused <= record) + 1;
@@ -213,9 +325,17 @@ export class RunFold {
   }
 
   /**
-   * Why it ended, at most 20, first cause first. Of a run that failed or was stopped: where that began, and its way up to the root. Of any
-   * other: why agents failed; then, with `isLimit`, every limit that stopped an agent or refused a spawn, with the agent that came to it first. Empty:
-   * nothing failed, and no limit was met.
+   * Returns why the run ended, root cause first, at most 20 entries.
+   *
+   * For a failed or stopped run: the chain from the root cause up to the root agent. For any other
+   * run: the causes of each failed agent, then each limit that stopped an agent or refused a spawn.
+   * These have `isLimit`. Empty if nothing failed and no limit was reached.
+   *
+   * @example
+   * ```ts
+   * for (const { agentPath, step, code, message } of fold.causes())
+   *   console.error(`${agentPath}, step ${step ?? 0}: ${code}: ${message}`);
+   * ```
    */
   causes(): readonly Cause[] {
     return causesOf(this.agents, this.refusals);
