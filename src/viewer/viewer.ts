@@ -29,19 +29,59 @@ import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
 import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
 
-/** A viewer of the runs of one store. */
+/**
+ * Running viewer of the runs in one store.
+ *
+ * @example
+ * ```ts
+ * await using viewer = await startViewer();
+ * const orchestrator = new Orchestrator({
+ *   store: viewer.store,
+ *   sinks: [viewer.sink],
+ *   approver: viewer.approver,
+ * });
+ * viewer.attach(orchestrator);
+ * console.log(viewer.url);
+ * ```
+ */
 export interface Viewer {
-  /** The address to open, with the token behind `#`; empty if it listens nowhere. */
+  /** URL to open in a browser, with the token after `#`. Empty if `port` is `null`. */
   readonly url: string;
-  /** Where the runs are that it shows: hand it to orchestrators. */
+  /** Store of the viewed runs. Pass this store to the orchestrators. */
   readonly store: Store;
-  /** Hand it to orchestrators as a sink: what happens in their runs is on the page at once. Without it within 100 ms. */
+  /**
+   * Event sink that updates the page at once. Without the sink, updates take up to 100 ms.
+   *
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink] });
+   * ```
+   */
   readonly sink: EventSink;
-  /** Hand it to orchestrators as their approver: a run waits while the page has its questions. They must keep runs in `store`. */
+  /**
+   * Approver that lets a run wait while its question is on the page. The run must be in `store`.
+   *
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ store: view.store, approver: view.approver });
+   * ```
+   */
   readonly approver: Approver;
   /**
-   * Acts through this orchestrator: on runs that it leads at once, and runs at rest continue with its roles. It must keep runs in `store`.
-   * Any number of them. Without one, requests go into the mailboxes of runs, for the processes that lead them.
+   * Performs actions of the page through an orchestrator in this process. The orchestrator must use
+   * `store`; call `attach` once for each orchestrator.
+   *
+   * Active runs of the orchestrator are answered, paused and cancelled at once. Runs without a
+   * process continue with the roles of the orchestrator. Without `attach`, an action waits in the
+   * mailbox of the run for the process that owns it.
+   *
+   * @throws EspalierError `invalid_option` if `options` has an unknown field or `context` is not a
+   * function.
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ roles, store: view.store });
+   * view.attach(orchestrator, { context: () => ({ tenant: "acme" }) });
+   * ```
    */
   attach(
     orchestrator: Pick<
@@ -49,23 +89,54 @@ export interface Viewer {
       "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
     >,
     options?: {
-      /** Returns the context of a run that is to continue here, if its roles require one. */
+      /**
+       * Returns the run context for a run that continues here. Required if the roles need a
+       * context.
+       */
       readonly context?: (runId: RunId) => unknown;
     },
   ): void;
-  /** The same pages for a server of your own, under a path such as `/espalier`. Without `authorize` it takes requests of this machine alone. */
+  /**
+   * Returns a request listener for a server of your own, with the page and the API below `prefix`.
+   *
+   * Without `authorize`, API requests need the token, and a loopback address as their host name.
+   *
+   * @throws EspalierError `invalid_option` if `prefix` is not a path such as `/espalier`.
+   * @example
+   * ```ts
+   * import { createServer } from "node:http";
+   *
+   * const viewer = await startViewer({
+   *   store,
+   *   port: null,
+   *   authorize: ({ headers }) => headers["x-signed-in-user"] !== undefined, // set by the proxy
+   * });
+   * createServer(viewer.handler("/espalier")).listen(8080, "127.0.0.1");
+   * ```
+   */
   handler(prefix?: string): RequestListener;
-  /** Ends what it sends, and listens no more. Runs, store and orchestrators continue. */
+  /** Closes open feeds and the port. Runs, store and orchestrators continue. */
   close(): Promise<void>;
-  /** The same as `close`. */
+  /** Same as `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * Makes a viewer, which listens from then on.
+ * Starts a viewer: a local web page that shows the runs of a store, live, and answers their
+ * questions.
  *
- * Rejects with `invalid_option` or `invalid_definition` for an option that cannot be used, a port that is taken, or a file of the token that
- * cannot be written.
+ * @throws EspalierError `invalid_option` if an option is invalid, the port is taken, or `tokenFile`
+ * cannot be used.
+ * @throws EspalierError `invalid_definition` if a text is empty.
+ * @example
+ * ```ts
+ * const view = await startViewer();
+ * const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink] });
+ * console.log(view.url); // open in a browser
+ *
+ * await orchestrator.start(researcher, "Compare pears and plums.").result;
+ * await view.close();
+ * ```
  */
 export async function startViewer(options: ViewerOptions = {}): Promise<Viewer> {
   checkViewerOptions(options);
