@@ -1,4 +1,5 @@
-// AgentFold: one agent as its events have left it, in numbers, names and times: no content of its steps. Changed in place by its `RunFold`.
+// AgentFold: the state of one agent, folded from its events: numbers, names and times, without the
+// content of its steps. Updated in place by its `RunFold`.
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -141,22 +142,22 @@ export class AgentFold {
   readonly spans: SpanList;
   /** Number of the journal record that last changed the agent. */
   record = 0;
-  /** Calls that have not ended, those that wait for a paused subagent too. */
+  /** Calls that have not ended, also calls that wait for a paused subagent. */
   readonly #calls = new Map<CallId, CallFold>();
-  /** The spans of calls that are under way. */
+  /** Open spans of running calls. */
   readonly #callSpans = new Map<CallFold, number>();
   readonly #asks = new Map<QuestionId, AskFold>();
   readonly #modelCalls: ModelCalls;
   readonly #use: BudgetUse;
   #openTools = 0;
   #openDelegations = 0;
-  /** Of the step that was opened last and is not completed. */
+  /** Id of the open step. */
   #stepId: StepId | null = null;
-  /** Of the time at rest; -1: it is not at rest. */
+  /** Position of the span of the present pause; -1 while the agent is active. */
   #park = -1;
-  /** The number of the event with which its last execution began. */
+  /** Number of the event that began the last execution. */
   #startSeq: number;
-  /** How its earlier executions ended. `undefined` if it had one execution. */
+  /** Ends of earlier executions. `undefined` if there was only one execution. */
   #earlierRests: ExecutionEnd[] | undefined;
 
   /** Creates the agent from its first event. Called by `RunFold`. */
@@ -354,7 +355,7 @@ export class AgentFold {
     }
   }
 
-  /** It is started, or continues after a pause or after its process died. */
+  /** Starts an execution, or continues it after a pause or a crash. */
   #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { atMs, task, executionId } = event;
     if (event.type === "agent.started" && executionId !== this.executionId) {
@@ -374,7 +375,7 @@ export class AgentFold {
     this.#do("preparing", atMs);
   }
 
-  /** It comes to rest. What was under way of it, but for questions of one that is paused, is over. */
+  /** Ends or pauses the agent, and everything in flight. Questions of a paused agent stay open. */
   #settle(event: EspalierEvent<"agent.paused" | "agent.ended">): void {
     const { atMs, reason } = event;
     this.#cut(atMs);
@@ -401,7 +402,7 @@ export class AgentFold {
     this.#do("paused", atMs);
   }
 
-  /** Ends what is under way but for questions. */
+  /** Ends everything in flight except questions. */
   #cut(atMs: number): void {
     for (const call of this.#calls.values()) this.#rest(call, atMs, "cut");
     this.#modelCalls.cut(atMs);
@@ -418,7 +419,10 @@ export class AgentFold {
     this.sinceMs = atMs;
   }
 
-  /** The step of a call that begins: a call of the agent itself may be that of the next step. */
+  /**
+   * Returns the step of a starting model call. A call outside an open step belongs to the next
+   * step.
+   */
   #stepOf({ callId, stepId }: EspalierEvent): number {
     const isOfOpenStep = stepId !== null && stepId === this.#stepId;
     return callId === null && !isOfOpenStep ? this.step + 1 : this.step;
@@ -512,7 +516,7 @@ export class AgentFold {
     this.#updateActivity(atMs);
   }
 
-  /** What it does follows from what is under way. */
+  /** Derives the activity from the calls and questions in flight. */
   #updateActivity(atMs: number): void {
     if (this.end !== undefined) return;
     const { state } = this.#modelCalls;
@@ -523,7 +527,7 @@ export class AgentFold {
     else this.#do("preparing", atMs);
   }
 
-  /** A call is not under way any more. */
+  /** Closes the span of a call. */
   #rest(call: CallFold, atMs: number, end: SpanEnding): void {
     const span = this.#callSpans.get(call);
     if (span === undefined) return;
@@ -537,7 +541,7 @@ export class AgentFold {
     named: Pick<CallFold, "callId" | "toolName" | "kind" | "index">,
     startedAtMs: number,
   ): CallFold {
-    // A view that began in the middle of a step has not seen it open.
+    // A fold that began in the middle of a step has no `step.started`.
     const call = addCall(this.#stepAt(this.step, startedAtMs), { ...named, startedAtMs });
     this.#calls.set(call.callId, call);
     return call;
@@ -564,7 +568,7 @@ const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>([
   ...SETTLED_STATUSES,
 ]);
 
-/** Returns the agent, or the ancestor of it, that holds the account. */
+/** Returns the agent, or its ancestor, that has the account. */
 function accountHolder(agent: AgentFold | undefined, path: string): AgentFold | undefined {
   return agent === undefined || agent.agentPath === path
     ? agent

@@ -1,4 +1,4 @@
-// How an agent came to rest, and in which of its executions.
+// How the executions of an agent ended or paused.
 
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 

@@ -1,10 +1,13 @@
-// RunFold: what a run looks like from outside, folded from its events. Owns its agents and their index, its open questions and its refused
-// spawns. The one reducer of events for all that show runs: terminal, command and viewer.
+// RunFold: the state of one run, folded from its events. Owns the agents and their index, the open
+// questions and the refused spawns. The only event reducer of the terminal, the command and the
+// viewer.
 //
-// 1. It is changed in place, and an event costs about a microsecond, however many agents there are.
-// 2. Events that are not folded, also unknown ones, change nothing. Nor do those of another run, and those before the run's first.
-// 3. What agents have spent is what the ledger was charged; what was spent before the first event that was seen is known at the end.
-// 4. A patch depends on the number of a record alone, not on earlier requests.
+// 1. A fold is updated in place. An event costs about a microsecond, however many agents there are.
+// 2. Unknown and unfolded events change nothing. Nor do events of other runs, and events before the
+//    run's first.
+// 3. Costs are the amounts that the ledger charged. Costs before the first folded event become
+//    known at the end.
+// 4. A patch depends on the number of a record only, not on earlier requests.
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -133,17 +136,17 @@ export class RunFold {
   causesRecord = 0;
   readonly #questions = new Map<QuestionId, Question>();
   readonly #byId = new Map<AgentId, AgentFold>();
-  /** Subagents that were announced and have not begun. */
+  /** Spawned subagents that have not started. */
   readonly #announced = new Map<
     AgentId,
     { inherited: InheritanceRecord; call: CallFold | undefined }
   >();
-  /** Of each refused spawn, the record that says so. */
+  /** Number of the journal record of each refused spawn. */
   readonly #refusalRecords: number[] = [];
   #working = 0;
-  /** True if nothing before a resumption was seen. */
+  /** True if the fold began at a resumption. */
   #isLate = false;
-  /** Its time before that, which is known once it settles. */
+  /** Duration before that resumption in milliseconds. Known once the run settles. */
   #unseenMs = 0;
 
   /** Creates an empty fold for the events of one run. */
@@ -200,7 +203,7 @@ export class RunFold {
       startedAtMs,
       ...(end === undefined || end.status === "paused" ? {} : { endedAtMs: end.atMs }),
       durationMs: lastAtMs - startedAtMs,
-      idleMs: idleMs + this.#unseenMs, // It took nothing of the budget of the resumption.
+      idleMs: idleMs + this.#unseenMs, // Not charged to the budget of the resumption.
       isIdle,
     };
   }
@@ -242,7 +245,7 @@ export class RunFold {
     const opens = event.type === "run.started" || event.type === "run.resumed";
     if (this.startedAtMs === undefined && !opens) return;
     this.record = record;
-    // How long the run rested before it was resumed is in that event.
+    // `run.resumed` contains the duration of the pause.
     if (this.isIdle && event.type !== "run.resumed") this.idleMs += event.atMs - this.lastAtMs;
     const agent = event.type.startsWith("run.") ? undefined : this.#byId.get(event.agentId);
     if (agent === undefined) this.#ofRun(event);
@@ -263,7 +266,7 @@ export class RunFold {
       this.toolErrorCount += agent.toolErrorCount - toolErrorCount;
       if (agent.end !== rest) this.#countRest(rest, agent.end);
       if (event.type === "agent.ended") this.#touchPath(agent);
-      // What it spent before a resumption, unseen, is known at its end.
+      // Costs before the first folded event become known at the end of the agent.
       if (event.type === "agent.ended" && agent.own.unpricedCalls > unpricedCalls)
         this.unpricedModels.add(agent.model);
       this.#ofTree(agent, event);
@@ -341,7 +344,7 @@ export class RunFold {
     return causesOf(this.agents, this.refusals);
   }
 
-  /** Events of the run as a whole, and those with which an agent is first seen. */
+  /** Applies events of the run as a whole, and the first event of an agent. */
   #ofRun(event: EspalierEvent): void {
     switch (event.type) {
       case "run.started":
@@ -364,7 +367,7 @@ export class RunFold {
     }
   }
 
-  /** What an event of an agent means for others and for the run. */
+  /** Applies the effects of an agent's event on other agents and on the run. */
   #ofTree(agent: AgentFold, event: EspalierEvent): void {
     switch (event.type) {
       case "agent.resumed":
@@ -415,7 +418,7 @@ export class RunFold {
     this.budget = budget;
   }
 
-  /** If its process had died, all agents that worked have stood still since its last event. */
+  /** Resumes the run. After a crash, all active agents have been idle since the last event. */
   #resume(event: EspalierEvent<"run.resumed">): void {
     this.traceId = event.traceId;
     this.idleMs += event.pausedMs + (event.queuedMs ?? 0);
@@ -432,12 +435,12 @@ export class RunFold {
     this.#working = 0;
   }
 
-  /** An agent that was not seen before joins the tree. */
+  /** Adds an agent to the tree. */
   #add(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { agentId, parentAgentId } = event;
     const { root } = this;
     if (root === undefined && parentAgentId !== null) return;
-    // Of a run that is seen from a resumption on, the parent may have ended before.
+    // If the fold began at a resumption, the parent may have ended before.
     const parent = parentAgentId === null ? undefined : (this.#byId.get(parentAgentId) ?? root);
     const announced = this.#announced.get(agentId);
     const runStartedAtMs = this.startedAtMs ?? event.atMs;
@@ -461,7 +464,7 @@ export class RunFold {
     if (parent === undefined && event.type === "agent.resumed") this.#learnBudget(event);
   }
 
-  /** Takes what is left to the run from the event with which its root continues. */
+  /** Takes the budget of the run from the resumption of its root. */
   #learnBudget({ budget }: EspalierEvent<"agent.resumed">): void {
     if (Object.keys(this.budget).length === 0) this.budget = budget;
   }
@@ -508,7 +511,7 @@ export class RunFold {
     if (unpricedCalls > 0) this.unpricedModels.add(lostCall?.model ?? agent.model);
   }
 
-  /** The use of an agent is part of that of every agent above it. */
+  /** Marks an agent and all its ancestors as changed: their usage includes that of the agent. */
   #touchPath(agent: AgentFold): void {
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
       at.touch(this.record);
@@ -546,7 +549,7 @@ export class RunFold {
   }
 }
 
-/** Returns the error of a run that failed. Of any other, the reason for which it settled. */
+/** Returns the error of a failed run, otherwise the reason of its end or pause. */
 function whyOf({ error, reason }: NonNullable<RunFold["end"]>): RunSummary["reason"] {
   const { code, message } = error ?? reason;
   return { code, message };

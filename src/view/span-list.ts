@@ -1,5 +1,5 @@
-// SpanList: the spans of one agent as numbers in one flat list. Each remembers the record that touched it last, so that what is new for a
-// reader is found without knowing the reader.
+// SpanList: the spans of one agent in one flat array of numbers. Each span has the number of the
+// record that last changed it, so that patches need no state for each reader.
 
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "./viewer-data.ts";

@@ -1,4 +1,5 @@
-// Steps of an agent and their calls, as their events have left them: numbers, names and times, no content.
+// Steps of an agent and their tool calls, folded from events: numbers, names and times, without
+// content.
 
 import { defined } from "../kernel/json.ts";
 import type { EspalierEvent } from "../protocol/event.ts";

@@ -1,5 +1,6 @@
-// What the server of the viewer sends to its page, as JSON (`/api/v1`): lists of runs, one run as rows, what changed of it, and the content of
-// steps, which is read only when a step is opened. Types alone, so that server, page and command agree on them.
+// Payloads of the viewer's API (`/api/v1`): lists of runs, snapshots, patches, and the content of
+// steps, which is loaded when a step is opened. Types that the server, the page and the command
+// share.
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { JsonValue } from "../kernel/json.ts";
