@@ -111,7 +111,7 @@ function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.end)
   return [...below, ...(isSaid ? [] : [callCause(agent, made)]), own];
 }
 
-/** Returns the chain of the subagent whose failure or stop ended a call. Empty if there was none. */
+/** Returns the chain of the subagent whose failure ended a call. Empty if there was none. */
 function chainBelow(call: CallFold, agents: readonly AgentFold[]): CauseChain {
   const { endSeq = Infinity } = call;
   for (const index of call.children) {

@@ -82,13 +82,13 @@ export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunO
 /** Why a run ended or paused. */
 type Reason = NonNullable<RunSummary["reason"]>;
 
-/** Returns the facts with the reason for which no process could run the run, if there is one. */
+/** Returns the facts with the reason for which no process could continue the run, if there is one. */
 export function factsOnceRefused(facts: RunOverview, refusal: Reason | undefined): RunOverview {
   return refusal === undefined ? facts : { ...facts, reason: refusal };
 }
 
 /**
- * Returns why no process could run the run, if the newest message of its mailbox reports that.
+ * Returns why no process could continue the run, if the newest message of its mailbox reports that.
  * `handled` has the numbers of the handled messages.
  */
 export function findRefusal(
@@ -135,7 +135,7 @@ function chooseRowStatus(
   if (facts?.endedAtMs !== undefined) return facts.status;
   if (status === "ended") return "ended";
   if (status === "paused") {
-    // All questions have an answer in the mailbox, and no process has refused to run the run.
+    // All questions have an answer in the mailbox, and no process has refused to run it.
     const isAnswered = facts?.status === "working" && facts.reason?.code === "answers_needed";
     if (isAnswered) return "waiting";
     return facts?.status === "input_required" ? "input_required" : "paused";

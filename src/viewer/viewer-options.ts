@@ -1,4 +1,4 @@
-// What a viewer works with, checked.
+// Options of the viewer, and their checks.
 
 import type { IncomingMessage } from "node:http";
 

@@ -1,4 +1,5 @@
-// A viewer: from its options to its parts, and from a request to the part that answers it.
+// The viewer: builds its parts from the options, and passes each request to the part that answers
+// it.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
@@ -147,10 +148,10 @@ export async function startViewer(options: ViewerOptions = {}): Promise<Viewer> 
   return made;
 }
 
-/** Where the page stands, from the sources and from what is built of them alike. */
+/** Folder of the page, both from the sources and from the build. */
 const PAGE = new URL("../../dist/viewer/", import.meta.url);
 const API = ["api", "v1"];
-/** Of the store that a viewer makes for itself. */
+/** Limit of the viewer's own in-memory store. */
 const MOST_BYTES_OF_OWN_STORE = 256_000_000;
 
 class RunViewer implements Viewer {
@@ -281,13 +282,19 @@ function commandIn({ command = "npx espalier" }: ViewerOptions): string {
   return command;
 }
 
-/** Resolves without an answer once none is needed any more: answers come by the mailbox of the run. */
+/**
+ * Resolves without an answer once the question is withdrawn. Answers arrive through the mailbox of
+ * the run.
+ */
 async function withdrawn(signal: AbortSignal): Promise<undefined> {
   if (signal.aborted) return undefined;
   return await new Promise((resolve) => void onAbort(signal, () => resolve(undefined)));
 }
 
-/** The parts of a path below a prefix, each decoded, and what is asked. Throws 400 for what cannot be read, 404 for what is not below it. */
+/**
+ * Returns the decoded path segments below a prefix, and the query. Throws 400 for an invalid path,
+ * and 404 for a path outside the prefix.
+ */
 function splitUrl(
   url: string,
   prefix: string,
@@ -315,7 +322,7 @@ function isThisMachine(host: string): boolean {
   return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
 }
 
-/** Throws `invalid_option` for what is no prefix of a path. */
+/** Throws `invalid_option` for an invalid path prefix. */
 function checkPrefix(prefix: unknown): void {
   if (typeof prefix === "string" && /^(?:\/(?!\.+(?:\/|$))[A-Za-z0-9._~-]+)*$/.test(prefix)) return;
   throw mismatch(
