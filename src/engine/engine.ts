@@ -45,7 +45,17 @@ export type ExecutorResult =
    */
   | { readonly type: "waiting"; readonly untilMs?: number };
 
-/** Executor of runs that a worker passes to `Engine.serve`. */
+/**
+ * Executor of runs that a worker passes to `Engine.serve`.
+ *
+ * @example
+ * ```ts
+ * async function execute(executor: RunExecutor, { runId }: RunTicket): Promise<void> {
+ *   const result = await executor.execute(runId, AbortSignal.timeout(3_600_000));
+ *   if (result.type === "waiting") console.log("paused until", result.untilMs ?? "it is enqueued");
+ * }
+ * ```
+ */
 export interface RunExecutor {
   /** Names of the roles that the worker has. */
   readonly roles: readonly string[];
@@ -55,15 +65,29 @@ export interface RunExecutor {
   readonly maxRuns: number;
   /**
    * Executes a run until it has ended or is paused. After `releaseSignal` is aborted, the executor
-   * releases the run within the worker's `graceMs`, and rejects.
+   * releases the run within the worker's `graceMs`, and rejects. Rejects with transient errors
+   * only: the engine must execute the run again later, here or on another worker.
    *
-   * @throws EspalierError `run_released`, `run_active`, `run_fenced` or `store_failed`, all of them
-   * transient: the engine must execute the run again later, here or on another worker
+   * @throws EspalierError `run_released` if the run was released.
+   * @throws EspalierError `run_active` if another process owns the run.
+   * @throws EspalierError `run_fenced` if another process has taken the run over.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   execute(runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult>;
 }
 
-/** Worker of an engine that accepts runs. `Engine.serve` returns it. */
+/**
+ * Port for engines: job queues that distribute runs over workers. Pass an engine to
+ * `orchestrator.startWorker` and `RunClient`. To implement one, test it with `engineContract` of
+ * `espalier/testing`.
+ *
+ * @example
+ * ```ts
+ * const engine: Engine = storeEngine();
+ * const worker = await orchestrator.startWorker(engine);
+ * const client = new RunClient({ store, engine });
+ * ```
+ */
 export interface EngineWorker {
   /**
    * Stops accepting runs, aborts the `releaseSignal` of every current `execute` call, and waits for
@@ -90,14 +114,15 @@ export interface Engine {
    * Resolves once the engine has persisted the ticket. A ticket that is queued already may be
    * merged with an equal one. If the run is executing, it must be executed once more afterwards.
    *
-   * @throws EspalierError `unknown_role` if no worker ever had the role in this version;
-   * `engine_failed`
+   * @throws EspalierError `unknown_role` if no worker ever had the role in this version.
+   * @throws EspalierError `engine_failed` if the engine does not accept the ticket.
    */
   enqueue(ticket: RunTicket, atMs?: number): Promise<void>;
   /**
    * Executes queued runs with `executor` until the returned worker is closed.
    *
-   * @throws EspalierError `invalid_option` or `engine_failed` if the engine cannot serve
+   * @throws EspalierError `invalid_option` if the engine is not set up to serve.
+   * @throws EspalierError `engine_failed` if the engine cannot be reached.
    */
   serve(executor: RunExecutor): Promise<EngineWorker>;
   /**

@@ -42,6 +42,7 @@ export interface RunOwner {
  * ```
  */
 export interface Ownership {
+  /** Run that the process owns. */
   readonly runId: RunId;
   /** Token of the owner. */
   readonly token: string;
@@ -55,6 +56,12 @@ export interface Ownership {
  * - `open`: the run executes, or waits for a process that executes it.
  * - `paused`: the run waits for answers or for `resume`.
  * - `ended`: the run has ended for good.
+ *
+ * @example
+ * ```ts
+ * const count = async (status: StoredStatus) => (await store.list({ status, limit: 1_000 })).length;
+ * console.log(await count("open"), await count("paused"), await count("ended"));
+ * ```
  */
 export type StoredStatus = "open" | "paused" | "ended";
 
@@ -194,15 +201,25 @@ export interface RunFilter {
 }
 
 /**
- * Port for stores of runs: the journal, the mailbox and the owner of each run. Implement it, and
- * test it with `storeContract` of `espalier/testing`. The records and mails are opaque texts for a
- * store. Once `append` resolves, its batch must survive a crash.
+ * Port for stores of runs: the journal, the mailbox and the owner of each run. The records and
+ * mails are opaque texts for a store. Once `append` resolves, its batch must survive a crash.
+ *
+ * @example
+ * ```ts
+ * // The checks that a store of your own must pass:
+ * import { test } from "node:test";
+ * import { storeContract } from "espalier/testing";
+ *
+ * declare const createStore: () => Promise<Store>;
+ * for (const { name, run } of storeContract()) test(name, () => run(createStore));
+ * ```
  */
 export interface RunStore {
   /**
    * Creates an empty journal that `owner` owns, with epoch 1.
    *
-   * @throws EspalierError `run_exists` if the id is taken; `store_failed`
+   * @throws EspalierError `run_exists` if the id is taken.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   create(runId: RunId, title: string, owner: RunOwner): Promise<Ownership>;
   /**
@@ -212,23 +229,29 @@ export interface RunStore {
    * Adds 1 to `crashCount` and sets `lastCrashAtMs` if the previous owner crashed, or with
    * `ownerLost`.
    *
-   * @throws EspalierError `run_active` if another owner is alive, and nothing changes;
-   * `unknown_run`; `store_failed`
+   * @throws EspalierError `run_active` if another owner is alive, and nothing changes.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   claim(runId: RunId, options: ClaimOptions): Promise<Ownership>;
   /**
    * Appends a batch, all records or none, and counts as a heartbeat. Appending an identical batch
    * again changes nothing, so that a lost acknowledgement can be retried.
    *
-   * @throws EspalierError `run_fenced` if another process has claimed the run; `journal_conflict`
-   * if other records have these numbers or earlier records are missing; `unknown_run`;
-   * `store_failed` for any other failure, with `data.isTransient` if a retry may succeed
+   * @throws EspalierError `run_fenced` if another process has claimed the run.
+   * @throws EspalierError `journal_conflict` if other records have these numbers or earlier records
+   * are missing.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` for any other failure, with `data.isTransient` if a retry
+   * may succeed.
    */
   append(ownership: Ownership, batch: JournalBatch): Promise<void>;
   /**
    * Records that the owner is alive.
    *
-   * @throws EspalierError `run_fenced`; `unknown_run`; `store_failed`
+   * @throws EspalierError `run_fenced` if another process has taken the run over.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   heartbeat(ownership: Ownership): Promise<void>;
   /**
@@ -237,14 +260,17 @@ export interface RunStore {
    * default all mail. With later mail, `paused` becomes `open`. Resets `crashCount` unless `status`
    * is `open`. Releasing again with the same arguments changes nothing.
    *
-   * @throws EspalierError `run_fenced`; `unknown_run`; `store_failed`
+   * @throws EspalierError `run_fenced` if another process has taken the run over.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void>;
   /**
    * Iterates over the records in order, from number `from` (by default 1), at most `limit` (by
    * default all).
    *
-   * @throws EspalierError the iteration rejects with `unknown_run` or `store_failed`
+   * @throws EspalierError `unknown_run` from the iteration if the store has no such run.
+   * @throws EspalierError `store_failed` from the iteration if the store fails.
    */
   read(runId: RunId, from?: number, limit?: number): AsyncIterable<string>;
   /**
@@ -252,20 +278,24 @@ export interface RunStore {
    * paused run becomes `open`. Is not a heartbeat. With a key that the mailbox has already, nothing
    * changes, and the number of the existing mail is returned, also for an ended run.
    *
-   * @throws EspalierError `run_ended`; `unknown_run`; `store_failed`
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   sendMail(runId: RunId, sendMail: Pick<Mail, "key" | "body">): Promise<number>;
   /**
    * Returns the mail from number `from` (by default 1), in order.
    *
-   * @throws EspalierError `unknown_run`; `store_failed`
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   readMail(runId: RunId, from?: number): Promise<readonly Mail[]>;
   /**
    * Returns the state of a run. `undefined` if the store has no such run. A run that has just
    * started is found once `run.whenPersisted()` resolves.
    *
-   * @throws EspalierError `store_failed`
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const found = await store.find(toRunId("order-4711"));
@@ -276,7 +306,9 @@ export interface RunStore {
   /**
    * Returns the runs that match a filter, newest first.
    *
-   * @throws EspalierError `unknown_run` if the run of `before` does not exist; `store_failed`
+   * @throws EspalierError `unknown_run` if the run of `before` does not exist.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * for (const { runId, title } of await store.list({ status: "paused", limit: 20 }))
@@ -288,7 +320,9 @@ export interface RunStore {
    * Removes a run without a live owner, with its journal and mailbox. Returns `false` if there is
    * no such run. An owner counts as crashed after `staleAfterMs` milliseconds without a heartbeat.
    *
-   * @throws EspalierError `run_active` if the owner is alive; `store_failed`
+   * @throws EspalierError `run_active` if the owner is alive.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * for (const { runId } of await store.list({ status: "ended" })) await store.remove(runId, 30_000);

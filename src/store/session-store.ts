@@ -15,7 +15,21 @@ export interface StoredSession {
  *
  * @example
  * ```ts
- * const sessions: SessionStore = memoryStore();
+ * const stored = new Map<string, StoredSession>();
+ * const sessions: SessionStore = {
+ *   readSession: async (id) => stored.get(id),
+ *   writeSession: async (id, expected, body) => {
+ *     const { version: found = 0 } = stored.get(id) ?? {};
+ *     if (found !== expected) {
+ *       const message = `Expected version ${expected} of ${id}, got ${found}. Read it again.`;
+ *       throw new EspalierError({ code: "session_conflict", message, data: { expected, found } });
+ *     }
+ *     stored.set(id, { version: found + 1, body });
+ *     return found + 1;
+ *   },
+ *   listSessions: async () => [...stored.keys()] as SessionId[],
+ *   removeSession: async (id) => stored.delete(id),
+ * };
  * const session = await orchestrator.openSession("customer-42", { store: sessions });
  * ```
  */
@@ -23,7 +37,7 @@ export interface SessionStore {
   /**
    * Returns a session. `undefined` if the store has no such session.
    *
-   * @throws EspalierError `store_failed`
+   * @throws EspalierError `store_failed` if the store fails.
    */
   readSession(sessionId: SessionId): Promise<StoredSession | undefined>;
   /**
@@ -31,19 +45,20 @@ export interface SessionStore {
    * the session.
    *
    * @throws EspalierError `session_conflict` if the session has another version, with
-   * `data.expected` and `data.found`; `store_failed`
+   * `data.expected` and `data.found`.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   writeSession(sessionId: SessionId, expectedVersion: number, body: string): Promise<number>;
   /**
    * Returns the ids of sessions, most recently written first. `limit` is 100 by default.
    *
-   * @throws EspalierError `store_failed`
+   * @throws EspalierError `store_failed` if the store fails.
    */
   listSessions(options?: { readonly limit?: number }): Promise<readonly SessionId[]>;
   /**
    * Removes a session. Returns `false` if there is no such session.
    *
-   * @throws EspalierError `store_failed`
+   * @throws EspalierError `store_failed` if the store fails.
    */
   removeSession(sessionId: SessionId): Promise<boolean>;
 }

@@ -33,7 +33,18 @@ import { PgBossWorker } from "./pg-boss-worker.ts";
 
 export type { PgBossInstance } from "./boss-connection.ts";
 
-/** Options of `pgBossEngine`. Set either `connectionString` or `boss`. */
+/**
+ * Options of `pgBossEngine`. Set either `connectionString` or `boss`.
+ *
+ * @example
+ * ```ts
+ * const engine = pgBossEngine({
+ *   connectionString: "postgres://user:secret@db.example.com/app",
+ *   schema: "agent_jobs",
+ *   pollIntervalMs: 200,
+ * });
+ * ```
+ */
 export interface PgBossEngineOptions {
   /**
    * URL of the PostgreSQL database. The engine starts and stops its own pg-boss.
@@ -94,9 +105,14 @@ const OPTIONS = ["connectionString", "boss", "schema", "lostAfterMs", "pollInter
  * Needs the npm package `pg-boss`. Connects when it is first needed. A process that has
  * used the engine exits only after `close()`.
  *
- * @throws EspalierError `invalid_option` for an option. Methods reject with `invalid_option` if
- * `pg-boss` is not installed, `unknown_role`, or `engine_failed`, whose cause is the error of
- * pg-boss.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_option` from every method if the package `pg-boss` is not
+ * installed.
+ * @throws EspalierError `unknown_role` from `enqueue` if no worker ever had the role in this
+ * version.
+ * @throws EspalierError `engine_failed` from every method if pg-boss fails. Its `cause` is the
+ * error of pg-boss.
+ *
  * @example
  * ```ts
  * const { DATABASE_URL = "postgres://localhost/jobs" } = process.env;

@@ -11,7 +11,19 @@ import type { Engine } from "../engine.ts";
 import { handOver } from "./restate-ingress.ts";
 import { serveRestate, type RestateListener } from "./restate-worker.ts";
 
-/** Options of `restateEngine`. A `RunClient` needs only `ingressUrl`. */
+/**
+ * Options of `restateEngine`. A `RunClient` needs only `ingressUrl`.
+ *
+ * @example
+ * ```ts
+ * const ofClients = restateEngine({ ingressUrl: "http://127.0.0.1:8080" });
+ * const ofWorkers = restateEngine({
+ *   ingressUrl: "http://127.0.0.1:8080",
+ *   adminUrl: "http://127.0.0.1:9070",
+ *   port: 9080,
+ * });
+ * ```
+ */
 export interface RestateEngineOptions {
   /** URL of Restate's ingress, which accepts requests, such as `http://127.0.0.1:8080`. */
   readonly ingressUrl: string;
@@ -96,10 +108,13 @@ const CHECKS: FieldChecks = {
  * when that worker is lost. Needs the npm package `@restatedev/restate-sdk-clients`, and for
  * workers `@restatedev/restate-sdk`. Connects when it is first needed.
  *
- * @throws EspalierError `invalid_option` for an option. `enqueue` and `serve` reject with
- * `invalid_option` if a package is not installed, and `engine_failed` if Restate is unreachable,
- * rejects the request, or the port is in use. `enqueue` rejects with `unknown_role` if no worker
- * with the role and version was ever registered.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_option` from `enqueue` or `serve` if a package is not installed.
+ * @throws EspalierError `engine_failed` from `enqueue` or `serve` if Restate is unreachable or
+ * rejects the request, or the port is in use.
+ * @throws EspalierError `unknown_role` from `enqueue` if no worker ever had the role in this
+ * version.
+ *
  * @example
  * ```ts
  * const engine = restateEngine({

@@ -158,8 +158,9 @@ export type PausedRunRecord = Readonly<z.infer<ReturnType<typeof PausedRunSchema
 /**
  * Parses and validates a stored paused run: a value, or its JSON text.
  *
- * @throws EspalierError `unsupported_version` for another format version; `invalid_paused_run` for
- * a value that is incomplete or altered
+ * @throws EspalierError `unsupported_version` for another format version.
+ * @throws EspalierError `invalid_paused_run` for a value that is incomplete or altered.
+ *
  * @example
  * ```ts
  * import { readFile } from "node:fs/promises";

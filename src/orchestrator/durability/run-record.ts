@@ -109,8 +109,10 @@ export class RunRecord {
    * number of its line. Returns the number of the last line. Lines that were read before an error
    * count as read.
    *
-   * @throws EspalierError `unknown_run`; `store_failed`; `unsupported_version` or `invalid_journal`
-   * if a line cannot be read
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if a line cannot be read.
+   *
    * @example
    * ```ts
    * import { toRunId } from "espalier/extend";
@@ -128,8 +130,9 @@ export class RunRecord {
   /**
    * Returns the steps of an agent, for each of its executions.
    *
-   * @throws EspalierError `unknown_agent` if `advance` has not found the agent; and everything that
-   * `advance` rejects with
+   * @throws EspalierError `unknown_agent` if `advance` has not found the agent.
+   * @throws Everything that `advance` rejects with.
+   *
    * @example
    * ```ts
    * import { toRunId } from "espalier/extend";
@@ -147,8 +150,10 @@ export class RunRecord {
   /**
    * Rebuilds the model request of a step.
    *
-   * @throws EspalierError `unknown_agent` if `advance` has not found the agent; `invalid_option` if
-   * the agent has no such step; and everything that `advance` rejects with
+   * @throws EspalierError `unknown_agent` if `advance` has not found the agent.
+   * @throws EspalierError `invalid_option` if the agent has no such step.
+   * @throws Everything that `advance` rejects with.
+   *
    * @example
    * ```ts
    * import { toRunId } from "espalier/extend";
@@ -199,7 +204,8 @@ export class RunRecord {
   /**
    * Iterates over the events after a line, among the lines that `advance` has read.
    *
-   * @throws EspalierError everything that `advance` rejects with
+   * @throws Everything that `advance` rejects with.
+   *
    * @example
    * ```ts
    * import { toRunId } from "espalier/extend";

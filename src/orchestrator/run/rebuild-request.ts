@@ -14,9 +14,10 @@ import { restoredFrom } from "../durability/restored-run.ts";
  * of a result, the `snapshot()` of a run, or its JSON text. Roles are not needed, and nothing is
  * executed. The result is frozen.
  *
- * @throws EspalierError `unsupported_version` or `invalid_paused_run` if `stored` cannot be read;
- * `unknown_agent` for `agentId`; `invalid_option` if the agent has no such step in its last
- * execution
+ * @throws EspalierError `unsupported_version` or `invalid_paused_run` if `stored` cannot be read.
+ * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+ * @throws EspalierError `invalid_option` if the agent has no such step in its last execution.
+ *
  * @example
  * ```ts
  * await run.settled;
@@ -56,9 +57,11 @@ export function rebuildRequest(
  * Rebuilds the exact model request of a step from the journal of a run, as `loadRecording` returns
  * it. The run may have ended, be paused, or have lost its process.
  *
- * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read;
- * `unknown_agent` for `agentId`; `invalid_option` for an argument, or if the agent has no such step
- * in its last execution
+ * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+ * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+ * @throws EspalierError `invalid_option` for an argument, or if the agent has no such step in its
+ * last execution.
+ *
  * @example
  * ```ts
  * const journal = await loadRecording(store, "order-4711");

@@ -91,8 +91,11 @@ export interface RemoteRun {
    * after a crash of this process. `signal` aborts the wait, not the run.
    *
    * @throws EspalierError the code with which workers rejected the run, such as
-   * `invalid_definition` or `price_unknown`; `unknown_run`; `store_failed`; or the reason of
-   * `signal`
+   * `invalid_definition` or `price_unknown`.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws The reason of `signal` once it is aborted.
+   *
    * @example
    * ```ts
    * const client = new RunClient({ store, engine: storeEngine() });
@@ -105,7 +108,9 @@ export interface RemoteRun {
   /**
    * Returns the questions of the whole tree that have no answer yet, also while the run executes.
    *
-   * @throws EspalierError `unknown_run`; `store_failed`
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const client = new RunClient({ store, engine: storeEngine() });
@@ -118,8 +123,11 @@ export interface RemoteRun {
    * Answers some or all open questions, and lets the run continue with the answers. Returns the
    * questions that are still open. Works like `orchestrator.answer`.
    *
-   * @throws EspalierError `invalid_answer` for an answer that fits no open question; `run_ended`;
-   * `unknown_run`; `store_failed`
+   * @throws EspalierError `invalid_answer` for an answer that fits no open question.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const client = new RunClient({ store, engine: storeEngine() });
@@ -133,15 +141,20 @@ export interface RemoteRun {
    * Requests the cancellation of the run, whether it executes, is paused or has not started.
    * Resolves when the request is stored; `getResult` waits for the end.
    *
-   * @throws EspalierError `run_ended`; `unknown_run`; `store_failed`
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   cancel(message?: string): Promise<void>;
   /**
    * Sends a command to the run: pause, resume, stop, steer or grant. Works like
    * `orchestrator.sendCommand`.
    *
-   * @throws EspalierError `invalid_option` or `invalid_definition` for the command; `run_ended`;
-   * `unknown_run`; `store_failed`
+   * @throws EspalierError `invalid_option` or `invalid_definition` for the command.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const client = new RunClient({ store, engine: storeEngine() });
@@ -154,8 +167,11 @@ export interface RemoteRun {
    * is paused. `from` is the sequence number of the first event, by default 1. `signal` aborts the
    * iteration.
    *
-   * @throws EspalierError `invalid_option` for `from`. The iteration rejects with `unknown_run`,
-   * `store_failed`, or the reason of `signal`.
+   * @throws EspalierError `invalid_option` if `from` is not a number from 1.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws The reason of `signal` once it is aborted.
+   *
    * @example
    * ```ts
    * const client = new RunClient({ store, engine: storeEngine() });
@@ -190,7 +206,7 @@ export class RunClient {
   /**
    * Creates a client. Connects to nothing yet.
    *
-   * @throws EspalierError `invalid_option` for an option
+   * @throws EspalierError `invalid_option` for an option.
    */
   constructor(options: RunClientOptions) {
     const field = "client options";
@@ -221,10 +237,14 @@ export class RunClient {
    * `runId`, `start` is idempotent: repeated calls return a handle of the same run. A run that all
    * workers rejected is tried again.
    *
-   * @throws EspalierError `invalid_option` or `invalid_definition` for an argument;
-   * `run_id_conflict` if `runId` belongs to a run with another role, task or option; `unknown_role`
-   * if no worker has ever served the role; `engine_failed` if the engine did not accept the run,
-   * which a worker then finds in the store; `store_failed`
+   * @throws EspalierError `invalid_option` or `invalid_definition` for an argument.
+   * @throws EspalierError `run_id_conflict` if `runId` belongs to a run with another role, task or
+   * option.
+   * @throws EspalierError `unknown_role` if no worker has ever served the role.
+   * @throws EspalierError `engine_failed` if the engine did not accept the run, which a worker then
+   * finds in the store.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const client = new RunClient({ store, engine: storeEngine() });
@@ -257,7 +277,8 @@ export class RunClient {
    * Returns a handle of a run that was started earlier, here or in another process. Reads nothing
    * yet: methods of the handle reject with `unknown_run` if the run does not exist.
    *
-   * @throws EspalierError `invalid_option` for a text that cannot be the id of a run
+   * @throws EspalierError `invalid_option` for a text that cannot be the id of a run.
+   *
    * @example
    * ```ts
    * const client = new RunClient({ store, engine: storeEngine() });

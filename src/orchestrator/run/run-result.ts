@@ -82,6 +82,12 @@ export interface AgentError extends ErrorRecord {
 /**
  * Fields that every result of a run has, whatever its status. Plain data that survives
  * `JSON.stringify`.
+ *
+ * @example
+ * ```ts
+ * const { runId, text, usage, agents, durationMs } = result;
+ * console.log(`${runId}: ${agents.length} agents, ${usage.total.totalTokens} tokens, ${durationMs} ms`);
+ * ```
  */
 export interface RunResultBase {
   readonly runId: RunId;
@@ -116,8 +122,8 @@ export interface RunResultBase {
    */
   readonly questions: readonly Question[];
   /**
-   * Whole message history of the root: its instructions, earlier messages of the session and the
-   * messages of this run. Each message says which agent, execution and step added it.
+   * Message history of the root: its instructions, earlier messages of the session and the messages
+   * of this run. Each message says which agent, execution and step added it.
    */
   readonly messages: readonly StoredMessage[];
   /**
@@ -193,6 +199,11 @@ export interface RunResultBase {
 /**
  * Result of a run that completed. `run.orThrow()` resolves to it. `Output` is the type of the
  * root's typed result.
+ *
+ * @example
+ * ```ts
+ * const { text, output, usage } = await run.orThrow();
+ * ```
  */
 export interface CompletedRunResult<out Output = unknown> extends RunResultBase {
   /** Discriminant of `RunResult`. */
@@ -220,7 +231,17 @@ export interface CompletedRunResult<out Output = unknown> extends RunResultBase 
   readonly pausedRun: undefined;
 }
 
-/** Result of a run that was stopped or cancelled, or that failed. */
+/**
+ * Result of a run that was stopped or cancelled, or that failed. Its `text`, `steps` and `usage`
+ * are partial.
+ *
+ * @example
+ * ```ts
+ * const result = await run.result;
+ * if (result.status === "stopped") console.warn(result.reason.code, result.text);
+ * if (result.status === "failed") console.error(result.errors);
+ * ```
+ */
 export interface IncompleteRunResult<out Output = unknown> extends RunResultBase {
   /** `stopped` by a limit, a stop condition or a request; `failed` by an error; or `cancelled`. */
   readonly status: "stopped" | "failed" | "cancelled";
@@ -242,6 +263,14 @@ export interface IncompleteRunResult<out Output = unknown> extends RunResultBase
 /**
  * Result of a paused run, which has not ended. Pass `pausedRun` to `orchestrator.resume`, with
  * answers to `questions`.
+ *
+ * @example
+ * ```ts
+ * const result = await run.result;
+ * if (result.status === "paused")
+ *   for (const { agentPath, toolName, reason } of result.questions)
+ *     console.log(`${agentPath} wants to call ${toolName}: ${reason}`);
+ * ```
  */
 export interface PausedRunResult extends RunResultBase {
   /** Discriminant of `RunResult`. */

@@ -66,14 +66,15 @@ export interface GrantOptions {
  * ```
  */
 export interface Run<out Output = unknown> {
+  /** Id of the run: the `runId` of the start options, or a random id. */
   readonly runId: RunId;
   /** Id of the session that the run continues. `undefined` if the run has no session. */
   readonly sessionId: string | undefined;
   /**
    * Result of the run, once it has ended or is paused. A failed run resolves, too, with the status
-   * `failed`; `orThrow()` rejects instead. Rejects only if the run could not be persisted (such as
-   * `store_failed` or `run_fenced`), was released (`run_released`), or a scripted model got a call
-   * that its script does not have (`script_mismatch`).
+   * `failed`; `orThrow()` rejects instead. Rejects if the run could not be persisted, such as with
+   * `store_failed` or `run_fenced`. Rejects with `run_released` if this process released the run.
+   * Rejects with `script_mismatch` if a scripted model got a call that its script does not have.
    *
    * @example
    * ```ts
@@ -98,8 +99,9 @@ export interface Run<out Output = unknown> {
    * Returns the result of a completed run, and rejects for any other status. The `RunError` has the
    * code `run_failed`, `run_stopped`, `run_cancelled` or `run_paused`, and the `result`.
    *
-   * @throws RunError if the run failed, was stopped, was cancelled or is paused; and everything
-   * that `result` rejects with
+   * @throws RunError if the run failed, was stopped, was cancelled or is paused.
+   * @throws Everything that `result` rejects with.
+   *
    * @example
    * ```ts
    * const { text } = await orchestrator.start(role, "Summarise the report.").orThrow();
@@ -111,8 +113,9 @@ export interface Run<out Output = unknown> {
    * run and its task survive a crash of this process. Await it before you confirm to a client that
    * a task was accepted.
    *
-   * @throws EspalierError `invalid_state` if the orchestrator has no store; and everything that
-   * `result` rejects with if the run cannot be persisted, such as `run_exists` or `store_failed`
+   * @throws EspalierError `invalid_state` if the orchestrator has no store.
+   * @throws EspalierError `run_exists` or `store_failed` if the run cannot be persisted.
+   *
    * @example
    * ```ts
    * const run = orchestrator.start(role, "Buy a pear tree.", { runId: "order-4711" });
@@ -126,10 +129,16 @@ export interface Run<out Output = unknown> {
    * it begins with the first event; later, with the next one, unless `from` is set. Ends when the
    * run ends or pauses and this is persisted. A slow reader never slows the run.
    *
-   * @throws EspalierError `invalid_option` for an option; `unknown_agent` for `agentId`;
-   * `events_not_persisted` if `from` is in the past and the run has no store. The iteration rejects
-   * with `backlog_overflow` if this reader is too slow, `events_not_persisted` if earlier events
-   * were recorded without this store, `store_failed`, and everything that `result` rejects with.
+   * @throws EspalierError `invalid_option` if an option is invalid.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   * @throws EspalierError `events_not_persisted` if `from` is in the past, and the run has no
+   * store.
+   * @throws EspalierError `events_not_persisted` from the iteration if earlier events were recorded
+   * without this store.
+   * @throws EspalierError `backlog_overflow` from the iteration if this reader is too slow.
+   * @throws EspalierError `store_failed` from the iteration if the store fails.
+   * @throws Everything that `result` rejects with, from the iteration.
+   *
    * @example
    * ```ts
    * for await (const event of run.events({ from: 1 }))
@@ -145,9 +154,11 @@ export interface Run<out Output = unknown> {
    * is left out. This catch-up does not count towards `maxBacklog`. Ends when the run ends or
    * pauses.
    *
-   * @throws EspalierError `invalid_option` for an option; `unknown_agent` for `agentId`. The
-   * iteration rejects with `backlog_overflow` if this reader is too slow, and with everything that
-   * `result` rejects with.
+   * @throws EspalierError `invalid_option` if an option is invalid.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   * @throws EspalierError `backlog_overflow` from the iteration if this reader is too slow.
+   * @throws Everything that `result` rejects with, from the iteration.
+   *
    * @example
    * ```ts
    * const texts = new Map<string, string>();
@@ -164,8 +175,9 @@ export interface Run<out Output = unknown> {
    * one is requested. Called in the same tick as `start`, it yields every phase. Leaving the loop
    * early, or throwing in it, cancels the run and waits for its end.
    *
-   * @throws EspalierError `already_iterating` if the run is iterated already. The iteration rejects
-   * with everything that `result` rejects with.
+   * @throws EspalierError `already_iterating` if the run is iterated already.
+   * @throws Everything that `result` rejects with, from the iteration.
+   *
    * @example
    * ```ts
    * for await (const report of run.iterate()) {
@@ -189,7 +201,8 @@ export interface Run<out Output = unknown> {
    * Cancels one agent and all its subagents. Its parent continues with a result whose status is
    * `cancelled`.
    *
-   * @throws EspalierError `unknown_agent` if the run has no agent with this id
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   *
    * @example
    * ```ts
    * for await (const event of run.events())
@@ -217,8 +230,10 @@ export interface Run<out Output = unknown> {
    * next model call; an agent that was about to finish continues. Resolves with the step that reads
    * the message, or with the status in which the agent ended or paused without reading it.
    *
-   * @throws EspalierError `invalid_definition` for an empty text; `invalid_option` for parts that
-   * cannot be sent; `unknown_agent` for `agentId`
+   * @throws EspalierError `invalid_definition` for an empty text.
+   * @throws EspalierError `invalid_option` for parts that cannot be sent.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   *
    * @example
    * ```ts
    * const receipt = await run.steer("Leave out imports from before 2020.");
@@ -256,7 +271,9 @@ export interface Run<out Output = unknown> {
    * if the run had ended or was paused; nothing is granted then.
    *
    * @throws EspalierError `invalid_option` if `budget` is empty, or the agent has no own limit of
-   * that kind; `unknown_agent` for `agentId`
+   * that kind.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   *
    * @example
    * ```ts
    * run.grant({ steps: 10, costUsd: 0.5 }, { by: "alice@example.com" });
@@ -270,7 +287,9 @@ export interface Run<out Output = unknown> {
    * Returns `true` if the run was released. Returns `false` if it ended or paused first, or
    * `execute` continued it here meanwhile.
    *
-   * @throws EspalierError `invalid_state` if the run has no store; `invalid_option` for `graceMs`
+   * @throws EspalierError `invalid_state` if the run has no store.
+   * @throws EspalierError `invalid_option` for `graceMs`.
+   *
    * @example
    * ```ts
    * process.once("SIGTERM", () => {
@@ -291,8 +310,9 @@ export interface Run<out Output = unknown> {
    * or to `orchestrator.resume` with a grant if a limit stopped the run. For a paused run it equals
    * the `pausedRun` of the result.
    *
-   * @throws EspalierError `invalid_state` while the run executes; `run_released` if this process
-   * has released the run, or its store failed
+   * @throws EspalierError `invalid_state` while the run executes.
+   * @throws EspalierError `run_released` if this process has released the run, or its store failed.
+   *
    * @example
    * ```ts
    * await run.settled;

@@ -28,9 +28,10 @@ const HEARTBEAT = ": still here\n\n";
  * that disconnects ends the iteration, not the run. Messages are collected from this call on, not
  * from the first read.
  *
- * @throws EspalierError `invalid_option` for an option or for a `lastEventId` that is not a number;
- * and everything that `run.events()` throws. The iteration rejects with everything that
- * `run.events()` and `run.stream()` reject with.
+ * @throws EspalierError `invalid_option` if an option is invalid, or `lastEventId` is not a number.
+ * @throws Everything that `run.events()` and `run.stream()` throw, and reject with in their
+ * iterations.
+ *
  * @example
  * ```ts
  * import { createServer } from "node:http";

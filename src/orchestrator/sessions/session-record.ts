@@ -68,7 +68,16 @@ export interface SessionExecution {
   readonly forkedFrom?: { readonly sessionId: SessionId; readonly executionId: ExecutionId };
 }
 
-/** Origin of a forked session. */
+/**
+ * Origin of a forked session.
+ *
+ * @example
+ * ```ts
+ * const session = await orchestrator.openSession("customer-42-retry");
+ * if (session.forkedFrom !== undefined)
+ *   console.log(`Forked after step ${session.forkedFrom.stepNumber}.`);
+ * ```
+ */
 export interface SessionFork {
   /** Session that was forked. */
   readonly sessionId: SessionId;

@@ -21,6 +21,7 @@ import type { SessionExecution, SessionFork } from "./session-record.ts";
  * ```
  */
 export interface Session {
+  /** Id of the session, as passed to `orchestrator.openSession`. */
   readonly id: SessionId;
   /** Number of writes so far. 0 if the session is not in the store yet. */
   readonly version: number;
@@ -59,7 +60,10 @@ export interface Session {
    * does not change.
    *
    * @throws EspalierError `invalid_option` if the execution or step does not exist or its messages
-   * are gone; `session_conflict` if `sessionId` is taken; `store_failed`
+   * are gone.
+   * @throws EspalierError `session_conflict` if `sessionId` is taken.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42");
@@ -90,8 +94,9 @@ export interface Session {
   /**
    * Reads the session from its store again, such as after a `session_conflict`.
    *
-   * @throws EspalierError `invalid_state` while a run or another call uses the session; and
-   * everything that `orchestrator.openSession` rejects with
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws Everything that `orchestrator.openSession` rejects with.
+   *
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42");
@@ -105,8 +110,11 @@ export interface Session {
    * now. Does nothing if the session has them already.
    *
    * @throws EspalierError `invalid_option` for a result of another session or of a run that has not
-   * ended; `invalid_state` while a run or another call uses the session; `session_conflict` if
-   * other writers keep winning; and everything that `orchestrator.openSession` rejects with
+   * ended.
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws EspalierError `session_conflict` if other writers keep winning.
+   * @throws Everything that `orchestrator.openSession` rejects with.
+   *
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42");
@@ -119,9 +127,11 @@ export interface Session {
    * Removes the messages of one execution. Its record stays in `executions`, with `isRemoved:
    * true`.
    *
-   * @throws EspalierError `invalid_option` for an unknown execution; `invalid_state` while a run or
-   * another call uses the session; `session_conflict` if another writer has changed the session;
-   * `store_failed`
+   * @throws EspalierError `invalid_option` for an unknown execution.
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws EspalierError `session_conflict` if another writer has changed the session.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42");
@@ -133,7 +143,10 @@ export interface Session {
   /**
    * Removes all messages and execution records. `usage` and `executionCount` stay.
    *
-   * @throws EspalierError like `remove`
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws EspalierError `session_conflict` if another writer has changed the session.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42");

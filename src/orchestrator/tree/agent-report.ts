@@ -19,7 +19,7 @@ import { toolErrors, toolsUsed } from "./tool-report.ts";
  * @example
  * ```ts
  * for (const { agentPath, task, usage } of result.detached)
- *   console.log(`${agentPath} still works on "${task}": ${usage.total.costUsd} USD so far`);
+ *   console.log(`${agentPath} still works on "${task}": ${usage.total.totalTokens} tokens so far`);
  * ```
  */
 export interface AgentSummary {

@@ -91,9 +91,11 @@ const OPTIONS = [
  * Creates a store in a PostgreSQL database, for processes on several machines. Needs the npm
  * package `pg`. Connects when it is first needed. Time stamps are those of the database.
  *
- * @throws EspalierError `invalid_option` for an option. Every method rejects with `invalid_option`
- * if `pg` is not installed, `unsupported_version` if the tables have another format, or
- * `store_failed`.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_option` from every method if the package `pg` is not installed.
+ * @throws EspalierError `unsupported_version` from every method if the tables have another format.
+ * @throws EspalierError `store_failed` from every method if the database fails.
+ *
  * @example
  * ```ts
  * const { DATABASE_URL = "postgres://localhost/espalier" } = process.env;
