@@ -52,17 +52,22 @@ export interface WrapToolOptions extends HookOptions {
 
 /**
  * Options of `transform` at point `P`. `tools` is available at `beforeTool` and `afterTool` only.
+ *
+ * @example
+ * ```ts
+ * const options: TransformOptions<"beforeTool"> = { tools: ["deploy"], priority: 10 };
+ * const deny = transform("beforeTool", () => ({ deny: "Deployments are frozen." }), options);
+ * ```
  */
 export type TransformOptions<P extends TransformPoint> = (P extends "beforeTool" | "afterTool"
   ? WrapToolOptions
-  : /**
-     * True to reject unknown fields in the returned value with `invalid_hook_result`. False to drop
-     * them with one warning.
-     *
-     * @default true
-     */
-    HookOptions) & {
-  /** What a field that the point does not allow is: an error (default), or dropped with one warning. */
+  : HookOptions) & {
+  /**
+   * True to reject unknown fields in the returned value with `invalid_hook_result`. False to drop
+   * them with one warning.
+   *
+   * @default true
+   */
   readonly strict?: boolean;
 };
 

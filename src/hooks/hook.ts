@@ -24,6 +24,15 @@ import { HOOK_POINTS } from "./patch-contract.ts";
  * Context of an observer call. The event itself contains the ids.
  *
  * `Context` is the type of the run's context that the observer requires.
+ *
+ * @example
+ * ```ts
+ * const bill = observe(
+ *   "run.ended",
+ *   (event, { context }: ObserverContext<{ customerId: string }>) =>
+ *     console.log(context.customerId, event.usage.total.costUsd),
+ * );
+ * ```
  */
 export interface ObserverContext<out Context = unknown> {
   /** Name of the hook. */
@@ -34,7 +43,17 @@ export interface ObserverContext<out Context = unknown> {
   readonly context: Context;
 }
 
-/** Model call that a `wrapModelCall` hook wraps. */
+/**
+ * Model call that a `wrapModelCall` hook wraps.
+ *
+ * @example
+ * ```ts
+ * const tagged = wrapModelCall(({ context }: ModelCall<{ userId: string }>, next) => {
+ *   console.log(`${context.context.userId} calls a model in step ${context.stepNumber}`);
+ *   return next();
+ * });
+ * ```
+ */
 export interface ModelCall<out Context = unknown> {
   /** Request to the model. Read-only. */
   readonly request: ModelRequest;
@@ -42,7 +61,17 @@ export interface ModelCall<out Context = unknown> {
   readonly context: HookContext<Context>;
 }
 
-/** Tool call that a `wrapToolCall` hook wraps. */
+/**
+ * Tool call that a `wrapToolCall` hook wraps.
+ *
+ * @example
+ * ```ts
+ * const logged = wrapToolCall(({ toolName, callId, context }: WrappedToolCall, next) => {
+ *   console.log(context.agentPath, toolName, callId);
+ *   return next();
+ * });
+ * ```
+ */
 export interface WrappedToolCall<out Context = unknown> {
   /** Tool name. */
   readonly toolName: string;

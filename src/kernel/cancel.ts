@@ -7,9 +7,9 @@ import type { Clock } from "./clock.ts";
 /**
  * Reason of the abort signal that tools, models and hooks receive. Narrow it by `type`.
  *
- * - `cancelled`: the agent was cancelled
+ * - `cancelled`: the agent was cancelled.
  * - `stopped`: the agent stops, and its tool calls with it. Tool calls only.
- * - `deadline`: a time limit has passed, at `deadlineAtMs` milliseconds since the epoch
+ * - `deadline`: a time limit has passed, at `deadlineAtMs` milliseconds since the epoch.
  *
  * @example
  * ```ts

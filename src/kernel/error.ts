@@ -361,7 +361,20 @@ export type ModelErrorCode =
    */
   | "model_invalid_reply";
 
-/** Options of an {@link EspalierError}. */
+/**
+ * Options of an {@link EspalierError}.
+ *
+ * @example
+ * ```ts
+ * const cause = new Error("ENOSPC");
+ * throw new EspalierError({
+ *   code: "store_failed",
+ *   message: "Cannot write to the store. Free some disk space.",
+ *   data: { path: "runs.db" },
+ *   cause,
+ * });
+ * ```
+ */
 export interface EspalierErrorOptions {
   /** Code of the error. */
   readonly code: ErrorCode;

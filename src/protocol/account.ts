@@ -4,7 +4,15 @@ import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { ModelUsageSchema, UsageSchema, type ModelUsage, type Usage } from "./usage.ts";
 
-/** Increase of an account's limits, granted during a run or a pause. */
+/**
+ * Increase of an account's limits, granted during a run or a pause.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, grants } of result.accounts)
+ *   for (const { by, budget } of grants) console.log(`${by} granted ${agentPath}`, budget);
+ * ```
+ */
 export interface AccountGrant {
   /** Name of the grantor, as the caller passed it. */
   readonly by: string;
@@ -45,6 +53,12 @@ export const BUDGET_AXES = [
 
 /**
  * Budget account of one agent: its limits and the usage of its subtree. Costs are in US dollars.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, limits, total } of result.accounts)
+ *   console.log(agentPath, `${total.costUsd ?? "?"} of ${limits.costUsd ?? "unlimited"} USD`);
+ * ```
  */
 export interface Account {
   /** Id of the agent. */

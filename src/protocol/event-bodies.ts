@@ -754,9 +754,9 @@ export interface EventBodies extends BudgetEventBodies {
     /**
      * Source of the message.
      *
-     * - `steering`: sent with `steer`, or by another agent
-     * - `subtask`: queued by a tool
-     * - `report`: the result of a background subagent
+     * - `steering`: sent with `steer`, or by another agent.
+     * - `subtask`: queued by a tool.
+     * - `report`: the result of a background subagent.
      */
     readonly origin: "steering" | "subtask" | "report";
     /** Length of the text in UTF-16 code units. */
@@ -884,15 +884,15 @@ export interface EventBodies extends BudgetEventBodies {
     /**
      * Work that requires another step.
      *
-     * - `tool_calls`: tool results that the model has not read
-     * - `messages`: new messages in the mailbox
-     * - `subtasks`: subtasks that tools queued
-     * - `subagents`: background subagents that have not reported
-     * - `paused_reply`: a reply that the provider paused
-     * - `veto`: a stop hook returned `continueWith`
-     * - `missing_reply`: an empty or unusable reply
-     * - `missing_output`: a typed result that is still missing
-     * - `overflow`: a request that exceeded the context window
+     * - `tool_calls`: tool results that the model has not read.
+     * - `messages`: new messages in the mailbox.
+     * - `subtasks`: subtasks that tools queued.
+     * - `subagents`: background subagents that have not reported.
+     * - `paused_reply`: a reply that the provider paused.
+     * - `veto`: a stop hook returned `continueWith`.
+     * - `missing_reply`: an empty or unusable reply.
+     * - `missing_output`: a typed result that is still missing.
+     * - `overflow`: a request that exceeded the context window.
      */
     readonly work: readonly (
       | "tool_calls"

@@ -52,7 +52,14 @@ export interface EventScope {
   readonly modelCallNumber?: number;
 }
 
-/** Trace ids of an event. */
+/**
+ * Trace ids of an event.
+ *
+ * @example
+ * ```ts
+ * for await (const { type, traceId, spanId } of run.events()) console.log(type, traceId, spanId);
+ * ```
+ */
 export interface TraceIds {
   /** Id of the OpenTelemetry trace of the run: 32 hexadecimal digits. */
   readonly traceId: string;

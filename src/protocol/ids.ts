@@ -2,7 +2,14 @@
 
 import { lazySchema, z } from "./lazy-schema.ts";
 
-/** Id of a run: one execution of an agent tree. `toRunId` creates one from a string. */
+/**
+ * Id of a run: one execution of an agent tree. `toRunId` creates one from a string.
+ *
+ * @example
+ * ```ts
+ * const runId: RunId = toRunId("run_x7Gq");
+ * ```
+ */
 export type RunId = string & z.$brand<"RunId">;
 /** Id of an agent: one instance of a role in a run. */
 export type AgentId = string & z.$brand<"AgentId">;

@@ -25,16 +25,16 @@ import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 /**
  * Source of a system or user message.
  *
- * - `instructions`: the system prompt of the role
- * - `task`: the task of the agent
- * - `inherited`: a message of the parent, passed on to a subagent
- * - `injected`: other context of the parent, passed on to a subagent
- * - `notice`: a hint by espalier, such as the remaining budget
- * - `steering`: sent with `steer`, or by another agent
- * - `subtask`: a task that a tool queued
- * - `report`: the result of a background subagent
- * - `section`: a section of the request
- * - `summary`: a summary of older messages
+ * - `instructions`: the system prompt of the role.
+ * - `task`: the task of the agent.
+ * - `inherited`: a message of the parent, passed on to a subagent.
+ * - `injected`: other context of the parent, passed on to a subagent.
+ * - `notice`: a hint by espalier, such as the remaining budget.
+ * - `steering`: sent with `steer`, or by another agent.
+ * - `subtask`: a task that a tool queued.
+ * - `report`: the result of a background subagent.
+ * - `section`: a section of the request.
+ * - `summary`: a summary of older messages.
  *
  * @example
  * ```ts
@@ -111,7 +111,18 @@ export type ReplyPart =
 
 export type ProviderData = Extract<ReplyPart, { readonly type: "opaque" }>["data"];
 
-/** System prompt of an agent, or another system message. */
+/**
+ * System prompt of an agent, or another system message.
+ *
+ * @example
+ * ```ts
+ * const message: SystemMessage = {
+ *   role: "system",
+ *   text: "You are a careful reviewer.",
+ *   origin: "instructions",
+ * };
+ * ```
+ */
 export interface SystemMessage {
   /** Discriminant of the message kinds. */
   readonly role: "system";
@@ -174,7 +185,15 @@ export interface AssistantMessage {
   readonly writtenBy?: string;
 }
 
-/** Result of a tool call, as the model reads it. */
+/**
+ * Result of a tool call, as the model reads it.
+ *
+ * @example
+ * ```ts
+ * for (const message of result.messages)
+ *   if (message.role === "tool") console.log(message.toolName, message.text);
+ * ```
+ */
 export interface ToolMessage {
   /** Discriminant of the message kinds. */
   readonly role: "tool";

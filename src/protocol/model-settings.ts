@@ -46,7 +46,7 @@ export interface ModelSettings {
   /** Nucleus sampling probability, above 0 and at most 1. */
   readonly topP?: number;
   /**
-   * Whether the model may call several tools in one reply.
+   * True if the model may call several tools in one reply.
    *
    * @default the provider's
    */
@@ -56,11 +56,11 @@ export interface ModelSettings {
 /**
  * Tool choice of a request.
  *
- * - `auto`: the model decides
- * - `none`: no tool calls
- * - `required`: at least one tool call
- * - `{ toolName }`: this tool
- * - `{ toolNames }`: at least one of these tools
+ * - `auto`: the model decides.
+ * - `none`: no tool calls.
+ * - `required`: at least one tool call.
+ * - `{ toolName }`: this tool.
+ * - `{ toolNames }`: at least one of these tools.
  *
  * @example
  * ```ts

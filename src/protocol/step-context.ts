@@ -68,9 +68,9 @@ export interface StepContext {
    * Messages of the request, if they differ from the history. Absent if the request is the history.
    *
    * - `history`: messages `from` (inclusive, counted from 0) to `to` (exclusive) of the history
-   *   when the step began
-   * - `earlier`: messages `from` to `to` of the previous step's request
-   * - `message`: a message that is in neither
+   *   when the step began.
+   * - `earlier`: messages `from` to `to` of the previous step's request.
+   * - `message`: a message that is in neither.
    */
   readonly shown?: readonly (
     | { readonly type: "history"; readonly from: number; readonly to: number }

@@ -7,10 +7,17 @@ import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 /**
  * Final status of an execution.
  *
- * - `completed`: the agent gave its answer
- * - `stopped`: a limit, a stop condition or `requestStop` ended it before its answer
- * - `failed`: an error ended it
- * - `cancelled`: `cancel`, or the end of its parent, ended it
+ * - `completed`: the agent gave its answer.
+ * - `stopped`: a limit, a stop condition or `requestStop` ended it before its answer.
+ * - `failed`: an error ended it.
+ * - `cancelled`: `cancel`, or the end of its parent, ended it.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "agent.ended" && event.status === "failed")
+ *     console.error(event.agentPath, event.error?.message);
+ * ```
  */
 export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";
 /**
@@ -29,6 +36,12 @@ export type Status = SettledStatus | "pending" | "running";
 /**
  * Reason of a pause: a question is open (`answers_needed`), or `requestPause` was called
  * (`pause_requested`).
+ *
+ * @example
+ * ```ts
+ * if (result.status === "paused" && result.reason.code === "answers_needed")
+ *   console.log(`${result.questions.length} questions are open.`);
+ * ```
  */
 export type PauseCode = "answers_needed" | "pause_requested";
 export const PAUSE_CODES = [
@@ -118,7 +131,15 @@ export interface StopReason<out Code extends string = string> {
   readonly data: JsonObject;
 }
 
-/** Request to stop an agent. The agent ends with the highest-ranking of all its signals. */
+/**
+ * Request to stop an agent. The agent ends with the highest-ranking of all its signals.
+ *
+ * @example
+ * ```ts
+ * for (const { source, reason, name } of result.signals)
+ *   console.log(source, name ?? "-", reason.code, reason.message);
+ * ```
+ */
 export interface StopSignal {
   /** Component that raised the signal. */
   readonly source: "budget" | "caller" | "hook" | "loop" | "model" | "stop_condition" | "tool";

@@ -36,11 +36,11 @@ export type ModelDelta =
 /**
  * Content of a stream part, without its position in the tree. Narrow it by `type`.
  *
- * - `text`, `reasoning`, `refusal`: the next characters of the reply
- * - `call`, `arguments`: a tool call, and fragments of its arguments
- * - `reset`: the streamed reply is discarded
- * - `end`: the reply is final
- * - `result`: the result of a tool call
+ * - `text`, `reasoning`, `refusal`: the next characters of the reply.
+ * - `call`, `arguments`: a tool call, and fragments of its arguments.
+ * - `reset`: the streamed reply is discarded.
+ * - `end`: the reply is final.
+ * - `result`: the result of a tool call.
  *
  * @example
  * ```ts
@@ -56,13 +56,13 @@ export type StreamPartBody =
    * Discards the streamed reply of this step. `characters` is its length in UTF-16 code units.
    *
    * `reason` is one of:
-   * - `retry`: the attempt failed and is repeated
-   * - `fallback`: the attempt failed and another model answers
-   * - `recovered`: the process of the run had died
-   * - `replaced`: the reply was changed, and the new text follows
-   * - `discarded`: the reply is empty, or the call failed
-   * - `cancelled`: the agent had to end
-   * - `joined`: the reader joined late, and the reply follows from its beginning
+   * - `retry`: the attempt failed and is repeated.
+   * - `fallback`: the attempt failed and another model answers.
+   * - `recovered`: the process of the run had died.
+   * - `replaced`: the reply was changed, and the new text follows.
+   * - `discarded`: the reply is empty, or the call failed.
+   * - `cancelled`: the agent had to end.
+   * - `joined`: the reader joined late, and the reply follows from its beginning.
    */
   | {
       readonly type: "reset";

@@ -136,7 +136,18 @@ export const SPAWN_REFUSAL_CODES = [
  */
 export type SpawnRefusalCode = (typeof SPAWN_REFUSAL_CODES)[number];
 
-/** Refusal to start a subagent. The parent's model reads the message. */
+/**
+ * Refusal to start a subagent. The parent's model reads the message.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "subagent.refused") {
+ *     const { code, maximum, current } = event.refusal;
+ *     console.warn(code, `${current ?? "?"} of ${maximum ?? "?"}`);
+ *   }
+ * ```
+ */
 export interface SpawnRefusal {
   /** Reason code. */
   readonly code: SpawnRefusalCode;
@@ -151,11 +162,11 @@ export interface SpawnRefusal {
 /**
  * Quality of a subagent's result. Only `completed` is a success.
  *
- * - `completed`: the subagent answered
- * - `partial`: it was stopped, but wrote a text before
- * - `no_output`: it ended without failing and without a text or a typed result
- * - `failed`: an error ended it
- * - `cancelled`: it was cancelled
+ * - `completed`: the subagent answered.
+ * - `partial`: it was stopped, but wrote a text before.
+ * - `no_output`: it ended without failing and without a text or a typed result.
+ * - `failed`: an error ended it.
+ * - `cancelled`: it was cancelled.
  *
  * @example
  * ```ts
@@ -237,10 +248,10 @@ export interface SubagentResult {
 /**
  * Outcome of a spawn request. Narrow it by `type`.
  *
- * - `ended`: the subagent has ended, with `result`
- * - `started`: the subagent runs in the background
- * - `paused`: the subagent is paused together with the run
- * - `refused`: no subagent was started, for the reason in `refusal`
+ * - `ended`: the subagent has ended, with `result`.
+ * - `started`: the subagent runs in the background.
+ * - `paused`: the subagent is paused together with the run.
+ * - `refused`: no subagent was started, for the reason in `refusal`.
  *
  * @example
  * ```ts
@@ -257,7 +268,19 @@ export type SpawnOutcome =
   | { readonly type: "paused"; readonly childId: AgentId }
   | { readonly type: "refused"; readonly refusal: SpawnRefusal };
 
-/** Receipt for a subagent that runs in the background. */
+/**
+ * Receipt for a subagent that runs in the background.
+ *
+ * @example
+ * ```ts
+ * const startResearch = defineDelegation({
+ *   name: "start_research",
+ *   description: "Starts a researcher in the background.",
+ *   input: z.object({ topic: z.string() }),
+ *   execute: ({ topic: task }, { spawn }) => spawn({ role: "researcher", task, background: true }),
+ * });
+ * ```
+ */
 export interface SubagentReceipt {
   /** Always `started`. The result arrives as a message. */
   readonly type: "started";

@@ -4,14 +4,30 @@ import { lazySchema, z } from "./lazy-schema.ts";
 /**
  * Consequence of a failed tool call.
  *
- * - `retryable`: the model is asked for a corrected call, a limited number of times
- * - `recoverable`: the model reads the error and continues
- * - `fatal`: the model reads the error, and must not repeat the call
- * - `abortive`: the agent ends
+ * - `retryable`: the model is asked for a corrected call, a limited number of times.
+ * - `recoverable`: the model reads the error and continues.
+ * - `fatal`: the model reads the error, and must not repeat the call.
+ * - `abortive`: the agent ends.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "tool.ended" && event.severity === "abortive")
+ *     console.error(`${event.toolName} ended ${event.agentPath}: ${event.message ?? ""}`);
+ * ```
  */
 export type ToolErrorSeverity = "retryable" | "recoverable" | "fatal" | "abortive";
 
-/** Failed tool call, whether or not the model recovered. */
+/**
+ * Failed tool call, whether or not the model recovered.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, toolErrors } of result.agents)
+ *   for (const { toolName, code, message } of toolErrors)
+ *     console.warn(agentPath, toolName, code, message);
+ * ```
+ */
 export interface ToolErrorRecord {
   /** Id of the tool call. */
   readonly callId: CallId;

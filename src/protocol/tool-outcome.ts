@@ -10,12 +10,12 @@ import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-re
 /**
  * Outcome of a tool call.
  *
- * - `succeeded`: the tool returned a result
- * - `retry`: the model is asked for a corrected call
- * - `failed`: the tool failed, and the model reads the error
- * - `refused`: a limit, guard, approver or rule forbade the call
- * - `not_executed`: the agent stopped before the call
- * - `cancelled`: the agent had to end during the call; a late result is discarded
+ * - `succeeded`: the tool returned a result.
+ * - `retry`: the model is asked for a corrected call.
+ * - `failed`: the tool failed, and the model reads the error.
+ * - `refused`: a limit, guard, approver or rule forbade the call.
+ * - `not_executed`: the agent stopped before the call.
+ * - `cancelled`: the agent had to end during the call; a late result is discarded.
  *
  * @example
  * ```ts

@@ -31,11 +31,11 @@ export interface RemovedTool {
   /**
    * Rule that removed the tool.
    *
-   * - `not_allowed`: the list of allowed tools does not contain it
-   * - `denied`: the list of denied tools contains it
-   * - `conflict`: both lists of one policy contain it, which counts as denied
-   * - `no_depth_left`: the tool starts subagents, and the depth limit is reached
-   * - `unknown`: a dynamic role requested it, but no role of the run has such a tool
+   * - `not_allowed`: the list of allowed tools does not contain it.
+   * - `denied`: the list of denied tools contains it.
+   * - `conflict`: both lists of one policy contain it, which counts as denied.
+   * - `no_depth_left`: the tool starts subagents, and the depth limit is reached.
+   * - `unknown`: a dynamic role requested it, but no role of the run has such a tool.
    */
   readonly rule: "not_allowed" | "denied" | "conflict" | "no_depth_left" | "unknown";
   /** Path of the agent whose policy, request or limit applies. */

@@ -69,7 +69,16 @@ export interface UsageReport {
   readonly total: Usage;
 }
 
-/** Usage of one model. */
+/**
+ * Usage of one model.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, otherModels = [] } of result.agents)
+ *   for (const { provider, model: id, usage } of otherModels)
+ *     console.log(agentPath, `${provider}/${id}`, usage.totalTokens);
+ * ```
+ */
 export interface ModelUsage {
   /** Provider of the model. */
   readonly provider: string;
