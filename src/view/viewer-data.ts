@@ -432,8 +432,8 @@ export interface Cause {
 }
 
 /**
- * Whole run up to a journal record. `Head` is `RunOverview` in a `RunFold`, which has no facts of
- * the store.
+ * Snapshot of a run up to a journal record. `Head` is `RunOverview` in a `RunFold`, which has no
+ * facts of the store.
  *
  * @example
  * ```ts
@@ -578,7 +578,8 @@ export type ViewerAction = "answer" | "cancel" | "pause" | "resume";
  * Action on a run, the body of `POST /api/v1/runs/:run/actions`.
  *
  * `key` is an idempotency key: a repeated request with the same key returns the first reply.
- * `message` becomes the reason of a cancellation.
+ * Another request with a used key is refused with `key_used`. `message` becomes the reason of a
+ * cancellation.
  *
  * @example
  * ```ts
@@ -633,7 +634,18 @@ export interface ActionResult {
  */
 export interface ViewerError {
   /**
-   * Code of an `EspalierError`, or a code of the viewer, for example `content_off`. Match on it.
+   * Code of an `EspalierError`, for example `unknown_run`, or a code of the viewer:
+   *
+   * - 400 `invalid_request`, `not_json`
+   * - 401 `unauthorized`
+   * - 403 `foreign_host`, `foreign_origin`, `content_off`, `action_off`
+   * - 404 `not_found`, `unknown_step`
+   * - 405 `not_allowed`
+   * - 409 `key_used`, `content_redacted`, `not_led`, `no_roles`
+   * - 413 `too_large`
+   * - 415 `not_json`
+   * - 500 `internal_error`
+   * - 503 `too_many_feeds`
    */
   readonly code: string;
   /** Problem and remedy, for a person. */
