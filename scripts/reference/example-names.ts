@@ -14,6 +14,8 @@ import type {
   RunResult,
 } from "../../src/index.ts";
 import type { Store } from "../../src/store/store.ts";
+import type { RunFold } from "../../src/view.ts";
+import type { Viewer } from "../../src/viewer/index.ts";
 
 declare const made: {
   readonly orchestrator: Orchestrator;
@@ -29,8 +31,11 @@ declare const made: {
   readonly writer: AgentRole;
   readonly model: Model;
   readonly search: FunctionTool;
+  readonly fold: RunFold;
+  readonly view: Viewer;
 };
 
 export const { orchestrator, run, result, pausedRun, question, answers } = made;
 export const { store, roles, role, researcher, writer, model, search } = made;
+export const { fold, view } = made;
 export { z };

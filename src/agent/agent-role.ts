@@ -22,11 +22,39 @@ import type { PlacedSection } from "./request-sections.ts";
 import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 
-/** The typed result of agents of a role; of several roles: that of any. */
+/**
+ * Extracts the type of a role's typed result. For a union of roles it is the union of their
+ * results.
+ *
+ * @example
+ * ```ts
+ * const review = defineAgent({
+ *   name: "review",
+ *   instructions: "Rate the essay.",
+ *   model,
+ *   output: z.object({ grade: z.number() }),
+ * });
+ * type Review = InferOutput<typeof review>; // { grade: number }
+ * ```
+ */
 export type InferOutput<Role extends AgentRole<unknown, never>> =
   Role extends AgentRole<infer Output, never> ? Output : never;
 
-/** What a role or a tool asks of the context of a run; of several: all that any of them asks. */
+/**
+ * Extracts the type of the run context that a role or a tool reads. For several parts it is the
+ * intersection of their contexts.
+ *
+ * @example
+ * ```ts
+ * const greet = defineTool({
+ *   name: "greet",
+ *   description: "Greets the user.",
+ *   input: z.object({}),
+ *   execute: (_input, { context }: ToolContext<{ readonly userId: string }>) => context.userId,
+ * });
+ * type Needs = InferContext<typeof greet>; // { readonly userId: string }
+ * ```
+ */
 export type InferContext<Part extends AgentRole<unknown, never> | ToolsetTool<never>> =
   // As the parameter of a function, where what several ask comes together.
   (
@@ -41,53 +69,88 @@ export type InferContext<Part extends AgentRole<unknown, never> | ToolsetTool<ne
     : never;
 
 /**
- * An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none.
- * `Context`: what its agents, and those that they may start, ask of the context of a run.
+ * The checked and frozen definition of an agent, returned by `defineAgent`. The fields are those of
+ * `AgentDefinition` with their defaults filled in.
+ *
+ * - `Output`: type of the typed result. `undefined` for a role without `output`.
+ * - `Context`: type of the run context that the agents of the role, and those that they may start,
+ *   read.
+ *
+ * @example
+ * ```ts
+ * const describe = (role: AgentRole): string => `${role.name} (${role.tools.length} tools)`;
+ * ```
  */
 export interface AgentRole<out Output = unknown, in Context = unknown> {
-  /** What it is called in the tree. */
+  /** The name of the role, part of each agent's path. */
   readonly name: string;
-  /** What a supervisor reads about it. */
+  /** A line that tells a supervising model when to delegate to this role. */
   readonly description: string | undefined;
-  /** The system prompt of its agents, or what makes it. */
+  /** The system prompt of the agents, or the function of the run context that returns it. */
   readonly instructions: string | ((context: Context) => string);
+  /** The model that answers the agents of this role. */
   readonly model: Model;
+  /**
+   * Tools that the model may call. If the typed result may be given by a call, `Finish` is the
+   * last.
+   */
   readonly tools: readonly Tool<Context>[];
+  /** Settings for tools that have no setting of their own. */
   readonly toolDefaults: ToolDefaults;
+  /** Guards of the tool calls of these agents and of every agent below. */
   readonly guards: readonly ToolGuard<Context>[];
+  /** Filters that hide tools before each step. */
   readonly toolFilters: readonly ToolFilter<Context>[];
+  /** Failed tool calls that one execution tolerates. */
   readonly errorBudget: ErrorBudget;
+  /** The reaction to denied calls and used-up retries. */
   readonly errorPolicy: ErrorPolicy;
-  /** The roles that it may spawn, as values or by name. */
+  /** Roles that the model may start, as values or by name. */
   readonly subagents: readonly (AgentRole<unknown, Context> | string)[];
+  /** The context that subagents inherit. */
   readonly contextPolicy: SubagentContextPolicy;
+  /** Rules for delegation. */
   readonly delegation: DelegationPolicy;
-  /** Only those that the definition gives. */
+  /** Limits on the tree of subagents, without defaults: only what the definition sets. */
   readonly limits: Partial<SubagentLimits>;
+  /** Bounds of the roles that the model may write. `undefined` if it may not write any. */
   readonly dynamicRoles: Required<DynamicRoleBounds<Context>> | undefined;
+  /** Upper limits for each agent of this role, its descendants included. */
   readonly budget: Budget;
-  /** Whether requests end with what is left of the budget. */
+  /** True if every request ends with a line about the remaining budget. */
   readonly showBudget: boolean;
+  /** Conditions that stop the agent, in the order in which they are checked. */
   readonly stopWhen: readonly StopCondition<Context>[];
+  /** Hooks of the role, in the order in which they run. */
   readonly hooks: readonly Hook<Context>[];
-  /** What the model reads on the last step; `true`: what fits the way in which it ends; undefined: nothing. */
+  /**
+   * The notice to finish in the last step. `true` is the standard notice, `undefined` is no notice.
+   */
   readonly wrapUp: string | true | undefined;
-  /** Everything that its requests consist of, in order. */
+  /** All parts of a request in their order, the built-in ones included. */
   readonly sections: readonly PlacedSection<Context>[];
+  /** Rules for shortening a long history. `undefined` if the history is never shortened. */
   readonly compaction: Compaction | undefined;
-  /** Most tokens of one reply. */
+  /** Maximum output tokens of one reply. */
   readonly maxOutputTokens: number;
-  /** Undefined: the provider's default. */
+  /** Sampling temperature. `undefined` for the provider's default. */
   readonly temperature: number | undefined;
+  /** Settings of each model call. `undefined` for those of the model's adapter. */
   readonly modelSettings: ModelSettings | undefined;
+  /**
+   * The tools that the model may or must call. `undefined` for the default of the model's adapter.
+   */
   readonly toolChoice: ToolChoice | undefined;
-  /** The schema of the typed result with which it must end; undefined: it gives text. */
+  /** The schema of the typed result. `undefined` if the agents end with a text. */
   readonly output: z.ZodType<Output> | JsonSchemaInput<Output> | undefined;
-  /** True if there is such a schema. */
+  /** True if the role has an output schema. */
   readonly hasOutput: boolean;
-  /** How the typed result is asked for. */
+  /** The way in which the typed result is requested from the model. */
   readonly outputMode: "auto" | "native" | "tool";
-  /** The tool by which the result is given where it is not asked for natively; undefined: there is none to give. */
+  /**
+   * The tool `Finish`, by which the model gives a typed result. `undefined` for a role without
+   * `output`.
+   */
   readonly finish: FinishTool | undefined;
 }
 

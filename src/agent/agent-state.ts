@@ -223,11 +223,11 @@ export type OpenStep = Readonly<z.infer<ReturnType<typeof OpenStepSchema>>>;
 /** A call about which a question is open. */
 export type QuestionDeferral = Extract<Deferral, { readonly type: "question" }>;
 
-/** What the model replied in a step. */
+/** The model's reply in a step. */
 export interface StepReply {
-  /** What it wrote, with the calls that it asks for. */
+  /** The text of the reply, with its tool calls. */
   readonly message: AssistantMessage;
-  /** Why the reply ended. */
+  /** The reason for which the reply ended. */
   readonly finishReason: FinishReason;
 }
 

@@ -12,18 +12,33 @@ import {
 } from "../protocol/question.ts";
 
 /**
- * Answers the questions whether a call may run, in this process, while the run waits. Called once per question; may ask a person
- * and take its time, which the agent's time limit does not count. Give `approve(question)` or `deny(question, reason)`, or nothing,
- * and the run pauses. It is also asked what tools at work want to know (`ask` of their context): questions of kind `external`, to which it
- * gives `provideResult(question, value)` or `provideError(question, message)`, or nothing, and the tool continues without. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is recorded with it.
- * `signal` is aborted when the answer is no longer needed.
+ * A function that answers the questions of a run while the run waits. It may ask a person and take
+ * hours: the time limit of the agent does not count the wait.
+ *
+ * - For a tool call that needs an approval, return `approve(question)` or `deny(question, reason)`.
+ * - For a question of kind `external`, return `provideResult(question, value)` or
+ *   `provideError(question, message)`. It comes from an external tool, or from `ask` of a running
+ *   tool.
+ * - Return `undefined` to give no answer. The run then pauses, or follows `unansweredPolicy`.
+ *
+ * It is called once per question. An approver that throws, or returns an answer that does not fit,
+ * has given no answer. `signal` is aborted when the answer is no longer needed.
+ *
+ * @example
+ * ```ts
+ * const approver: Approver = (question) =>
+ *   question.toolName.startsWith("read_")
+ *     ? approve(question)
+ *     : deny(question, "Only reading is allowed here.");
+ * const supervised = new Orchestrator({ approver });
+ * ```
  */
 export type Approver = (
   question: Question,
   context: { readonly signal: AbortSignal },
 ) => Answer | undefined | Promise<Answer | undefined>;
 
-/** What becomes of a question that no approver answers: the run pauses, or the call is denied. */
+/** The treatment of a question that no approver answers: the run pauses, or the call is denied. */
 export type UnansweredPolicy = "pause" | "deny";
 
 /** How the questions of a run are dealt with. */

@@ -2,27 +2,49 @@
 
 import { checkCount, checkFields, mismatch } from "../kernel/check.ts";
 
-/** How a history that grew too long is made shorter. Instructions and task stay, and so does what was said last. */
+/**
+ * Rules for shortening a history that has become too long. The instructions, the task and the most
+ * recent messages are kept.
+ *
+ * @example
+ * ```ts
+ * const compaction: Compaction = { strategy: "summarize", maxInputTokens: 100_000 };
+ * ```
+ */
 export interface Compaction {
   /**
-   * What is done with a history that is too long. Default `truncate`: its oldest messages are left out, and a notice says how many.
-   * `summarize`: one message says what was in them, written by the agent's own model in a call of its own, which is paid for and counted
-   * like any other and is no step; if there is no budget for it or nothing comes of it, they are left out. It takes at most a quarter of
-   * `maxInputTokens`, 1,024 tokens and the role's `maxOutputTokens`, and is asked for only where it has room for 64 tokens: the window must
-   * be 256 at least, and `maxOutputTokens` 64. `error`: the agent fails with
-   * `model_context_overflow`, before anything is asked of the model.
+   * The treatment of a history that is too long.
+   *
+   * - `"truncate"`: drops the oldest messages, with a notice of how many.
+   * - `"summarize"`: replaces them by a summary from the agent's own model. The call counts toward
+   *   the budget, but not as a step. Without budget for it, they are dropped.
+   * - `"error"`: fails the agent with `model_context_overflow`, before the request is sent.
+   *   Requires `maxInputTokens`.
+   *
+   * A summary has at most a quarter of `maxInputTokens`, 1,024 tokens and `maxOutputTokens` of the
+   * role. It requires a `maxInputTokens` of at least 256, and a `maxOutputTokens` of at least 64.
+   *
+   * @default "truncate"
    */
   readonly strategy?: "truncate" | "summarize" | "error";
   /**
-   * Input tokens of a request from which on it is done. Default: when the model refuses a request as too long. Has to be given for
-   * `error`.
+   * Input tokens of a request above which the history is shortened.
+   *
+   * @default only when the model refuses a request as too long
    */
   readonly maxInputTokens?: number;
-  /** Messages that are kept, at most; a call and its results stay together. Default 20. Not for `error`, which leaves nothing out. */
+  /**
+   * Maximum number of messages that are kept. A call and its results stay together. Not allowed
+   * with `"error"`.
+   *
+   * @default 20
+   */
   readonly keepMessages?: number;
   /**
-   * Attachments that are kept, at most: of older ones their lines stay. Those of the task that is worked on stay in any case. Nothing of
-   * the history is changed for this between compactions, so that prompt caches hit. Default 10. Not for `error`.
+   * Maximum number of attachments that are kept. Older ones become a line of text. Attachments of
+   * the current task are always kept. Not allowed with `"error"`.
+   *
+   * @default 10
    */
   readonly keepAttachments?: number;
 }

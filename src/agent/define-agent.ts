@@ -62,8 +62,25 @@ import {
 } from "./agent-role.ts";
 
 /**
- * What `defineAgent` takes. `Output`: the typed result. `Context`: what the agents ask of the context of a run. `Own` and `Child`: the tools
- * and the subagents that are listed, which may each ask for a part of it.
+ * Options of `defineAgent`.
+ *
+ * - `Output`: type of the typed result, inferred from `output`.
+ * - `Context`: type of the run context that the code of the role reads. It is inferred from the
+ *   tools, guards, hooks and subagents.
+ * - `Own` and `Child`: types of the listed tools and subagents. Each may read a part of the
+ *   context.
+ *
+ * @example
+ * ```ts
+ * const definition: AgentDefinition = {
+ *   name: "researcher",
+ *   description: "Researches one question and cites its sources",
+ *   instructions: "Search before you answer. Cite a source for every fact.",
+ *   model: openai("gpt-5-mini"),
+ *   tools: [search],
+ *   budget: { steps: 8 },
+ * };
+ * ```
  */
 export interface AgentDefinition<
   Output = unknown,
@@ -71,82 +88,414 @@ export interface AgentDefinition<
   Own extends ToolsetTool<never> = ToolsetTool<Context>,
   Child extends AgentRole<unknown, never> | string = AgentRole<unknown, Context> | string,
 > {
-  /** Letters, digits, `_` and `-`, at most 64, a letter first. */
+  /**
+   * The name of the role, part of each agent's path such as `lead/researcher#2`. At most 64
+   * letters, digits, `_` and `-`, beginning with a letter.
+   */
   readonly name: string;
-  /** What a supervisor reads about it. Required of roles that are spawned. */
+  /**
+   * A line that tells a supervising model when to delegate to this role. Required for a role that
+   * is listed in `subagents`.
+   *
+   * @example
+   * ```ts
+   * const lawyer = defineAgent({
+   *   name: "lawyer",
+   *   description: "Checks a contract for risky clauses and quotes them",
+   *   instructions: "Quote each risky clause and explain the risk.",
+   *   model,
+   * });
+   * ```
+   */
   readonly description?: string;
   /**
-   * The system prompt of its agents. A function is asked for it once for each execution of an agent, with the context of the
-   * run, before anything of the execution has happened; the text stays with the execution, over a pause or a crash, too. It answers at
-   * once; if it throws, or gives no text, the execution does not begin: `instructions_failed`.
+   * The system prompt: a text, or a synchronous function of the run context. The function is called
+   * once per execution of an agent, before its first step. The returned text is persisted and
+   * reused after a pause or a crash. If the function throws or returns an empty text, the execution
+   * fails with `instructions_failed`.
+   *
+   * @example
+   * ```ts
+   * const clerk = defineAgent({
+   *   name: "clerk",
+   *   instructions: ({ customerId }: { readonly customerId: string }) =>
+   *     `You serve customer ${customerId} only.`,
+   *   model,
+   * });
+   * ```
    */
   readonly instructions: string | ((context: Context) => string);
-  /** What answers its agents: `openai(…)`, a model of the AI SDK, a fallback, or one of your own. */
+  /**
+   * The model that answers the agents of this role: `openai(…)`, `aiSdkModel(…)`,
+   * `withFallback(…)`, or your own `Model`.
+   *
+   * @example
+   * ```ts
+   * const planner = defineAgent({
+   *   name: "planner",
+   *   instructions: "Write a plan in three steps.",
+   *   model: openai("gpt-5-mini"),
+   * });
+   * ```
+   */
   readonly model: Model;
-  /** What its agents may call: made by `defineTool`, `defineDelegation`, `connectMcp`. Default: none. */
+  /**
+   * Tools that the model may call. They come from `defineTool`, `defineDelegation` or `connectMcp`.
+   *
+   * @default no tools
+   *
+   * @example
+   * ```ts
+   * const getTime = defineTool({
+   *   name: "get_time",
+   *   description: "Returns the current time in UTC.",
+   *   input: z.object({}),
+   *   execute: () => new Date(),
+   * });
+   * const clock = defineAgent({ name: "clock", instructions: "Help.", model, tools: [getTime] });
+   * ```
+   */
   readonly tools?: readonly Own[];
-  /** What holds for its tools where they do not say themselves. */
+  /**
+   * Settings for all tools of the role. A tool's own setting takes precedence.
+   *
+   * @example
+   * ```ts
+   * const operator = defineAgent({
+   *   name: "operator",
+   *   instructions: "Operate the servers.",
+   *   model,
+   *   tools: [search],
+   *   toolDefaults: { timeoutMs: 10_000, needsApproval: true },
+   * });
+   * ```
+   */
   readonly toolDefaults?: ToolDefaults;
-  /** Functions that decide of each tool call whether it may run, here and in every agent below: what is forbidden here is forbidden below. */
+  /**
+   * Functions that allow, deny or ask about each tool call. Guards also apply to every agent below.
+   *
+   * @example
+   * ```ts
+   * const noDelete = toolGuard(({ toolName }) =>
+   *   toolName.startsWith("delete_")
+   *     ? { type: "deny", reason: "Deleting is not allowed." }
+   *     : { type: "allow" },
+   * );
+   * const tidier = defineAgent({ name: "tidier", instructions: "Tidy.", model, guards: [noDelete] });
+   * ```
+   */
   readonly guards?: readonly ToolGuard<Context>[];
-  /** Which of its tools the agent is offered, step by step. Default: all. */
+  /**
+   * Functions that hide tools from the model, called anew before each step. They do not apply to
+   * subagents.
+   *
+   * @default all tools are offered
+   *
+   * @example
+   * ```ts
+   * const noSearchAtFirst = toolFilter((_toolName, { stepNumber }) => stepNumber > 1);
+   * const thinker = defineAgent({
+   *   name: "thinker",
+   *   instructions: "Make a plan, then search.",
+   *   model,
+   *   tools: [search],
+   *   toolFilters: [noSearchAtFirst],
+   * });
+   * ```
+   */
   readonly toolFilters?: readonly ToolFilter<Context>[];
-  /** How many failures of tool calls each agent of this role tolerates. Default 5 in all, 3 in a row, 10 requests for a corrected call. */
+  /**
+   * Failed tool calls that one execution tolerates before it stops with `error_budget`.
+   *
+   * @default { maxToolErrors: 5, maxConsecutiveErrors: 3, maxRetryErrors: 10 }
+   *
+   * @example
+   * ```ts
+   * const careful = defineAgent({
+   *   name: "careful",
+   *   instructions: "Check twice.",
+   *   model,
+   *   errorBudget: { maxToolErrors: 2 },
+   * });
+   * ```
+   */
   readonly errorBudget?: Partial<ErrorBudget>;
-  /** What is done when a call is denied, or a tool was retried too often. */
+  /**
+   * The reaction to a denied call, and to a tool that used up its retries.
+   *
+   * @default { blockedPolicy: "continue", retryLimitPolicy: "stop" }
+   *
+   * @example
+   * ```ts
+   * const strict = defineAgent({
+   *   name: "strict",
+   *   instructions: "Never guess.",
+   *   model,
+   *   errorPolicy: { blockedPolicy: "stop" },
+   * });
+   * ```
+   */
   readonly errorPolicy?: Partial<ErrorPolicy>;
-  /** Roles that it may spawn, as values, or by name if they are defined elsewhere in the tree (also its own). Gives it `SpawnSubagent`. */
+  /**
+   * Roles that the model may start as subagents, through the tool `SpawnSubagent`. A role is listed
+   * as a value, or by the name of a role elsewhere in the tree. A name also allows recursion: a
+   * role may list its own name.
+   *
+   * @default no subagents
+   *
+   * @example
+   * ```ts
+   * const editor = defineAgent({
+   *   name: "editor",
+   *   instructions: "Delegate research and writing, then edit the text.",
+   *   model,
+   *   subagents: [researcher, writer],
+   * });
+   * ```
+   */
   readonly subagents?: readonly Child[];
-  /** What its subagents inherit. Default: nothing. */
+  /**
+   * The context that subagents inherit, such as messages, metadata and tool restrictions.
+   *
+   * @default subagents inherit nothing
+   *
+   * @example
+   * ```ts
+   * const lead = defineAgent({
+   *   name: "lead",
+   *   instructions: "Delegate the reading.",
+   *   model,
+   *   subagents: [researcher],
+   *   contextPolicy: { inheritMessages: true, messageWindowSize: 4, deniedTools: ["write_note"] },
+   * });
+   * ```
+   */
   readonly contextPolicy?: Partial<SubagentContextPolicy>;
-  /** How it delegates: in the background, with which part of its budget, and what one failure means for the others. */
+  /**
+   * Rules for delegation: background work, budget shares, and the effect of a failed subagent on
+   * its siblings.
+   *
+   * @example
+   * ```ts
+   * const lead = defineAgent({
+   *   name: "lead",
+   *   instructions: "Delegate.",
+   *   model,
+   *   subagents: [researcher],
+   *   delegation: { background: true, failurePolicy: "fail_fast", share: { type: "even" } },
+   * });
+   * ```
+   */
   readonly delegation?: Partial<DelegationPolicy>;
   /**
-   * Bounds on the tree below each agent of this role, next to those of the run: what is looser than above has no effect.
-   * `maxDepth` is counted from the root of the run, `maxTotalSubagents` below the agent.
+   * Limits on the tree of subagents below each agent of this role. They can only tighten the limits
+   * from above, such as those of the orchestrator. `maxDepth` is counted from the root of the run.
+   * `maxTotalSubagents` is counted below the agent.
+   *
+   * @example
+   * ```ts
+   * const lead = defineAgent({
+   *   name: "lead",
+   *   instructions: "Delegate.",
+   *   model,
+   *   subagents: [researcher],
+   *   limits: { maxBreadthPerParent: 3, maxTotalSubagents: 6 },
+   * });
+   * ```
    */
   readonly limits?: Partial<SubagentLimits>;
-  /** Lets the model write roles when it delegates, within these bounds. Default: it may start `subagents` only. */
+  /**
+   * Lets the model write new roles when it delegates, within these bounds.
+   *
+   * @default the model may start `subagents` only
+   *
+   * @example
+   * ```ts
+   * const lead = defineAgent({
+   *   name: "lead",
+   *   instructions: "Delegate each part to a specialist.",
+   *   model,
+   *   dynamicRoles: { models: { fast: model }, tools: [search], budget: { steps: 5 } },
+   * });
+   * ```
+   */
   readonly dynamicRoles?: DynamicRoleBounds<Context>;
-  /** Upper limits for each agent of this role with its descendants. */
+  /**
+   * Upper limits for each agent of this role, its descendants included.
+   *
+   * @default the limits from above apply alone
+   *
+   * @example
+   * ```ts
+   * const bounded = defineAgent({
+   *   name: "bounded",
+   *   instructions: "Answer briefly.",
+   *   model,
+   *   budget: { steps: 10, costUsd: 0.5, timeMs: 60_000 },
+   * });
+   * ```
+   */
   readonly budget?: Budget;
-  /** Ends every request with a line that says what is left of the budget, where anything is limited. Default false. */
+  /**
+   * Ends every request with a line about the remaining budget. Without any limit on the path there
+   * is no line.
+   *
+   * @default false
+   */
   readonly showBudget?: boolean;
-  /** Asked before the first step and after every step, next to the budget. */
+  /**
+   * Conditions that stop the agent. Each is checked before the first step and after every step.
+   *
+   * @default the agent stops when it has answered or its budget is used up
+   *
+   * @example
+   * ```ts
+   * const finder = defineAgent({
+   *   name: "finder",
+   *   instructions: "Search once.",
+   *   model,
+   *   tools: [search],
+   *   stopWhen: [hasToolCall("search")],
+   * });
+   * ```
+   */
   readonly stopWhen?: readonly StopCondition<Context>[];
-  /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
+  /**
+   * Hooks that observe or change what the agents of this role do. They run after the hooks of the
+   * orchestrator. See `observe`, `transform`, `wrapModelCall`, `wrapToolCall` and `processStep`.
+   *
+   * @example
+   * ```ts
+   * const logged = defineAgent({
+   *   name: "logged",
+   *   instructions: "Answer.",
+   *   model,
+   *   hooks: [observe("step.completed", ({ agentPath }) => console.log(agentPath))],
+   * });
+   * ```
+   */
   readonly hooks?: readonly Hook<Context>[];
   /**
-   * On the last step that a `steps` budget allows, the model can call no tools (but `Finish`, if it gives a typed result by that) and reads
-   * a notice to finish: `true`, or the text of the notice. Without a `steps` budget on its path it does nothing.
-   * Its text is then the result of an agent that was stopped by `step_limit`. Default: no notice, the agent is simply stopped.
+   * Instructs the model to finish in the last step that a `steps` budget allows. `true` sends a
+   * standard notice, a text replaces it.
+   *
+   * In that step the model can call no tools, except `Finish` for a typed result. The agent is then
+   * `stopped` with `step_limit`, and its result has the text of that step. The option has no effect
+   * without a `steps` budget on the path.
+   *
+   * @default false
+   *
+   * @example
+   * ```ts
+   * const timid = defineAgent({
+   *   name: "timid",
+   *   instructions: "Research thoroughly.",
+   *   model,
+   *   budget: { steps: 5 },
+   *   wrapUp: "This is your last step. Summarize what you have found.",
+   * });
+   * ```
    */
   readonly wrapUp?: boolean | string;
   /**
-   * What is part of every request besides instructions and history: a memory, the state of the work, a reminder. Default: nothing. See
+   * Additional parts of every request, such as a memory, the state of the work or a reminder. See
    * `RequestSection`.
+   *
+   * @default no sections
+   *
+   * @example
+   * ```ts
+   * const dated = defineAgent({
+   *   name: "dated",
+   *   instructions: "Plan the week.",
+   *   model,
+   *   sections: [{ name: "today", lifetime: "step", text: () => `Now: ${new Date().toString()}` }],
+   * });
+   * ```
    */
   readonly sections?: readonly RequestSection<Context>[];
-  /** When and how far the history is made shorter. Default: never. */
+  /**
+   * Shortens a history that has become too long for the model.
+   *
+   * @default the history is never shortened
+   *
+   * @example
+   * ```ts
+   * const chatty = defineAgent({
+   *   name: "chatty",
+   *   instructions: "Chat.",
+   *   model,
+   *   compaction: { strategy: "summarize", maxInputTokens: 100_000, keepMessages: 30 },
+   * });
+   * ```
+   */
   readonly compaction?: Compaction;
-  /** Most tokens that one reply may have, up to a thousand million. Default 8,192; clamped to what the budget has left. */
+  /**
+   * Maximum output tokens of one reply, up to 1,000,000,000. A call is lowered to the remaining
+   * budget.
+   *
+   * @default 8_192
+   */
   readonly maxOutputTokens?: number;
-  /** From 0 to 2. Left out: the provider's default. */
+  /**
+   * Sampling temperature, from 0 to 2.
+   *
+   * @default the provider's default
+   */
   readonly temperature?: number;
   /**
-   * How the model is to answer agents of this role, over the options of its adapter. What the model cannot be asked is refused here.
-   * `toolChoice`: which tools it may call; `required` and names of tools hold for the first step of an agent, so that it can end.
+   * Settings of each model call, such as reasoning effort and `toolChoice`. They override the
+   * options of the model's adapter.
+   *
+   * Settings that the model does not support are refused here. In `toolChoice`, `"required"` and
+   * tool names apply to the first step only, so that the agent can end.
+   *
+   * @default the options of the model's adapter
+   *
+   * @example
+   * ```ts
+   * const thinker = defineAgent({
+   *   name: "thinker",
+   *   instructions: "Solve the puzzle.",
+   *   model,
+   *   tools: [search],
+   *   modelSettings: { reasoning: { effort: "high" }, toolChoice: { toolName: "search" } },
+   * });
+   * ```
    */
   readonly modelSettings?: ModelSettings & { readonly toolChoice?: ToolChoice };
   /**
-   * The schema of its result: a zod schema of an object, a list or a union, or `jsonSchema({ … })` of an object. The agent must then end
-   * with a value that fits, which is the `output` of the result.
+   * The schema of a typed result, available as `result.output`. The agent must end with a value
+   * that fits the schema.
+   *
+   * Accepted are a zod schema of an object, an array or a union, and `jsonSchema({ … })` of an
+   * object.
+   *
+   * @default no typed result: the agent ends with a text
+   *
+   * @example
+   * ```ts
+   * const classifier = defineAgent({
+   *   name: "classifier",
+   *   instructions: "Classify the ticket.",
+   *   model,
+   *   output: z.object({ category: z.enum(["bug", "question"]), urgent: z.boolean() }),
+   * });
+   * const { output } = await orchestrator.start(classifier, "The app crashes.").orThrow();
+   * console.log(output.category);
+   * ```
    */
   readonly output?: z.ZodType<Output> | JsonSchemaInput<Output>;
   /**
-   * How the result is asked for. `native`: the provider holds the model to the schema, and its text is the result; refused unless the model
-   * can (`Model.supportsStructuredOutputs`). `tool`: the model calls the tool `Finish`. `auto`, the default: `native` where the model can, unless hooks watch
-   * `Finish` or `modelSettings.toolChoice` names it. A text that fits is taken either way, but for hooks that watch `Finish`.
+   * The way in which the typed result is requested from the model.
+   *
+   * - `"native"`: through the structured output of the provider. Refused unless
+   *   `Model.supportsStructuredOutputs` is true.
+   * - `"tool"`: through a call of the tool `Finish`.
+   * - `"auto"`: `"native"` if the model supports it, otherwise `"tool"`. Hooks on `Finish` and a
+   *   `toolChoice` that names it also lead to `"tool"`.
+   *
+   * @default "auto"
    */
   readonly outputMode?: "auto" | "native" | "tool";
 }
@@ -197,6 +546,29 @@ export type FieldKind = "data" | "names" | "text" | "code";
  * @throws EspalierError `invalid_definition`, `invalid_option` or `duplicate_tool`, naming the field.
  */
 // `Field`: the fields that are given. They tell a role that has no description from one whose type does not say.
+/**
+ * Defines a role: the immutable definition of an agent, which any number of agents may share.
+ *
+ * The type of the run context is inferred. It is the intersection of what the tools, guards, hooks,
+ * sections and listed subagents read.
+ *
+ * @throws EspalierError `invalid_definition` if a field has the wrong type or contradicts another
+ * one.
+ * @throws EspalierError `invalid_option` if a field is unknown, or a value is out of range.
+ * @throws EspalierError `duplicate_tool` if two tools have the same name.
+ *
+ * @example
+ * ```ts
+ * const researcher = defineAgent({
+ *   name: "researcher",
+ *   description: "Researches one question and cites its sources",
+ *   instructions: "Search before you answer. Cite a source for every fact.",
+ *   model: openai("gpt-5-mini"),
+ *   tools: [search],
+ * });
+ * const { text } = await orchestrator.start(researcher, "Who invented the espalier?").result;
+ * ```
+ */
 export function defineAgent<
   Output = undefined,
   Context = unknown,

@@ -9,13 +9,37 @@ import { checkTool } from "../tools/check-tool.ts";
 import type { ExternalTool, FunctionTool } from "../tools/tool.ts";
 import { checkNames } from "../tools/tool-set.ts";
 
-/** Bounds of dynamic roles, those that a model writes at spawn. */
+/**
+ * Bounds of roles that a model writes when it delegates.
+ *
+ * `Context` is the type of the run context that the tools read.
+ *
+ * @example
+ * ```ts
+ * const dynamicRoles: DynamicRoleBounds = {
+ *   models: { fast: openai("gpt-5-mini"), strong: openai("gpt-5") },
+ *   tools: [search],
+ *   budget: { steps: 6, costUsd: 0.2 },
+ * };
+ * ```
+ */
 export interface DynamicRoleBounds<in Context = unknown> {
-  /** The tools that such a role may have. Default: none. */
+  /**
+   * Tools that such a role may have.
+   *
+   * @default []
+   */
   readonly tools?: readonly (FunctionTool<Context> | ExternalTool)[];
-  /** The models that it may run on, by the name that the supervising model is shown; the first is the default. At least one. */
+  /**
+   * Models that such a role may use, by the name that the supervising model reads. At least one is
+   * required, and the first is the default.
+   */
   readonly models: Readonly<Record<string, Model>>;
-  /** What each such agent may spend. Default: what its parent has left. */
+  /**
+   * Upper limits for each agent of such a role.
+   *
+   * @default the limits from above apply alone
+   */
   readonly budget?: Budget;
 }
 

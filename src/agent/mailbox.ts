@@ -5,7 +5,16 @@ import type { MessageContent } from "../protocol/message-content.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
 
-/** What became of a message to an agent: the step before which it was read, or the status in which the agent came to rest unread. */
+/**
+ * The receipt of a message to an agent: the step whose model call contained it, or the status in
+ * which the agent settled without reading it.
+ *
+ * @example
+ * ```ts
+ * const receipt = await run.steer("Write in English, please.");
+ * if (!receipt.isDelivered) console.log(`Not read: the agent is ${receipt.reason}.`);
+ * ```
+ */
 export type SteerReceipt =
   | { readonly isDelivered: true; readonly stepNumber: number }
   | { readonly isDelivered: false; readonly reason: SettledStatus };

@@ -9,9 +9,27 @@ import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../prot
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-/** A phase that has just ended, with the state it left. The state is frozen; the loop makes new ones. */
+/**
+ * A completed phase of the agent loop, with the state after it. The state is frozen.
+ * `run.iterate()` yields one after each phase.
+ *
+ * @example
+ * ```ts
+ * for await (const { phase, state } of run.iterate())
+ *   console.log(phase, state.status, `${state.log.steps.length} steps`);
+ * ```
+ */
 export interface PhaseReport {
-  /** The phase of a step, or the way in which the agent left the loop. */
+  /**
+   * The completed phase of a step, or `"paused"` or `"ended"` when the agent has left the loop.
+   *
+   * 1. `"prepare"`: the request was built, and its tokens were reserved from the budget.
+   * 2. `"infer"`: the model replied.
+   * 3. `"evaluate"`: the tool calls of the reply were checked against the budget.
+   * 4. `"execute"`: the tool calls were executed. Absent for a reply without calls.
+   * 5. `"incorporate"`: the results were added to the history.
+   * 6. `"decide"`: the step was completed, and stop conditions were checked.
+   */
   readonly phase:
     | "prepare"
     | "infer"
@@ -21,55 +39,63 @@ export interface PhaseReport {
     | "decide"
     | "paused"
     | "ended";
-  /** How the agent stands between two phases. */
+  /** The state of the agent between two phases. */
   readonly state: {
-    /** `pending` before the execution begins. */
+    /** Status of the agent. `"pending"` before the execution begins. */
     readonly status: SettledStatus | "pending" | "running";
-    /** Absent before the execution begins. */
+    /** The current execution. Absent before the execution begins. */
     readonly executionId?: ExecutionId;
-    /** Why it is paused or has ended. */
+    /** The reason of a pause or an end. Absent while the agent runs. */
     readonly reason?: StopReason;
-    /** What was said. */
+    /** The history of the agent. */
     readonly conversation: { readonly messages: readonly Message[] };
-    /** What was done and decided in this execution. */
+    /** Records of this execution. */
     readonly log: {
-      /** The completed steps, oldest first. */
+      /** Completed steps, oldest first. */
       readonly steps: readonly StepRecord[];
+      /** Stop signals in the order of their arrival. */
       readonly signals: readonly StopSignal[];
+      /** Errors of the agent, oldest first. */
       readonly errors: readonly ErrorRecord[];
-      /** The typed result, once the model has given one that fits. */
+      /** The typed result. `undefined` until the model has given a valid one. */
       readonly output?: JsonValue | undefined;
     };
-    /** What this execution consumed. */
+    /** Consumption and times of this execution. */
     readonly telemetry: {
+      /** Consumption of the agent itself, without its subagents. */
       readonly usage: Usage;
-      /** Milliseconds since the epoch; undefined: it has not begun. */
+      /** Start in milliseconds since the epoch. `undefined` before the execution begins. */
       readonly startedAtMs?: number | undefined;
-      /** Milliseconds since the epoch; undefined: it has not ended. */
+      /** End in milliseconds since the epoch. `undefined` until the execution has ended. */
       readonly endedAtMs?: number | undefined;
-      /** Time spent waiting for a lease. */
+      /** Milliseconds spent waiting for budget that other calls had reserved. */
       readonly budgetWaitMs: number;
     };
-    /** The step that is open, and what it has gathered so far. */
+    /** The open step. `undefined` between two steps. */
     readonly step?:
       | {
+          /** The id of the step. */
           readonly stepId: StepId;
-          /** From 1. */
+          /** The number of the step, counted from 1. */
           readonly number: number;
-          /** Milliseconds since the epoch. */
+          /** Start of the step in milliseconds since the epoch. */
           readonly startedAtMs: number;
-          /** What the model answered; undefined: it has not yet. */
+          /** The model's reply. `undefined` until it has arrived. */
           readonly reply?:
             | { readonly message: AssistantMessage; readonly finishReason: FinishReason }
             | undefined;
-          /** Calls that have a result, in call order. */
+          /** Tool calls that have a result, in the order of the calls. */
           readonly executions: readonly ToolExecution[];
+          /** Consumption of the step so far. */
           readonly usage: Usage;
+          /** The error that ended the step. `undefined` if there was none. */
           readonly error?: ErrorRecord | undefined;
         }
       | undefined;
   };
 }
 
+/** A phase of the agent loop, or the way in which the agent left it. */
 export type Phase = PhaseReport["phase"];
+/** The state of an agent between two phases. */
 export type PhaseState = PhaseReport["state"];

@@ -14,84 +14,169 @@ import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-/** A part of every request of an agent, besides its instructions and its history. `Context`: what it asks of the context of a run. */
+/**
+ * A part of every request of an agent, besides its instructions and its history.
+ *
+ * `Context` is the type of the run context that the section reads.
+ *
+ * @example
+ * ```ts
+ * const memory: RequestSection<{ readonly notes: readonly string[] }> = {
+ *   name: "memory",
+ *   lifetime: "execution",
+ *   text: ({ context }) => `What you know about the user:\n${context.notes.join("\n")}`,
+ * };
+ * ```
+ */
 export interface RequestSection<in Context = unknown> {
-  /** Letters, digits, `_` and `-`, at most 64, a letter first. No two of a role have the same, and none that of a built-in one. */
+  /**
+   * The name of the section, unique within the role. At most 64 letters, digits, `_` and `-`,
+   * beginning with a letter. The names `instructions`, `history`, `wrapUp` and `budget` are taken.
+   */
   readonly name: string;
   /**
-   * How long a section lives. `step`: made anew before each model call, sent with it, and never kept. `execution`: made once, before the
-   * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
-   * each execution, and written into the history behind the task; from then on it is a message like any other.
+   * The time for which a text is reused.
+   *
+   * - `"step"`: created before each model call, and never persisted.
+   * - `"execution"`: created before the first model call of an execution, and sent with all of its
+   *   calls.
+   * - `"persistent"`: created like `"execution"`, and appended to the history as a message that
+   *   stays.
+   *
+   * @example
+   * ```ts
+   * const clock: RequestSection = {
+   *   name: "clock",
+   *   lifetime: "step",
+   *   text: () => `It is ${new Date().toISOString()}.`,
+   * };
+   * ```
    */
   readonly lifetime: "step" | "execution" | "persistent";
   /**
-   * What the section says: a text, or a function that is called whenever the section is made. `undefined`, or a text with nothing in it: the
-   * section is left out. The function may be asynchronous and should obey `context.signal`. If it throws, returns anything else or takes
-   * longer than `hookTimeoutMs`, its agent fails with `section_failed`.
+   * The text of the section, or a function that returns it. An empty text, or `undefined`, leaves
+   * the section out.
+   *
+   * The function may be asynchronous. If it throws, returns anything else or exceeds
+   * `hookTimeoutMs`, the agent fails with `section_failed`.
+   *
+   * @example
+   * ```ts
+   * const progress: RequestSection = {
+   *   name: "progress",
+   *   lifetime: "step",
+   *   text: ({ steps }) => (steps.length > 0 ? `You took ${steps.length} steps.` : undefined),
+   * };
+   * ```
    */
   readonly text:
     | string
     | ((context: SectionContext<Context>) => string | undefined | Promise<string | undefined>);
   /**
-   * The section that it stands right behind: `instructions`, `history` or another one of the role. Several behind one keep the order in
-   * which they are listed. Default, if `before` is left out, too: behind the `history`; for `execution` right before it.
+   * The section that directly precedes this one: `"instructions"`, `"history"` or another section
+   * of the role. Sections with the same `after` keep their order in the list.
    *
-   * What changes from step to step should stand behind the history: the prompt caches of providers keep a request up to the first
-   * difference, so a change before the history makes all of it dear again.
+   * A text that changes with every step belongs after the history. Prompt caches of providers reuse
+   * a request only up to the first difference.
+   *
+   * @default "history", unless `before` is set; a section with the lifetime `"execution"` precedes
+   * the history
+   *
+   * @example
+   * ```ts
+   * const rules: RequestSection = {
+   *   name: "rules",
+   *   lifetime: "execution",
+   *   text: "House rules: be brief.",
+   *   after: "instructions",
+   * };
+   * ```
    */
   readonly after?: string;
-  /** The section that it stands right before: `history`, `wrapUp`, `budget` or another one of the role. Instead of `after`. */
+  /**
+   * The section that directly follows this one: `"history"`, `"wrapUp"`, `"budget"` or another
+   * section of the role. Set either `before` or `after`.
+   *
+   * @example
+   * ```ts
+   * const reminder: RequestSection = {
+   *   name: "reminder",
+   *   lifetime: "step",
+   *   text: "Cite your sources.",
+   *   before: "wrapUp",
+   * };
+   * ```
+   */
   readonly before?: string;
   /**
-   * The role of its message. Default `user`. `system`: as a further system message, which has to stand right behind the
-   * instructions, or behind one that does.
+   * The role of the message. A `"system"` section must directly follow the instructions, or another
+   * section that does.
+   *
+   * @default "user"
    */
   readonly messageRole?: "system" | "user";
 }
 
 /**
- * What a section may know of the agent whose request it is part of. Read-only. `Context`: what the section asks of the run's context;
- * default: nothing.
+ * Read-only facts about the agent whose request contains the section.
+ *
+ * `Context` is the type of the run context that the section reads.
  */
 export interface SectionContext<out Context = unknown> {
-  /** The name of the section that is asked. */
+  /** The name of this section. */
   readonly sectionName: string;
+  /** The run of the agent. */
   readonly runId: RunId;
+  /** The agent whose request contains the section. */
   readonly agentId: AgentId;
-  /** Place of the agent in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth of the agent. The root is at 0. */
   readonly depth: number;
   /** The name of the agent's role. */
   readonly role: string;
+  /** The current execution of the agent. */
   readonly executionId: ExecutionId;
-  /** Of the step that is about to begin, from 1. */
+  /** The step that is about to begin, counted from 1. */
   readonly stepNumber: number;
-  /** The history so far, instructions included, without sections that are not kept. */
+  /** The history so far, including the instructions, without sections that are not persistent. */
   readonly messages: readonly Message[];
-  /** The completed steps of this execution, oldest first. */
+  /** Completed steps of this execution, oldest first. */
   readonly steps: readonly StepRecord[];
-  /** What the agent itself has consumed in this execution. */
+  /** Consumption of the agent itself in this execution, without its subagents. */
   readonly usage: Usage;
-  /** What the agent may still spend, by axis (`totalTokens`, `costUsd`, `steps`, …); axes without a limit are absent. */
+  /**
+   * The agent's remaining budget by axis, such as `totalTokens`, `costUsd` and `steps`. Axes
+   * without a limit are absent.
+   */
   readonly remaining: Readonly<Record<string, number>>;
   /** The metadata of the agent. */
   readonly metadata: JsonObject;
-  /** The context of the run: the very value that was given with it; undefined: none was. */
+  /**
+   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * `undefined` if none was passed.
+   */
   readonly context: Context;
-  /** Aborted when the section must end: its agent has to end, or its time is up. */
+  /** Aborted when the function must end, because its agent ends or `hookTimeoutMs` has passed. */
   readonly signal: AbortSignal;
 }
 
-/** A section in its place. */
+/**
+ * A section at its position in the request, as in `sections` of an `AgentRole`.
+ *
+ * @example
+ * ```ts
+ * const names = role.sections.map(({ name }) => name); // instructions, history, wrapUp, budget
+ * ```
+ */
 export interface PlacedSection<in Context = unknown> {
-  /** Unique within the role. */
+  /** The name of the section, unique within the role. */
   readonly name: string;
-  /** How long the section lives, as in `RequestSection`. */
+  /** The time for which a text is reused, as in `RequestSection`. */
   readonly lifetime: RequestSection["lifetime"];
-  /** Undefined: messages of every kind. */
+  /** The role of the message. `undefined` for the history, which has messages of all roles. */
   readonly messageRole: "system" | "user" | undefined;
-  /** Undefined for what is built in. */
+  /** The text, or the function that returns it. `undefined` for a built-in section. */
   readonly text: RequestSection<Context>["text"] | undefined;
 }
 

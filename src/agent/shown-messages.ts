@@ -240,11 +240,11 @@ function makePart(
   };
 }
 
-/** What a model was asked. */
+/** The request of a step, rebuilt from a stored run by `rebuildRequest`. */
 export interface RebuiltRequest {
-  /** The model that it went to. */
+  /** The model that received the request. */
   readonly model: StepContext["model"];
-  /** What it was asked. */
+  /** The messages, tools and parameters of the request. */
   readonly request: ModelRequest;
 }
 

@@ -4,13 +4,23 @@ import type { Model } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
 import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
 
-/** What the calls of a model were charged at. */
+/**
+ * Price at which the calls of a model were charged.
+ *
+ * @example
+ * ```ts
+ * for (const { model, price } of result.prices) console.log(model, price?.inputUsdPerMillion);
+ * ```
+ */
 export interface AppliedPrice {
-  /** Of the model. */
+  /** Provider of the model. */
   readonly provider: string;
-  /** The id of the model. */
+  /** Id of the model. */
   readonly model: string;
-  /** Null: unknown. Its calls are in no cost; `usage.total.unpricedCalls` counts them. */
+  /**
+   * Price of the model. `null` if it is unknown; its calls add nothing to `costUsd`, and
+   * `usage.total.unpricedCalls` counts them.
+   */
   readonly price: ModelPrice | null;
 }
 

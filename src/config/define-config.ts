@@ -8,7 +8,19 @@ import type { OrchestratorOptions } from "../orchestrator/tree/settings.ts";
 import type { Store } from "../store/store.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 
-/** What the command `espalier` works with, in a project. Everything may be left out. */
+/**
+ * Configuration of the command `espalier` in a project. All fields are optional.
+ *
+ * @example
+ * ```ts
+ * const config: EspalierConfig = {
+ *   roles: "roles",
+ *   models: { fast: openai("gpt-5-mini") },
+ *   store: "runs.db",
+ *   limits: { maxDepth: 2 },
+ * };
+ * ```
+ */
 export interface EspalierConfig extends Pick<
   OrchestratorOptions,
   | "limits"
@@ -25,41 +37,114 @@ export interface EspalierConfig extends Pick<
   | "sinks"
   | "tracing"
 > {
-  /** The roles that can be run by name, and with which runs continue; or a folder of role files, relative to the configuration. */
+  /**
+   * Roles that the command runs and resumes by name, or a folder of role files relative to the
+   * configuration.
+   *
+   * @example
+   * ```ts
+   * const config = defineConfig({ roles: [researcher, writer] });
+   * ```
+   */
   readonly roles?: readonly AgentRole[] | string;
-  /** Tools that role files may name, besides those of `mcp` and the built-in ones. */
+  /**
+   * Tools that role files may name, besides those of `mcp` and the built-in ones.
+   *
+   * @default []
+   */
   readonly tools?: readonly ToolsetTool[];
-  /** Models that role files may name. Other names are ids of models at OpenAI, or at the server of `OPENAI_BASE_URL`. */
+  /**
+   * Models that role files may name. Any other name is the id of a model at OpenAI, or at the
+   * server of `OPENAI_BASE_URL`.
+   *
+   * @example
+   * ```ts
+   * const config = defineConfig({ models: { fast: openai("gpt-5-mini") } });
+   * ```
+   */
   readonly models?: Readonly<Record<string, Model>>;
   /**
-   * MCP servers whose tools role files may name, by the name of the server; or a file that has them under `mcpServers`, relative to the
-   * configuration. Default: `mcp.json` beside the configuration, if it is there. A server is started when a role that is run names its tools.
+   * MCP servers whose tools role files may name, by the name of the server, or a file with
+   * `mcpServers` relative to the configuration. A server starts when a role that runs names its
+   * tools.
+   *
+   * @default "mcp.json" beside the configuration, if it exists
+   *
+   * @example
+   * ```ts
+   * const config = defineConfig({
+   *   mcp: { git: { command: "npx", args: ["-y", "@example/git-mcp-server"] } },
+   * });
+   * ```
    */
   readonly mcp?: Readonly<Record<string, McpServerEntry>> | string;
-  /** Where runs are kept: a store, a file of SQLite, relative to the configuration, or `postgres://…`. Default: `.espalier/runs.db`. */
+  /**
+   * The store of runs: a `Store`, the path of a SQLite file relative to the configuration, or a URL
+   * `postgres://…`.
+   *
+   * @default ".espalier/runs.db"
+   *
+   * @example
+   * ```ts
+   * const config = defineConfig({ store: "postgres://localhost/espalier" });
+   * ```
+   */
   readonly store?: Store | string;
 }
 
 /**
- * An MCP server, as editors have it in their `mcp.json`: started by `command`, or reached at `url`. `${NAME}` in a text is the environment
- * variable of this name. What else an editor writes there is passed over.
+ * An MCP server in the format of `mcp.json` in editors: a program that is started (`command`), or
+ * an address (`url`). `${NAME}` in a text is replaced by the environment variable `NAME`. Other
+ * fields are ignored.
+ *
+ * @example
+ * ```ts
+ * const github: McpServerEntry = {
+ *   url: "https://mcp.example/github",
+ *   headers: { Authorization: "Bearer ${GITHUB_TOKEN}" },
+ * };
+ * ```
  */
 export interface McpServerEntry {
-  /** The program that is started, for a server over stdio. */
+  /** The program of a server over stdio. */
   readonly command?: string;
-  /** Its arguments. */
+  /**
+   * Arguments of the program.
+   *
+   * @default []
+   */
   readonly args?: readonly string[];
-  /** Environment variables besides the few harmless ones that every server gets; `${NAME}` stands for one of ours. */
+  /**
+   * Environment variables of the program, besides a few harmless ones that every server gets.
+   *
+   * @example
+   * ```ts
+   * const server: McpServerEntry = { command: "github-mcp", env: { TOKEN: "${GITHUB_TOKEN}" } };
+   * ```
+   */
   readonly env?: Readonly<Record<string, string>>;
-  /** The folder in which it is started, from that of the configuration. Default: that one. */
+  /**
+   * The working directory of the program, relative to the configuration.
+   *
+   * @default the folder of the configuration
+   */
   readonly cwd?: string;
   /** The address of a server over HTTP, in place of `command`. */
   readonly url?: string;
-  /** Headers of each request to it. */
+  /** Headers of each request to `url`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** True: the server is left out. */
+  /**
+   * Leaves the server out.
+   *
+   * @default false
+   */
   readonly disabled?: boolean;
-  /** False: calls need no approval. Default: every call of a tool needs one, unless the server marks the tool as read-only. */
+  /**
+   * Requires an approval for each tool call, unless the server marks the tool as read-only. `false`
+   * requires none.
+   *
+   * @default true
+   */
   readonly needsApproval?: boolean;
 }
 
@@ -85,10 +170,21 @@ const FIELDS: readonly (keyof EspalierConfig)[] = [
 ];
 
 /**
- * The configuration of a project, for the default export of its `espalier.config.ts`. What an orchestrator takes (`limits`, `hooks`, …) is
- * checked when one is made.
+ * Validates the configuration of a project, for the default export of its `espalier.config.ts`.
+ * Options of the orchestrator, such as `limits` and `hooks`, are validated when the command creates
+ * one.
  *
- * @throws EspalierError `invalid_option` or `invalid_definition` for a field that is unknown or cannot be used.
+ * @throws EspalierError `invalid_option` if a field is unknown or has the wrong type.
+ * @throws EspalierError `invalid_definition` if a role or a text is invalid.
+ *
+ * @example
+ * ```ts
+ * export default defineConfig({
+ *   roles: "roles",
+ *   models: { fast: openai("gpt-5-mini") },
+ *   store: "runs.db",
+ * });
+ * ```
  */
 export function defineConfig(config: EspalierConfig): EspalierConfig {
   checkKeys("config", config, FIELDS);

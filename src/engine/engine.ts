@@ -8,64 +8,139 @@
 import { EspalierError } from "../kernel/error.ts";
 import type { RunId } from "../protocol/ids.ts";
 
-/** A run that has something to do, and who can do it. At most 1 KiB as JSON. */
+/**
+ * Reference to a run that an engine passes to a worker. At most 1 KiB as JSON.
+ *
+ * @example
+ * ```ts
+ * const ticket: RunTicket = { runId: toRunId("order-4711"), role: "buyer", version: "v3" };
+ * ```
+ */
 export interface RunTicket {
   readonly runId: RunId;
-  /** The role at its root: only workers that have it are of use. */
+  /** Name of the root's role. Only workers that have the role can execute the run. */
   readonly role: string;
-  /** The version of the roles that it was ordered for: a worker of another one leaves it alone. */
+  /** Version of the roles. Only workers with the same `rolesVersion` execute the run. */
   readonly version: string;
 }
 
-/** What came of leading a run. */
+/**
+ * Result of executing a run once.
+ *
+ * @example
+ * ```ts
+ * function describe(result: ExecutorResult): string {
+ *   if (result.type === "ended") return "remove the ticket";
+ *   if (result.untilMs === undefined) return "wait for the next enqueue";
+ *   return `execute again at ${new Date(result.untilMs).toISOString()}`;
+ * }
+ * ```
+ */
 export type ExecutorResult =
-  /** Nothing is left to be done, or what is wrong with the run is on record: it would be wrong again. */
+  /** Nothing is left to do: the run has ended, or its lasting error is recorded. */
   | { readonly type: "ended" }
-  /** It rests until something is in its mailbox: the process that posts asks the engine to lead it. `untilMs`: or until then, since the epoch. */
+  /**
+   * The run is paused until the next `enqueue`, or until `untilMs`, in milliseconds since the
+   * epoch.
+   */
   | { readonly type: "waiting"; readonly untilMs?: number };
 
-/** What a worker hands to its engine: leads one run from wherever it is. */
+/**
+ * Executor of runs that a worker passes to `Engine.serve`.
+ *
+ * @example
+ * ```ts
+ * async function execute(executor: RunExecutor, { runId }: RunTicket): Promise<void> {
+ *   const result = await executor.execute(runId, AbortSignal.timeout(3_600_000));
+ *   if (result.type === "waiting") console.log("paused until", result.untilMs ?? "it is enqueued");
+ * }
+ * ```
+ */
 export interface RunExecutor {
-  /** The names of the roles that it has. */
+  /** Names of the roles that the worker has. */
   readonly roles: readonly string[];
-  /** Of the orchestrator's roles. */
+  /** Version of the roles. */
   readonly version: string;
-  /** So many runs are led at once at most: more of them wait in `settle`. */
+  /** Maximum number of concurrent runs. Further calls of `execute` wait. */
   readonly maxRuns: number;
   /**
-   * Resolves once the run rests. When `releaseSignal` is aborted it gives the run up within the grace period of the worker, and rejects. Rejects with
-   * what may be gone at another time or in another process (`run_released`, `run_active`, `run_fenced`, `store_failed`): the engine has it led
-   * again, later. Never rejects with anything else.
+   * Executes a run until it has ended or is paused. After `releaseSignal` is aborted, the executor
+   * releases the run within the worker's `graceMs`, and rejects. Rejects with transient errors
+   * only: the engine must execute the run again later, here or on another worker.
+   *
+   * @throws EspalierError `run_released` if the run was released.
+   * @throws EspalierError `run_active` if another process owns the run.
+   * @throws EspalierError `run_fenced` if another process has taken the run over.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   execute(runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult>;
 }
 
-/** A worker that serves. */
+/**
+ * Port for engines: job queues that distribute runs over workers. Pass an engine to
+ * `orchestrator.startWorker` and `RunClient`. To implement one, test it with `engineContract` of
+ * `espalier/testing`.
+ *
+ * @example
+ * ```ts
+ * const engine: Engine = storeEngine();
+ * const worker = await orchestrator.startWorker(engine);
+ * const client = new RunClient({ store, engine });
+ * ```
+ */
 export interface EngineWorker {
-  /** Takes nothing more, aborts `releaseSignal` of all that is under way, and resolves when that has settled. */
+  /**
+   * Stops accepting runs, aborts the `releaseSignal` of every current `execute` call, and waits for
+   * these calls.
+   */
   close(): Promise<void>;
 }
 
-/** An engine, as its user makes it and hands it to `orchestrator.work` and to `RunClient`. */
+/**
+ * Port for engines: job queues that distribute runs over workers. Pass an engine to
+ * `orchestrator.startWorker` and `RunClient`. To implement one, test it with `engineContract` of
+ * `espalier/testing`.
+ *
+ * @example
+ * ```ts
+ * const engine: Engine = storeEngine();
+ * const worker = await orchestrator.startWorker(engine);
+ * const client = new RunClient({ store, engine });
+ * ```
+ */
 export interface Engine {
   /**
-   * Has the run led: soon, or at `atMs` (since the epoch). Resolves once the engine will not forget it. The same ticket once more while the
-   * first waits may count as one; while its run is led it counts as another, since what it came for may not have been seen.
+   * Queues a run for execution as soon as possible, or at `atMs` in milliseconds since the epoch.
+   * Resolves once the engine has persisted the ticket. A ticket that is queued already may be
+   * merged with an equal one. If the run is executing, it must be executed once more afterwards.
    *
-   * Rejects with `unknown_role` if the engine knows that no worker ever had the role in this version, and with `engine_failed`.
+   * @throws EspalierError `unknown_role` if no worker ever had the role in this version.
+   * @throws EspalierError `engine_failed` if the engine does not accept the ticket.
    */
   enqueue(ticket: RunTicket, atMs?: number): Promise<void>;
-  /** Leads runs with `executor` until it is closed. Rejects with `invalid_option` or `engine_failed` if it cannot. */
+  /**
+   * Executes queued runs with `executor` until the returned worker is closed.
+   *
+   * @throws EspalierError `invalid_option` if the engine is not set up to serve.
+   * @throws EspalierError `engine_failed` if the engine cannot be reached.
+   */
   serve(executor: RunExecutor): Promise<EngineWorker>;
   /**
-   * False: it may hand one run to several workers at once, so that a run which another process seems to lead is left to that one
-   * (`settle` rejects with `run_active`) until it is lost. Default true: the engine has given up the former worker of a run that it hands out,
-   * and the run is taken over after the `takeOverAfterMs` of the worker.
+   * Whether the engine assigns each run to one worker at a time. If `true`, a worker takes a run
+   * over from its previous owner after `takeOverAfterMs`. If `false`, several workers may get the
+   * same run, and `execute` rejects with `run_active` while another process owns it.
+   *
+   * @default true
    */
   readonly exclusive?: boolean;
-  /** How often workers have to search the store for runs of which the engine does not notify them, in milliseconds. Default 30,000. */
+  /**
+   * Interval in milliseconds at which workers search the store for runs that the engine does not
+   * report.
+   *
+   * @default 30_000
+   */
   readonly sweepIntervalMs?: number;
-  /** Releases connections. Default: there are none. */
+  /** Closes connections. Absent if the engine has none. */
   close?(): Promise<void>;
 }
 

@@ -13,23 +13,39 @@ import {
   type RunTicket,
 } from "./engine.ts";
 
-/** What an engine on the store works with. */
+/** Options of `storeEngine`. */
 export interface StoreEngineOptions {
-  /** How often a worker looks for runs that other processes have ordered, answered or lost, in milliseconds. Default 200. */
+  /**
+   * Interval in milliseconds at which a worker polls the store for runs that other processes have
+   * started, answered or lost.
+   *
+   * @default 200
+   */
   readonly sweepIntervalMs?: number;
-  /** Default: the clock of the machine. */
+  /**
+   * Clock for timers.
+   *
+   * @default the system clock
+   */
   readonly clock?: Clock;
 }
 
 const DEFAULT_SWEEP_MS = 200;
 
 /**
- * An engine on the store alone. Within a process a run is led at once; of other processes a worker learns when it next looks into the store.
- * A wait that ends at a time ends up to 30 s later if the process in which it began is gone. It may have several workers in one
- * process. A role that none of them ever had, while there are any, is refused (`unknown_role`): order it from a process without a worker, if
- * another one has it.
+ * Creates an engine that needs only the store. Suits one machine, development and tests. A run that
+ * is started in the worker's process begins at once; runs of other processes are found by polling.
+ * A timed wait may end up to 30 seconds late if the process that began it is gone. In a process
+ * with workers, a role that none of them ever had is rejected with `unknown_role`.
  *
- * @throws EspalierError `invalid_option`.
+ * @throws EspalierError `invalid_option` for an option.
+ *
+ * @example
+ * ```ts
+ * const engine = storeEngine();
+ * const worker = await orchestrator.startWorker(engine);
+ * const client = new RunClient({ store, engine });
+ * ```
  */
 export function storeEngine(options: StoreEngineOptions = {}): Engine {
   checkKeys("storeEngine", options, ["sweepIntervalMs", "clock"]);

@@ -12,33 +12,70 @@ import {
 import { isEventType, type EventType } from "../protocol/event.ts";
 import type { TransformPoint } from "./hook-points.ts";
 
-/** What goes with any hook. */
+/**
+ * Options of every hook.
+ *
+ * @example
+ * ```ts
+ * const count = observe("model.replied", () => undefined, { name: "countReplies" });
+ * ```
+ */
 export interface HookOptions {
-  /** Appears in events, signals and errors. Default: the name of the function, or one by place, such as `beforeTool#2`. */
+  /**
+   * Name of the hook in events, signals and errors.
+   *
+   * @default the name of the function, or its place, such as `beforeTool#2`
+   */
   readonly name?: string;
-  /** Higher runs first; equals run in the order in which they were registered. Default 0. */
+  /**
+   * Priority. Higher values run first; equal values run in order of registration.
+   *
+   * @default 0
+   */
   readonly priority?: number;
 }
 
-/** What goes with a wrap of tool calls. */
+/** Options of hooks that wrap tool calls. */
 export interface WrapToolOptions extends HookOptions {
-  /** Only calls of these tools. Default: all. */
+  /**
+   * Names of the tools that the hook applies to.
+   *
+   * @default all tools
+   *
+   * @example
+   * ```ts
+   * const deny = transform("beforeTool", () => ({ deny: "Not now." }), { tools: ["deploy"] });
+   * ```
+   */
   readonly tools?: readonly string[];
 }
 
-/** What goes with a transformer at `P`: at points that concern a tool, also which tools. */
+/**
+ * Options of `transform` at point `P`. `tools` is available at `beforeTool` and `afterTool` only.
+ *
+ * @example
+ * ```ts
+ * const options: TransformOptions<"beforeTool"> = { tools: ["deploy"], priority: 10 };
+ * const deny = transform("beforeTool", () => ({ deny: "Deployments are frozen." }), options);
+ * ```
+ */
 export type TransformOptions<P extends TransformPoint> = (P extends "beforeTool" | "afterTool"
   ? WrapToolOptions
   : HookOptions) & {
-  /** What a field that the point does not allow is: an error (default), or dropped with one warning. */
+  /**
+   * True to reject unknown fields in the returned value with `invalid_hook_result`. False to drop
+   * them with one warning.
+   *
+   * @default true
+   */
   readonly strict?: boolean;
 };
 
-/** What all hooks have in common. */
+/** Common fields of all hooks. */
 export interface HookBasics {
-  /** Undefined: by place. */
+  /** Name of the hook. `undefined` if it is named by its place. */
   readonly name: string | undefined;
-  /** Higher ones are called first. */
+  /** Priority. Higher values run first. */
   readonly priority: number;
 }
 

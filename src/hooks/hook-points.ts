@@ -7,159 +7,301 @@ import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 
-/** What a hook is shown, by point. */
+/**
+ * Input of a `transform` handler at each point. The values are frozen.
+ *
+ * @example
+ * ```ts
+ * function logTask({ role, task }: PointInput["userInput"]): void {
+ *   console.log(`${role} starts with: ${task}`);
+ * }
+ * ```
+ */
 export interface PointInput {
-  /** Before a run begins. The root has its task; nothing has been spent, and the task is not in a history yet. */
+  /**
+   * Input before a run begins. The root has its task; nothing has been spent, and the history is
+   * empty.
+   *
+   * @example
+   * ```ts
+   * const screen = transform("userInput", ({ task }) =>
+   *   task.includes("password") ? { refuse: "Do not send passwords." } : undefined,
+   * );
+   * ```
+   */
   readonly userInput: {
-    /** The role at the root. */
+    /** Role name of the root. */
     readonly role: string;
-    /** With a line for each part that is no text. */
+    /** Text of the task, with one line for each part that is not text. */
     readonly task: string;
-    /** All of the task, in order, if a part of it is no text. */
+    /** All parts of the task, in order. Absent if the task is only text. */
     readonly content?: readonly ContentPart[];
+    /** Metadata of the run. */
     readonly metadata: JsonObject;
   };
-  /** Before each model call. */
+  /**
+   * Input before each model call.
+   *
+   * @example
+   * ```ts
+   * const today = transform("beforeModel", ({ instructions }) => ({
+   *   instructions: `${instructions}\nToday is ${new Date().toDateString()}.`,
+   * }));
+   * ```
+   */
   readonly beforeModel: {
-    /** The system prompt of the request. */
+    /** System prompt of the request. */
     readonly instructions: string;
-    /** The history without the instructions, with the role's sections in their places; those that are system messages are not shown. */
+    /**
+     * Messages of the request without the system prompt, including the sections of the role.
+     * Sections that are system messages are not included.
+     */
     readonly messages: readonly Message[];
-    /** The completed steps of this execution, oldest first. */
+    /** Completed steps of this execution, oldest first. */
     readonly steps: readonly StepRecord[];
   };
-  /** Before each tool call. The arguments are not validated yet; those of a patch are validated, too. */
+  /**
+   * Input before each tool call. The arguments are not validated yet; changed arguments are
+   * validated afterwards.
+   *
+   * @example
+   * ```ts
+   * const limitQuery = transform(
+   *   "beforeTool",
+   *   ({ arguments: input }) =>
+   *     typeof input === "object" && input !== null && !Array.isArray(input)
+   *       ? { arguments: { ...input, maxResults: 5 } }
+   *       : undefined,
+   *   { tools: ["search"] },
+   * );
+   * ```
+   */
   readonly beforeTool: {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
+    /** Id of the tool call. */
     readonly callId: CallId;
+    /** Arguments as parsed JSON. Calls with invalid JSON do not reach the hook. */
     readonly arguments: JsonValue;
   };
-  /** After each tool call, however it ended. The arguments are as hooks and answers left them; a text, if the model wrote no JSON. */
+  /**
+   * Input after each tool call, whatever its outcome.
+   *
+   * @example
+   * ```ts
+   * const mask = transform("afterTool", ({ text }) => ({
+   *   text: text.replaceAll(/\b\d{16}\b/g, "****"),
+   * }));
+   * ```
+   */
   readonly afterTool: {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
+    /** Id of the tool call. */
     readonly callId: CallId;
+    /** Arguments after hooks and answers. A string if the model did not write valid JSON. */
     readonly arguments: JsonValue;
+    /** Outcome of the call. */
     readonly outcome: ToolOutcomeType;
-    /** What the model reads. */
+    /** Text that the model reads. */
     readonly text: string;
   };
-  /** Before a history is made shorter. */
+  /**
+   * Input before a history is shortened.
+   *
+   * @example
+   * ```ts
+   * const keepMore = transform("beforeCompaction", ({ messages }) => ({
+   *   keepMessages: Math.ceil(messages.length / 2),
+   * }));
+   * ```
+   */
   readonly beforeCompaction: {
+    /** Messages of the history. */
     readonly messages: readonly Message[];
     /** Input tokens of the history, counted or estimated. */
     readonly inputTokens: number;
-    /** The bound that it is over. */
+    /** Limit that the history exceeds, in input tokens. */
     readonly maxInputTokens: number;
   };
-  /** Before a subagent starts. The context is that of the agent which delegates. */
+  /**
+   * Input before a subagent starts. The `context` argument of the handler belongs to the parent.
+   *
+   * @example
+   * ```ts
+   * const brief = transform("subagentStart", ({ task }) => ({
+   *   task: `${task}\nReply in at most 200 words.`,
+   * }));
+   * ```
+   */
   readonly subagentStart: {
-    /** The role of the subagent. */
+    /** Role name of the subagent. */
     readonly role: string;
-    /** What the subagent is to do. */
+    /** Text of the subagent's task. */
     readonly task: string;
-    /** Where it will stand: 1 below the root. */
+    /** Depth of the subagent. 1 is directly below the root. */
     readonly childDepth: number;
   };
-  /** When the root is done. */
+  /**
+   * Input when the root has given its answer.
+   *
+   * @example
+   * ```ts
+   * const demandSources = transform("stop", ({ text, isActive }) =>
+   *   text.includes("http") || isActive ? undefined : { continueWith: "Add your sources." },
+   * );
+   * ```
+   */
   readonly stop: {
-    /** Its last text. */
+    /** Last text of the agent. */
     readonly text: string;
-    /** Its typed result, if its role declares one and it was given. */
+    /** Typed result. `undefined` if the role declares none, or none was given. */
     readonly output: JsonValue | undefined;
+    /** Completed steps of this execution, oldest first. */
     readonly steps: readonly StepRecord[];
-    /** True if it continues only because of an earlier veto in this execution: the moment to beware of an endless run. */
+    /** True if an earlier veto made this execution continue. Check it to avoid endless loops. */
     readonly isActive: boolean;
-    /** How many vetoes there were in this execution. */
+    /** Number of vetoes in this execution so far. At most 3 take effect. */
     readonly vetoes: number;
   };
-  /** When a subagent is done, at any depth. */
+  /** Input when a subagent has given its answer, at any depth. */
   readonly subagentStop: PointInput["stop"];
 }
 
-/** What a hook may change, by point. A field that is left out, or undefined, stays as it is. */
+/**
+ * Fields that a `transform` handler may return at each point. Absent and `undefined` fields change
+ * nothing.
+ *
+ * @example
+ * ```ts
+ * const patch: PointPatch["beforeTool"] = { deny: "Writing to /etc is not allowed." };
+ * ```
+ */
 export interface PointPatch {
   /** Replaces or refuses the task. */
   readonly userInput: {
-    /** Takes the place of the text. What is no text stays, and follows it. */
+    /** New text of the task. Parts that are not text are kept after it. */
     readonly task?: string | undefined;
-    /** Why the run stops before it has asked anything of a model. No later hook is asked. */
+    /**
+     * Refusal with its reason. The run stops with `input_refused` before any model call; later
+     * hooks are skipped.
+     */
     readonly refuse?: string | undefined;
   };
-  /** Changes one request. The stored history stays as it is. */
+  /** Changes one request. The stored history is unchanged. */
   readonly beforeModel: {
-    /** The system prompt of this request instead. */
+    /** New system prompt of this request. */
     readonly instructions?: string | undefined;
-    /** The whole list anew, without a system message: `instructions` is the way to change that one. */
+    /**
+     * Complete new message list of this request, without system messages. Change `instructions` for
+     * the system prompt.
+     */
     readonly messages?: readonly Message[] | undefined;
-    /** From 0 up. */
+    /** Sampling temperature of this request, from 0. */
     readonly temperature?: number | undefined;
   };
-  /** Changes the arguments of a call, or denies it. */
+  /** Changes the arguments of a tool call, or denies the call. */
   readonly beforeTool: {
+    /** New arguments. They are validated by the tool's schema. */
     readonly arguments?: JsonValue | undefined;
-    /** Why the call is not made; the model reads it. Counts as one more deny among the guards. No later hook is asked. */
+    /**
+     * Denial with its reason, which the model reads. It counts like a guard's denial; later hooks
+     * are skipped.
+     */
     readonly deny?: string | undefined;
   };
-  /** Changes the text that the model reads of a call, or adds metadata. */
+  /** Changes the text that the model reads of a tool call, or adds metadata. */
   readonly afterTool: {
-    /** What the model reads instead. */
+    /** New text for the model. */
     readonly text?: string | undefined;
-    /** Kept with the call. Several hooks may add keys; for one key the last wins. */
+    /**
+     * Metadata stored with the call. Keys of several hooks are merged; for equal keys the last hook
+     * wins.
+     */
     readonly metadata?: JsonObject | undefined;
   };
-  /** Changes how much is kept. */
+  /** Changes how much of the history is kept. */
   readonly beforeCompaction: {
-    /** How many of the last messages stay as they are; at least 1. */
+    /** Number of most recent messages that stay unchanged, at least 1. */
     readonly keepMessages?: number | undefined;
   };
-  /** Changes the task of the subagent. */
+  /** Changes the task of a subagent. */
   readonly subagentStart: {
-    /** What it is to do instead. */
+    /** New text of the task. */
     readonly task?: string | undefined;
   };
-  /** What a hook may do about a stop. The veto is bounded, and never holds against a limit, an error or a cancel. */
+  /**
+   * Vetoes the end of the agent. A veto applies to an answer only, never to a limit, an error or a
+   * cancellation.
+   *
+   * At most 3 vetoes take effect in one execution.
+   */
   readonly stop: {
-    /** What the agent is to do instead of stopping; the model reads it. No later hook is asked. */
+    /** Instruction that makes the agent continue. The model reads it; later hooks are skipped. */
     readonly continueWith?: string | undefined;
   };
-  /** As at `stop`. */
+  /** Vetoes the end of a subagent, as at `stop`. */
   readonly subagentStop: PointPatch["stop"];
 }
 
-/** A point at which a hook may change something. */
+/**
+ * Name of a point at which a `transform` hook runs, such as `"beforeTool"`.
+ *
+ * @example
+ * ```ts
+ * const points: readonly TransformPoint[] = ["beforeModel", "beforeTool"];
+ * ```
+ */
 export type TransformPoint = keyof PointInput;
 
 /**
- * What a hook may know of the agent that it serves. Read-only; each call has its own. `Context`: what the hook asks of the run's context;
- * default: nothing.
+ * Context of one hook call. Read-only.
+ *
+ * `Context` is the type of the run's context that the hook requires.
+ *
+ * @example
+ * ```ts
+ * const cap = transform("beforeModel", (_input, context: HookContext) => {
+ *   if (context.stepNumber > 20) context.requestStop("More than 20 steps.");
+ * });
+ * ```
  */
 export interface HookContext<out Context = unknown> {
-  /** The name under which the hook appears in events, signals and errors. */
+  /** Name of the hook, as events, signals and errors contain it. */
   readonly hookName: string;
-  /** Aborted when the hook must end: its agent has to, or its time is up. What it gives after that is discarded. */
+  /**
+   * Signal that aborts when the agent has to end, or the hook has timed out. Later results are
+   * discarded.
+   */
   readonly signal: AbortSignal;
+  /** Id of the run. */
   readonly runId: RunId;
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** Place of the agent in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth of the agent. 0 for the root. */
   readonly depth: number;
-  /** The name of the agent's role. */
+  /** Role name of the agent. */
   readonly role: string;
+  /** Id of the execution. */
   readonly executionId: ExecutionId;
-  /** From 1; 0 before the first step. */
+  /** Number of the current step, from 1. 0 before the first step. */
   readonly stepNumber: number;
-  /** The agent's metadata. Frozen. */
+  /** Metadata of the agent. Frozen. */
   readonly metadata: JsonObject;
-  /** The context of the run: the very value that was given with it; undefined: none was. */
+  /**
+   * Value that was passed as `context` when the run was started. `undefined` if none was passed.
+   */
   readonly context: Context;
-  /** Raises a stop signal for this agent: it stops before its next phase, with this message as its reason. */
+  /**
+   * Raises the stop signal `stop_requested` for this agent. The agent stops before its next phase,
+   * with `message` as the reason.
+   */
   requestStop(message: string): void;
 }
 
-/** A patch of one point, in which the fields of the others are a compile error. */
+/** Fields that a handler may return at point `P`. Fields of other points are compile errors. */
 export type AllowedPatch<P extends TransformPoint> = PointPatch[P] & {
   readonly [
     F in Exclude<

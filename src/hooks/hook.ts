@@ -20,35 +20,85 @@ import {
 import type { AllowedPatch, HookContext, PointInput, TransformPoint } from "./hook-points.ts";
 import { HOOK_POINTS } from "./patch-contract.ts";
 
-/** What an observer knows besides the event, which says where it belongs. `Context`: what it asks of the run's context. */
+/**
+ * Context of an observer call. The event itself contains the ids.
+ *
+ * `Context` is the type of the run's context that the observer requires.
+ *
+ * @example
+ * ```ts
+ * const bill = observe(
+ *   "run.ended",
+ *   (event, { context }: ObserverContext<{ customerId: string }>) =>
+ *     console.log(context.customerId, event.usage.total.costUsd),
+ * );
+ * ```
+ */
 export interface ObserverContext<out Context = unknown> {
-  /** The name of the hook that is called. */
+  /** Name of the hook. */
   readonly hookName: string;
-  /** The context of the run: the very value that was given with it; undefined: none was. */
+  /**
+   * Value that was passed as `context` when the run was started. `undefined` if none was passed.
+   */
   readonly context: Context;
 }
 
-/** One model call, as a wrap sees it. */
+/**
+ * Model call that a `wrapModelCall` hook wraps.
+ *
+ * @example
+ * ```ts
+ * const tagged = wrapModelCall(({ context }: ModelCall<{ userId: string }>, next) => {
+ *   console.log(`${context.context.userId} calls a model in step ${context.stepNumber}`);
+ *   return next();
+ * });
+ * ```
+ */
 export interface ModelCall<out Context = unknown> {
-  /** Read-only. */
+  /** Request to the model. Read-only. */
   readonly request: ModelRequest;
-  readonly context: HookContext<Context>;
-}
-
-/** One tool call, as a wrap sees it. */
-export interface WrappedToolCall<out Context = unknown> {
-  /** The name of the tool. */
-  readonly toolName: string;
-  readonly callId: CallId;
-  /** Read-only. */
-  readonly arguments: JsonValue;
+  /** Context of the hook call. */
   readonly context: HookContext<Context>;
 }
 
 /**
- * The handler of each point. Called once each time, after the hooks before it and with their changes in `input`, which is frozen. Returns the
- * fields that it changes, or nothing. May be asynchronous; should end when `context.signal` is aborted. If it throws, does not settle in time, or
- * returns a field that the point does not allow, its agent fails (at `userInput`: before anything was asked of a model).
+ * Tool call that a `wrapToolCall` hook wraps.
+ *
+ * @example
+ * ```ts
+ * const logged = wrapToolCall(({ toolName, callId, context }: WrappedToolCall, next) => {
+ *   console.log(context.agentPath, toolName, callId);
+ *   return next();
+ * });
+ * ```
+ */
+export interface WrappedToolCall<out Context = unknown> {
+  /** Tool name. */
+  readonly toolName: string;
+  /** Id of the tool call. */
+  readonly callId: CallId;
+  /** Validated arguments of the call. Read-only. */
+  readonly arguments: JsonValue;
+  /** Context of the hook call. */
+  readonly context: HookContext<Context>;
+}
+
+/**
+ * Handler types of all points, by point.
+ *
+ * A handler receives the input with the changes of earlier hooks, and returns the fields that it
+ * changes, or nothing. It may be asynchronous, and should end when `context.signal` aborts.
+ *
+ * The agent fails if the handler throws (`hook_failed`), does not settle in time (`hook_timeout`),
+ * or returns an invalid field (`invalid_hook_result`).
+ *
+ * @example
+ * ```ts
+ * const addHint: TransformHandlers<unknown>["subagentStart"] = ({ task }) => ({
+ *   task: `${task}\nCite your sources.`,
+ * });
+ * const hinted = transform("subagentStart", addHint);
+ * ```
  */
 // Looked up, not computed, so that the result of a handler is checked against its point while it is written.
 export type TransformHandlers<Context> = {
@@ -58,57 +108,74 @@ export type TransformHandlers<Context> = {
   ) => TransformReturn<AllowedPatch<P>>;
 };
 
-/** What a handler gives: the fields that it changes, or nothing. */
+/** Return value of a handler: the fields that it changes, or nothing. May be a promise. */
 // oxlint-disable-next-line typescript/no-invalid-void-type -- a handler without a return statement is fine
 export type TransformReturn<Patch> = Patch | undefined | void | Promise<Patch | undefined | void>;
 
-/** Made by {@link observe}. */
+/** Hook that {@link observe} creates. */
 export interface ObserverHook<in Context = unknown> extends HookBasics {
-  /** Which kind of hook it is. */
+  /** Discriminant of the hook kinds. */
   readonly kind: "observe";
+  /** Observed event types. */
   readonly types: readonly EventType[];
+  /** Listener that receives each event. */
   readonly listen: (event: EspalierEvent, context: ObserverContext<Context>) => unknown;
 }
 
-/** Made by {@link transform}. */
+/** Hook that {@link transform} creates. */
 export interface TransformHook<P extends TransformPoint> extends HookBasics {
-  /** Which kind of hook it is. */
+  /** Discriminant of the hook kinds. */
   readonly kind: "transform";
-  /** The point at which it is called. */
+  /** Point at which the hook runs. */
   readonly point: P;
+  /** Calls the handler. */
   handle(input: PointInput[P], context: HookContext): unknown;
-  /** Whether a field that the point does not have is an error. */
+  /** True if an unknown field in the returned value is an error. */
   readonly strict: boolean;
-  /** The tools at whose calls it is called; undefined: all. */
+  /** Tools that the hook applies to. `undefined` if it applies to all. */
   readonly tools: readonly string[] | undefined;
 }
 
-/** Made by {@link wrapModelCall}. */
+/** Hook that {@link wrapModelCall} creates. */
 export interface ModelWrapHook<in Context = unknown> extends HookBasics {
-  /** Which kind of hook it is. */
+  /** Discriminant of the hook kinds. */
   readonly kind: "wrapModelCall";
+  /** Function around the model call. */
   readonly wrap: (call: ModelCall<Context>, next: () => Promise<ModelReply>) => Promise<ModelReply>;
 }
 
-/** Made by {@link wrapToolCall}. */
+/** Hook that {@link wrapToolCall} creates. */
 export interface ToolWrapHook<in Context = unknown> extends HookBasics {
-  /** Which kind of hook it is. */
+  /** Discriminant of the hook kinds. */
   readonly kind: "wrapToolCall";
+  /** Function around the tool call. */
   readonly wrap: (call: WrappedToolCall<Context>, next: () => Promise<unknown>) => unknown;
-  /** The tools whose calls it is around; undefined: all. */
+  /** Tools that the hook applies to. `undefined` if it applies to all. */
   readonly tools: readonly string[] | undefined;
 }
 
-/** Made by {@link processStep}. */
+/** Hook that {@link processStep} creates. */
 export interface ProcessorHook<in Context = unknown> extends HookBasics {
-  /** Which kind of hook it is. */
+  /** Discriminant of the hook kinds. */
   readonly kind: "processStep";
+  /** Function that receives each completed step. */
   readonly process: (step: StepRecord, context: HookContext<Context>) => unknown;
 }
 
 /**
- * Anything that can be registered as a hook. Made by its constructors only; what is in it is not for use. `Context`: what it asks of the
- * context of a run.
+ * Hook of an orchestrator or a role. Create it with `observe`, `transform`, `wrapModelCall`,
+ * `wrapToolCall` or `processStep`; its fields are internal.
+ *
+ * `Context` is the type of the run's context that the hook requires.
+ *
+ * @example
+ * ```ts
+ * const hooks: readonly Hook[] = [
+ *   observe("run.ended", (event) => console.log(event.status)),
+ *   transform("beforeTool", () => ({ deny: "Read-only mode." }), { tools: ["write"] }),
+ * ];
+ * const guarded = new Orchestrator({ hooks });
+ * ```
  */
 export type Hook<Context = unknown> =
   | ObserverHook<Context>
@@ -120,10 +187,21 @@ export type Hook<Context = unknown> =
 const made = new WeakSet<object>();
 
 /**
- * A hook that is shown events of the given types: of the run as a whole and of every agent. It cannot change anything; it is not waited
- * for, and what it throws is given once as a warning.
+ * Creates a hook that receives events of the given types, of the run and of every agent.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * An observer cannot change anything, and is never awaited. If it throws, one process warning is
+ * emitted.
+ *
+ * @throws EspalierError `invalid_definition` if an event type or the listener is invalid.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const logEnds = observe(["tool.ended", "tool.rejected"], (event, { hookName }) =>
+ *   console.log(hookName, event.agentPath, event.toolName, event.outcome),
+ * );
+ * const logged = new Orchestrator({ hooks: [logEnds] });
+ * ```
  */
 export function observe<T extends EventType, Context = unknown>(
   types: T | readonly T[],
@@ -145,9 +223,22 @@ export function observe(
 }
 
 /**
- * A hook that may change something at one point: what, is in the point's patch. See {@link TransformHandlers} for when it is called.
+ * Creates a hook that can change values at one point of a run. {@link PointInput} lists the input
+ * of each point, {@link PointPatch} the fields that it may return.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * @throws EspalierError `invalid_definition` if the point or the handler is invalid, or `tools` is
+ * set at a point without a tool.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const protect = transform(
+ *   "beforeTool",
+ *   ({ arguments: input }) =>
+ *     JSON.stringify(input).includes("/etc/") ? { deny: "/etc is off limits." } : undefined,
+ *   { tools: ["writeFile"], priority: 10 },
+ * );
+ * ```
  */
 export function transform<P extends TransformPoint>(
   point: P,
@@ -181,10 +272,23 @@ export function transform<P extends TransformPoint>(
 }
 
 /**
- * A hook around every model call, retries of the provider's included: `next` makes the call, and may be called again, or not at all, in
- * which case the model is not asked and the reply that the hook gives is used. If it throws, the call has failed.
+ * Creates a hook around every model call, including its retries.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * `next()` calls the model and resolves with the reply. It may be called again, which costs budget,
+ * or not at all: then the returned reply is used. If the hook throws, the model call fails.
+ *
+ * @throws EspalierError `invalid_definition` if `wrap` is not a function.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const timeCalls = wrapModelCall(async ({ request, context }, next) => {
+ *   const startedAt = performance.now();
+ *   const reply = await next();
+ *   console.log(context.agentPath, request.messages.length, performance.now() - startedAt);
+ *   return reply;
+ * });
+ * ```
  */
 export function wrapModelCall<Context = unknown>(
   wrap: ModelWrapHook<Context>["wrap"],
@@ -198,11 +302,28 @@ export function wrapModelCall<Context = unknown>(
 }
 
 /**
- * A hook around the calls of function tools that were admitted; delegations, external calls and `Finish` are none of its business.
- * `next` runs the tool and gives its result; not called, the tool does not run and what the hook gives is the result. What it
- * throws is the failure of the call: the model reads it, and the run continues. It has no time of its own, and ends with its agent.
+ * Creates a hook around the permitted calls of function tools. Delegations, external tools and
+ * `Finish` are not wrapped.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * `next()` runs the tool and resolves with its result. If it is not called, the tool does not run,
+ * and the returned value is the result. If the hook throws, the call fails: the model reads the
+ * error and continues. The hook has no timeout of its own.
+ *
+ * @throws EspalierError `invalid_definition` if `wrap` is not a function.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const results = new Map<string, unknown>();
+ * const cacheSearch = wrapToolCall(
+ *   async ({ arguments: input }, next) => {
+ *     const key = JSON.stringify(input);
+ *     if (!results.has(key)) results.set(key, await next());
+ *     return results.get(key);
+ *   },
+ *   { tools: ["search"] },
+ * );
+ * ```
  */
 export function wrapToolCall<Context = unknown>(
   wrap: ToolWrapHook<Context>["wrap"],
@@ -217,11 +338,23 @@ export function wrapToolCall<Context = unknown>(
 }
 
 /**
- * A hook that is called after every completed step with its record, which is frozen; processors run in order, one at a time. If it throws, the
- * run fails, later processors are not called, and the step is kept. A step that an error or a stop cut off is not completed: the
- * events and the result have it.
+ * Creates a hook that receives the frozen record of every completed step. Hooks run one at a time,
+ * in order.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * If the hook throws, its agent fails with `hook_failed`, later hooks are skipped, and the step is
+ * kept. Steps that an error or a stop cut off are not passed to the hook; events and results
+ * contain them.
+ *
+ * @throws EspalierError `invalid_definition` if `process` is not a function.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const audit = processStep(({ number, tools }, { agentPath }) => {
+ *   for (const { call, type } of tools.executions)
+ *     console.log(agentPath, number, call.toolName, type);
+ * });
+ * ```
  */
 export function processStep<Context = unknown>(
   process: (step: StepRecord, context: HookContext<Context>) => unknown,

@@ -4,7 +4,22 @@
 
 import type { Clock } from "./clock.ts";
 
-/** Why work must end. It is the `reason` of the abort signal that tools and models get. */
+/**
+ * Reason of the abort signal that tools, models and hooks receive. Narrow it by `type`.
+ *
+ * - `cancelled`: the agent was cancelled.
+ * - `stopped`: the agent stops, and its tool calls with it. Tool calls only.
+ * - `deadline`: a time limit has passed, at `deadlineAtMs` milliseconds since the epoch.
+ *
+ * @example
+ * ```ts
+ * function describe(reason: CancelReason): string {
+ *   return reason.type === "deadline"
+ *     ? `deadline ${new Date(reason.deadlineAtMs).toISOString()}`
+ *     : reason.message;
+ * }
+ * ```
+ */
 export type CancelReason =
   | { readonly type: "cancelled"; readonly message: string; readonly agentId: string }
   /** Only tool calls: their agent stops, and they end with it. */

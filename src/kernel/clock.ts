@@ -3,17 +3,39 @@
 import { messageOf } from "./error.ts";
 import { warnOnce } from "./warn-once.ts";
 
-/** Everything that asks for the time or waits gets a clock, so that tests move it by hand. */
+/**
+ * Source of time and timers. Tests pass a `ManualClock`.
+ *
+ * @example
+ * ```ts
+ * const clock: Clock = {
+ *   nowMs: () => Date.now(),
+ *   monotonicMs: () => performance.now(),
+ *   setTimer(delayMs, wake) {
+ *     const timer = setTimeout(wake, delayMs);
+ *     return () => clearTimeout(timer);
+ *   },
+ * };
+ * ```
+ */
 export interface Clock {
-  /** The wall clock: whole milliseconds since the epoch. It may be set back or forward at any moment; use it for time stamps only. */
+  /**
+   * Returns the wall clock time in whole milliseconds since the epoch. It may jump; use it for
+   * timestamps only.
+   */
   nowMs(): number;
   /**
-   * The monotonic clock: milliseconds since a moment that each process chooses for itself. It is never set, so the difference of two
-   * readings in one process is a duration; a single reading means nothing. It may have fractions, of which microseconds are kept: the
-   * times of events and spans have them, while time limits and durations count whole milliseconds.
+   * Returns a monotonic time in milliseconds since an arbitrary moment. Use the difference of two
+   * readings as a duration.
+   *
+   * Fractions are kept to the microsecond in event and span times. Limits and durations count whole
+   * milliseconds.
    */
   monotonicMs(): number;
-  /** Calls `wake` once after `delayMs` of the monotonic clock, unless the returned function is called before. `delayMs` may have fractions. */
+  /**
+   * Calls `wake` once after `delayMs` milliseconds, which may have fractions. Returns a function
+   * that cancels the timer.
+   */
   setTimer(delayMs: number, wake: () => void): () => void;
 }
 

@@ -1,6 +1,19 @@
 import type { JsonObject } from "./json.ts";
 
-/** Why espalier refused or failed. Stable across releases; match on it instead of on messages. */
+/**
+ * Code of an {@link EspalierError}. Codes are stable across releases: match on them instead of on
+ * messages.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   openai("gpt-5-mini");
+ * } catch (error) {
+ *   if (!EspalierError.is(error) || error.code !== "missing_api_key") throw error;
+ *   console.error("Set OPENAI_API_KEY.");
+ * }
+ * ```
+ */
 export type ErrorCode =
   /**
    * A role, a tool, a hook or a configuration is invalid. The message names the field, the expected
@@ -88,8 +101,9 @@ export type ErrorCode =
    */
   | "tool_retry"
   /**
-   * An MCP server does not answer, cannot be started, or its client is not installed. The message names the attempt: start the server,
-   * correct its address, or `npm install @modelcontextprotocol/client`.
+   * An MCP server does not answer, cannot be started, or its client is not installed. The message
+   * names the attempt: start the server, correct its address, or `npm install
+   * @modelcontextprotocol/client`.
    */
   | "mcp_unavailable"
   /** An MCP server rejected the credentials. Correct the headers or the provider of its tokens. */
@@ -252,25 +266,37 @@ export type ErrorCode =
   /** A hook did not settle in time. Make it react to its signal, or raise `hookTimeoutMs`. */
   | "hook_timeout"
   /**
-   * A call that a hook made of a model came to no reply: what `call` of a `wrapModelCall` hook
-   * rejects with. Give a reply of its own, call again, or let the error pass; `data.error` has the
-   * code of the failure.
+   * A call that a `wrapModelCall` hook made with `next()` ended without a reply. Return a reply of
+   * your own, call `next()` again, or let the error pass; `data.error` has the code of the failure.
    */
   | "model_call_failed"
   /** An internal invariant was violated. This is a bug in espalier: report it with its message. */
   | "internal_error"
   | RunErrorCode;
 
-/** What `run.orThrow()` rejects with, for each way not to complete. */
+/**
+ * Code of the `RunError` that `run.orThrow()` rejects with, by the status of the run.
+ *
+ * @example
+ * ```ts
+ * const answer = await run.orThrow().catch((error: unknown) => {
+ *   if (EspalierError.is(error) && error.code === "run_stopped") return { text: "Out of budget." };
+ *   throw error;
+ * });
+ * ```
+ */
 export type RunErrorCode =
-  /** The run failed. `error.result` has the reason, and in `errors` the first cause. */
+  /**
+   * The run failed. `error.result` contains the reason, and its `errors` begin with the first
+   * cause.
+   */
   | "run_failed"
   /**
    * A limit, a stop condition or `requestStop` ended the run before its answer. `error.result` has
    * the partial result; raise the limit, or continue with a grant.
    */
   | "run_stopped"
-  /** The run was cancelled. `error.result` has the partial result. */
+  /** The run was cancelled. `error.result` contains the partial result. */
   | "run_cancelled"
   /**
    * The run waits for answers, or was asked to pause. Continue with
@@ -278,7 +304,19 @@ export type RunErrorCode =
    */
   | "run_paused";
 
-/** What can go wrong with a model call, whichever provider serves it. */
+/**
+ * Code of a failed model call, independent of the provider. A custom adapter throws it in a
+ * `ModelError`.
+ *
+ * @example
+ * ```ts
+ * throw new ModelError({
+ *   code: "model_rate_limited",
+ *   message: "Too many requests.",
+ *   retryAfterMs: 2_000,
+ * });
+ * ```
+ */
 export type ModelErrorCode =
   /**
    * Too many requests for the provider. The call is retried; if that is not enough, set `limits` of
@@ -323,29 +361,62 @@ export type ModelErrorCode =
    */
   | "model_invalid_reply";
 
-/** What an error says. */
+/**
+ * Options of an {@link EspalierError}.
+ *
+ * @example
+ * ```ts
+ * const cause = new Error("ENOSPC");
+ * throw new EspalierError({
+ *   code: "store_failed",
+ *   message: "Cannot write to the store. Free some disk space.",
+ *   data: { path: "runs.db" },
+ *   cause,
+ * });
+ * ```
+ */
 export interface EspalierErrorOptions {
-  /** Why. */
+  /** Code of the error. */
   readonly code: ErrorCode;
-  /** What was expected, what came, what to do. */
+  /** Message: the expected and the actual value, and the remedy. */
   readonly message: string;
-  /** The same as plain values, for logs and programs. */
+  /**
+   * Details of the message as plain values.
+   *
+   * @default {}
+   */
   readonly data?: JsonObject;
-  /** What was thrown before. */
+  /** Error that caused this one. */
   readonly cause?: unknown;
 }
 
 const MARK = Symbol.for("espalier.error");
 
-/** The one error class of espalier. Distinguished by `code`; recognised across copies of the package by `is`. */
+/**
+ * Error that espalier throws. Distinguish errors by `code`.
+ *
+ * Use `EspalierError.is` instead of `instanceof`: it also recognises errors of another copy of the
+ * package.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await orchestrator.getResult("run_42");
+ * } catch (error) {
+ *   if (!EspalierError.is(error)) throw error;
+ *   if (error.code === "unknown_run") console.log("No such run.", error.data);
+ * }
+ * ```
+ */
 export class EspalierError extends Error {
-  /** Always `EspalierError`, also of errors that extend it. */
+  /** Name of the error: always `EspalierError`, also for subclasses. */
   override readonly name = "EspalierError";
-  /** Why: match on it. */
+  /** Code to match on. */
   readonly code: ErrorCode;
-  /** The facts of the message as plain values, for logs and programs. */
+  /** Details of the message as plain values. */
   readonly data: JsonObject;
 
+  /** Creates an error. */
   constructor(options: EspalierErrorOptions) {
     super(options.message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
@@ -356,7 +427,17 @@ export class EspalierError extends Error {
     Object.defineProperty(this.prototype, MARK, { value: true });
   }
 
-  /** True if `value` is an error of espalier, also of another copy of the package. */
+  /**
+   * Returns true if `value` is an error of espalier, including errors of another copy of the
+   * package.
+   *
+   * @example
+   * ```ts
+   * process.on("unhandledRejection", (reason) => {
+   *   if (EspalierError.is(reason)) console.error(reason.code, reason.message);
+   * });
+   * ```
+   */
   static is(value: unknown): value is EspalierError {
     try {
       return value instanceof Error && MARK in value;

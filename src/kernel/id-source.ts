@@ -1,10 +1,21 @@
 import { nanoid } from "nanoid";
 
-/** Where ids come from. Tests hand in a sequential one. */
+/**
+ * Source of ids. Pass a sequential one in tests.
+ *
+ * @example
+ * ```ts
+ * let count = 0;
+ * const ids: IdSource = { next: (kind) => `${kind}_${++count}` };
+ * const numbered = new Orchestrator({ ids });
+ * ```
+ */
 export interface IdSource {
   /**
-   * A new id, unique in its kind, as text that starts with the kind: `run_x7Gq…`. `place`: what it is for, where that has a name that is
-   * the same each time that the run is done: the path of an agent, or that and the number of its execution.
+   * Returns a new id that starts with its kind, such as `run_x7Gq…`. It must be unique within its
+   * kind.
+   *
+   * `place` identifies the agent or execution by its path, so that repeated runs can use equal ids.
    */
   next(kind: string, place?: string): string;
 }

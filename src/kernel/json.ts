@@ -1,4 +1,4 @@
-/** What survives JSON: the only values that events, results and journals hold. */
+/** Value that JSON can represent. Events, results and journals contain only such values. */
 export type JsonValue =
   | string
   | number
@@ -7,7 +7,7 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
-/** A JSON object, as metadata and error data are. */
+/** JSON object, such as metadata or the `data` of an error. */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** The value of a JSON text. Throws a `SyntaxError` for what is none. */

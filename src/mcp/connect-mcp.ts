@@ -18,41 +18,78 @@ export type {
   McpTransport,
 } from "./mcp-options.ts";
 
-/** A server that is connected. Its tools work until it is closed, over as many connections as it takes. */
+/** Connected MCP server. Its tools work until `close()`, across reconnections. */
 export interface McpServer extends AsyncDisposable {
-  /** Its name, as it was given. */
+  /** Name of the server, as given to `connectMcp`. */
   readonly name: string;
-  /** Its tools as of the last listing, for `tools` of a role. */
+  /** Tools of the last listing, for `tools` of a role. */
   readonly tools: readonly FunctionTool[];
   /**
-   * Tools of the last listing that cannot be used, with the reasons. For example, a schema that cannot be read, a name that is too long or
-   * not unique, or a tool that can only be called as a task.
+   * Tools of the last listing that agents cannot use. Reasons are an invalid schema, a name that is
+   * too long or not unique, or a tool that requires a task.
+   *
+   * @example
+   * ```ts
+   * await using server = await connectMcp({
+   *   name: "files",
+   *   transport: { type: "http", url: "https://files.example/mcp" },
+   * });
+   * for (const { name, reason } of server.skippedTools) console.warn(`${name}: ${reason}`);
+   * ```
    */
   readonly skippedTools: readonly {
-    /** As the server calls it. */
+    /** Name of the tool at the server. */
     readonly name: string;
-    /** Why it was left out. */
+    /** Reason in words. */
     readonly reason: string;
   }[];
-  /** What the server wants models to know about it, if anything: yours to put into `instructions`. */
+  /**
+   * Text of the server for models. Add it to `instructions` of a role. `undefined` if the server
+   * sends none.
+   */
   readonly instructions: string | undefined;
   /**
-   * Lists the tools anew, and gives them. Roles that were defined before keep theirs.
+   * Lists the tools again, and returns them. Roles that are already defined keep their tools.
    *
-   * @throws EspalierError as `connectMcp`.
+   * @throws EspalierError `mcp_unavailable`, `mcp_unauthorized` or `mcp_response_too_large`, as
+   * `connectMcp`.
    */
   refresh(): Promise<readonly FunctionTool[]>;
-  /** Ends the connection, and the server if we started it. Calls under way fail. Never rejects. */
+  /**
+   * Closes the connection, and ends the server if it is a child process. Calls in flight fail.
+   * Never rejects.
+   */
   close(): Promise<void>;
 }
 
 /**
- * Connects to an MCP server and makes its tools into tools for agents. Close it when you are done: until then a server that was started
- * runs, and so does this process.
+ * Connects to an MCP server and converts its tools to tools for agents. The server runs, and keeps
+ * this process alive, until it is closed.
  *
- * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time, or if the official client is not
- * installed; `mcp_unauthorized` if it wants credentials, or others than it was given (HTTP 401, or 403 for what a token does not permit):
- * `data.challenge` has what it asks for; `mcp_response_too_large` if an answer exceeds `maxResponseBytes` or the limits of one message; `invalid_definition` or `invalid_option` for options that cannot be used.
+ * Needs the package `@modelcontextprotocol/client`. Makes one attempt to connect.
+ *
+ * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in
+ * time, or if the official client is not installed.
+ * @throws EspalierError `mcp_unauthorized` if the server demands credentials or rejects them.
+ * `data.challenge` contains its demand.
+ * @throws EspalierError `mcp_response_too_large` if an answer exceeds `maxResponseBytes` or the
+ * limits of one message.
+ * @throws EspalierError `invalid_definition` or `invalid_option` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * await using server = await connectMcp({
+ *   name: "files",
+ *   transport: {
+ *     type: "stdio",
+ *     command: "npx",
+ *     args: ["-y", "@modelcontextprotocol/server-filesystem", "."],
+ *   },
+ *   needsApproval: "destructive",
+ * });
+ * const { tools } = server;
+ * const clerk = defineAgent({ name: "clerk", instructions: "Tidy the folder.", model, tools });
+ * ```
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
   const settings = mcpSettings(options);

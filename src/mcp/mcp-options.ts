@@ -21,18 +21,55 @@ import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { checkSpan } from "../tools/tool-settings.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
-/** What `connectMcp` takes. */
+/** Options of `connectMcp`. */
 export interface McpOptions {
-  /** What the server is called in errors and, with `_` behind it, before the names of its tools: letters, digits, `_` and `-`. */
+  /**
+   * Name of the server in errors and, followed by `_`, the prefix of its tools. 1 to 64 letters,
+   * digits, `_` and `-`.
+   */
   readonly name: string;
+  /** Connection to the server: a child process over stdio, or a URL over streamable HTTP. */
   readonly transport: McpTransport;
-  /** Goes before the name of each tool instead of `<name>_`; an empty text for none. */
+  /**
+   * Prefix of the tool names. `""` for none.
+   *
+   * @default the name of the server, followed by `_`
+   */
   readonly prefix?: string;
-  /** Which tools to take. Called once for each tool of a listing; what it throws is thrown. Default: all. */
+  /**
+   * Selects the tools to use. Called once for each tool of a listing; `connectMcp` and `refresh()`
+   * throw the errors of the function.
+   *
+   * @default uses all tools
+   *
+   * @example
+   * ```ts
+   * const files = await connectMcp({
+   *   name: "files",
+   *   transport: { type: "stdio", command: "npx", args: ["-y", "my-file-server"] },
+   *   filter: ({ annotations }) => annotations.readOnlyHint === true,
+   * });
+   * ```
+   */
   readonly filter?: (tool: McpTool) => boolean;
   /**
-   * Which calls need an approval: all, none, those of tools that may destroy (`destructive`), or as the function says of one call. A
-   * text is the reason that is shown. If the function throws, the call is refused. Default: as `toolDefaults` of the role say, or none. A tool may destroy unless its server says that it only reads or does not destroy; that is the server's word.
+   * Calls that need an approval: all, none, or those of tools that may destroy data
+   * (`"destructive"`). A function decides for each call; a string that it returns is the reason for
+   * the approver. If the function throws, the call is refused.
+   *
+   * A tool counts as destructive unless its server declares it read-only or not destructive. Do not
+   * rely on that for a server that you do not trust.
+   *
+   * @default `toolDefaults` of the role, else none
+   *
+   * @example
+   * ```ts
+   * const shop = await connectMcp({
+   *   name: "shop",
+   *   transport: { type: "http", url: "https://shop.example/mcp" },
+   *   needsApproval: (tool, input) => tool.name === "buy" && `Buy ${String(input["article"])}?`,
+   * });
+   * ```
    */
   readonly needsApproval?:
     | boolean
@@ -42,109 +79,204 @@ export interface McpOptions {
         input: JsonObject,
         context: ToolContext,
       ) => boolean | string | Promise<boolean | string>);
-  /** How long one call may take, a reconnection included. Default 60,000. */
+  /**
+   * Longest time of one call, in milliseconds, including a reconnection. It takes precedence over
+   * `toolDefaults` of a role.
+   *
+   * @default 60_000
+   */
   readonly timeoutMs?: number;
-  /** How long one attempt to connect, and one listing of tools, may take. Default 30,000. */
+  /**
+   * Longest time of one attempt to connect, and of one listing of tools, in milliseconds.
+   *
+   * @default 30_000
+   */
   readonly connectTimeoutMs?: number;
-  /** What a call does that finds its server gone. */
+  /**
+   * Attempts of a call to reach a server that is gone.
+   *
+   * @default { maxAttempts: 3, delayMs: 500 }
+   *
+   * @example
+   * ```ts
+   * const patient = await connectMcp({
+   *   name: "files",
+   *   transport: { type: "http", url: "https://files.example/mcp" },
+   *   reconnect: { maxAttempts: 6, delayMs: 1_000 },
+   * });
+   * ```
+   */
   readonly reconnect?: {
-    /** How often a call tries to reach the server again; 0: never, the first loss is the end. Default 3. */
+    /**
+     * Number of attempts. 0 disables reconnecting.
+     *
+     * @default 3
+     */
     readonly maxAttempts?: number;
-    /** How long it waits before the second attempt; twice as long before each further one. Default 500. */
+    /**
+     * Wait before the second attempt, in milliseconds. It doubles before each further attempt.
+     *
+     * @default 500
+     */
     readonly delayMs?: number;
   };
   /**
-   * Bounds each answer of the server, in bytes. Compressed answers count decompressed.
+   * Largest answer of the server, in bytes. Compressed answers count decompressed.
    *
-   * Over HTTP the responses to one request count together. On the standing stream, each event counts by itself. Over stdio, each message
-   * does.
+   * Over HTTP the responses to one request count together. On the standing stream, each event
+   * counts by itself. Over stdio, each message does.
    *
    * @default 10_485_760
    */
   readonly maxResponseBytes?: number;
   /**
-   * Whether the server may ask the approver of the run for data in the middle of a call (elicitation): questions of kind `external`, with
-   * `message` and `requestedSchema` as arguments. Default false: it is refused at once.
+   * Whether the server may ask for data during a call (elicitation). The approver of the run
+   * receives a question of kind `external`, with `message` and `requestedSchema` as arguments. If
+   * `false`, requests are declined at once.
+   *
+   * @default false
    */
   readonly elicitation?: boolean;
   /**
-   * How often a server may ask for data in the middle of one call. Further requests are declined, with one warning.
+   * Number of times that a server may ask for data during one call. Further requests are declined,
+   * with one warning.
    *
    * @default 50
    */
   readonly maxElicitationsPerCall?: number;
   /**
-   * How many tools are taken from the list of the server. The tools after them are skipped, with one warning.
+   * Largest number of tools from the list of the server. Further tools are skipped, with one
+   * warning.
    *
    * @default 1_000
    */
   readonly maxTools?: number;
-  /** Called when the server says that its tools have changed. Must not throw. `refresh()` reads them. */
+  /**
+   * Called when the server announces that its tools have changed. `refresh()` reads them. The
+   * function must not throw.
+   */
   readonly onToolsChanged?: () => void;
-  /** Where time comes from. Default: the machine. */
+  /**
+   * Clock of the time limits.
+   *
+   * @default the clock of the machine
+   */
   readonly clock?: Clock;
 }
 
-/** How the server is reached. */
+/**
+ * Connection to an MCP server. `type` tells the kinds apart.
+ *
+ * @example
+ * ```ts
+ * const local: McpTransport = { type: "stdio", command: "npx", args: ["-y", "my-server"] };
+ * const remote: McpTransport = { type: "http", url: "https://files.example/mcp" };
+ * ```
+ */
 export type McpTransport = McpStdio | McpHttp;
 
-/** A server that is started as a child process and spoken to over its standard input and output. */
+/** MCP server that runs as a child process and communicates over standard input and output. */
 export interface McpStdio {
-  /** A server that is started as a process and spoken to over stdio. */
+  /** Type tag. */
   readonly type: "stdio";
-  /** The program, such as `npx`, or `process.execPath` for a script. Started without a shell. */
+  /** Program to start, without a shell, for example `npx` or `process.execPath`. */
   readonly command: string;
   /** Arguments of the program. */
   readonly args?: readonly string[];
-  /** Environment variables besides the few harmless ones that every server gets (`PATH`, `HOME`, …). Ours are not handed on. */
+  /**
+   * Environment variables of the program. It also receives a few harmless ones such as `PATH` and
+   * `HOME`, but no other variable of this process.
+   */
   readonly env?: Readonly<Record<string, string>>;
-  /** Where it runs. Default: where we run. */
+  /**
+   * Working directory of the program.
+   *
+   * @default the working directory of this process
+   */
   readonly cwd?: string;
-  /** Gets what the server writes to its standard error. Must not throw. Default: it is dropped. */
+  /**
+   * Receives the standard error of the program. The function must not throw.
+   *
+   * @default drops the text
+   */
   readonly onStderr?: (text: string) => void;
 }
 
-/** A server that is reached over streamable HTTP. */
+/** MCP server that is reached over streamable HTTP. */
 export interface McpHttp {
-  /** A server over streamable HTTP. */
+  /** Type tag. */
   readonly type: "http";
-  /** Of the endpoint, with its path: `https://example.org/mcp`. */
+  /** URL of the endpoint with its path, for example `https://example.org/mcp`. */
   readonly url: string | URL;
   /**
-   * Sent with every request to the origin of the URL: an `authorization`, for instance. A token of `auth` comes first. Errors do not
-   * contain their values, except short values and those of harmless headers such as `user-agent`.
+   * Headers of every request to the origin of the URL, for example `authorization`. A token of
+   * `auth` replaces that header.
+   *
+   * Errors do not contain their values, except short values and those of harmless headers such as
+   * `user-agent`.
    */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Gives tokens, and gets new ones where the server asks for them: an `OAuthClientProvider` or `AuthProvider` of the official client,
-   * `@modelcontextprotocol/client`, such as its `ClientCredentialsProvider`. Default: none.
+   * OAuth provider of the official client, `@modelcontextprotocol/client`. It supplies tokens, and
+   * renews them when the server refuses one.
+   *
+   * @default none
+   *
+   * @example
+   * ```ts
+   * import { ClientCredentialsProvider } from "@modelcontextprotocol/client";
+   *
+   * const clientSecret = process.env["BOOKING_SECRET"] ?? "";
+   * const auth = new ClientCredentialsProvider({ clientId: "booking-agent", clientSecret });
+   * const transport: McpTransport = { type: "http", url: "https://booking.example/mcp", auth };
+   * ```
    */
   readonly auth?: AuthProvider | OAuthClientProvider;
-  /** Makes the requests, those of `auth` too: for proxies. Default: the global `fetch`. */
+  /**
+   * Sends the requests, including those of `auth`. Use it for a proxy.
+   *
+   * @default the global `fetch`
+   */
   readonly fetch?: (url: string | URL, init?: RequestInit) => Promise<Response>;
 }
 
-/** A tool as its server describes it. */
+/** Tool as its MCP server describes it. */
 export interface McpTool {
-  /** As the server calls it, without prefix. */
+  /** Name at the server, without the prefix. */
   readonly name: string;
-  /** What the server calls it for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** What the server says about it. */
+  /** Description that the model reads. */
   readonly description?: string;
-  /** What the server says about it. Hints, not guarantees: do not rely on them for a server that you do not trust. */
+  /** Hints of the server about the effects of the tool. They are not guarantees. */
   readonly annotations: McpAnnotations;
 }
 
-/** What a server says about a tool. */
+/** Hints of a server about the effects of a tool. */
 export interface McpAnnotations {
-  /** It changes nothing. Default: false. */
+  /**
+   * Whether the tool changes nothing.
+   *
+   * @default false
+   */
   readonly readOnlyHint?: boolean;
-  /** It may destroy something, not only add to it. Default: true. */
+  /**
+   * Whether the tool may delete or overwrite data, and not only add to it.
+   *
+   * @default true
+   */
   readonly destructiveHint?: boolean;
-  /** A second call with the same arguments changes nothing more. Default: false. */
+  /**
+   * Whether a second call with the same arguments has no further effect.
+   *
+   * @default false
+   */
   readonly idempotentHint?: boolean;
-  /** It deals with the world outside. Default: true. */
+  /**
+   * Whether the tool interacts with external systems.
+   *
+   * @default true
+   */
   readonly openWorldHint?: boolean;
 }
 

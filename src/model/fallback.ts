@@ -7,14 +7,28 @@ import type { Model, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import { forModel, replayKeyOf } from "./written-by.ts";
 
-/** When a fallback asks its next model. */
+/** Options of `withFallback`. */
 export interface FallbackOptions {
   /**
-   * Whether the next model is asked after this failure. Default: after failures that may pass (`isRetryable`), `model_unauthorized` and
-   * `model_protocol_error`; not after a request that is too long or was refused. One that throws counts as no.
+   * Decides whether the next model is called after this failure. A function that throws counts as
+   * `false`.
+   *
+   * @default after retryable failures (`isRetryable`), `model_unauthorized` and
+   * `model_protocol_error`
+   *
+   * @example
+   * ```ts
+   * const capable = withFallback([openai("gpt-5.6"), openai("gpt-5.6-mini")], {
+   *   on: (error) => error.isRetryable || error.code === "model_context_overflow",
+   * });
+   * ```
    */
   readonly on?: (error: ModelError) => boolean;
-  /** For how long a model that failed is passed over, in milliseconds. Default: 60,000. */
+  /**
+   * Time for which a failed model is skipped, in milliseconds.
+   *
+   * @default 60_000
+   */
   readonly cooldownMs?: number;
 }
 

@@ -9,34 +9,62 @@ const RETRYABLE_CODES: ReadonlySet<ModelErrorCode> = new Set([
   "model_timeout",
 ]);
 
-/** What a `ModelError` is made of. */
+/** Options of `new ModelError()`. */
 export interface ModelErrorOptions extends EspalierErrorOptions {
+  /** Kind of the failure. It decides whether the call is retried. */
   readonly code: ModelErrorCode;
-  /** How long the provider asked us to wait before the next attempt. A figure that is no finite number from 0 counts as none. */
+  /**
+   * Wait that the provider requests before the next attempt, in milliseconds. A negative or
+   * infinite number is ignored.
+   */
   readonly retryAfterMs?: number;
   /**
-   * Output tokens that had arrived before the call broke, by estimate: they are paid for. A figure that is no whole number from 0, or more
-   * than ten times the counted input plus the cap, and 1,366, is replaced by an estimate of the text that was streamed. Left out: the
-   * same, if any was.
+   * Estimate of the output tokens that arrived before the call failed. They are charged.
+   *
+   * If it is absent or impossible, the length of the streamed text is used. Impossible are
+   * fractions, negative numbers, and more than ten times the counted input plus the cap plus 1,366.
    */
   readonly lostOutputTokens?: number;
   /**
-   * The input that the provider reported for the call before it broke. It is charged in place of an
-   * estimate. Default: the counted input.
+   * Input tokens that the provider reported before the call failed. They are charged in place of
+   * the counted input.
+   *
+   * @default the counted input
    */
   readonly lostInput?: ReportedInput;
 }
 
-/** A model call that failed. */
+/**
+ * Failure of a model call. Adapters throw it; `retryPolicy` of the orchestrator decides on the next
+ * attempt.
+ *
+ * @example
+ * ```ts
+ * const response = await fetch("https://oracle.example/v1");
+ * if (response.status === 429)
+ *   throw new ModelError({
+ *     code: "model_rate_limited",
+ *     message: "The oracle refused the request with status 429. Wait and try again.",
+ *     retryAfterMs: 5_000,
+ *   });
+ * ```
+ */
 export class ModelError extends EspalierError {
+  /** Kind of the failure. */
   override readonly code: ModelErrorCode;
-  /** Whether the failure may pass by itself. */
+  /**
+   * Whether another attempt may succeed. `true` for `model_rate_limited`, `model_overloaded`,
+   * `model_unavailable` and `model_timeout`.
+   */
   readonly isRetryable: boolean;
-  /** How long the provider asks to wait, in milliseconds; undefined: it does not say. */
+  /** Wait that the provider requests, in milliseconds. `undefined` if it requests none. */
   readonly retryAfterMs: number | undefined;
-  /** Undefined: the provider never began to answer, so nothing was consumed; if text had been streamed, that counts all the same. */
+  /**
+   * Output tokens that arrived before the call failed. `undefined` if the answer had not begun;
+   * streamed text is charged in any case.
+   */
   readonly lostOutputTokens: number | undefined;
-  /** The input that the provider reported; `undefined` if it reported none. */
+  /** Input tokens that the provider reported. `undefined` if it reported none. */
   readonly lostInput: ReportedInput | undefined;
 
   constructor(options: ModelErrorOptions) {

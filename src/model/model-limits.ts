@@ -7,18 +7,24 @@ import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { TurnQueue, type RoomRequest } from "../kernel/turn-queue.ts";
 
-/** Limits that models share: one object for all models that the provider counts together. Made by {@link modelLimits}. */
+/**
+ * Rate limits of a provider, shared by the models that the provider counts together. Created by
+ * {@link modelLimits}.
+ */
 export interface ModelLimits {
-  /** What it is known by. */
+  /** Type tag. */
   readonly kind: "model_limits";
-  /** Requests in a minute, each attempt counted. From 1. */
+  /** Requests per minute, from 1. Each attempt counts. `undefined` for no limit. */
   readonly requestsPerMinute?: number;
   /**
-   * Tokens in a minute, from 1: the counted input of each request and its cap on output, until the reply says what was used. A request
-   * with more than a minute's tokens goes alone, once none other is under way, and is warned of.
+   * Tokens per minute, from 1. A request counts its input and its output cap until the reply
+   * reports its usage. `undefined` for no limit.
+   *
+   * A request larger than the whole limit is sent alone, when no other is in flight, with an event
+   * `model.warned`.
    */
   readonly inputTokensPerMinute?: number;
-  /** Requests that are under way at once. From 1. */
+  /** Requests in flight at once, from 1. `undefined` for no limit. */
   readonly concurrent?: number;
 }
 
@@ -33,14 +39,25 @@ const CHECKS: OptionChecks<Limits> = {
 const gates = new WeakMap<object, LimitsGate>();
 
 /**
- * What a provider takes of an account, as its page of limits says, as the option `limits` of `openai()` and `aiSdkModel()`, or of a model of your own. One object holds for all models,
- * runs and orchestrators of this process that are given it: first come, first served; other processes are not known. A call waits before
- * it has a slot in its run, which is `queuedMs`, and stops waiting when its agent is to end. A reply of the provider that says when to try
- * again (`Retry-After`) holds up all of them for that long.
+ * Creates rate limits for the option `limits` of `openai()` and `aiSdkModel()`, or of your own
+ * `Model`. At least one limit is required.
  *
- * At least one limit must be given.
+ * Share one object among all models that the provider counts together. It holds for all runs and
+ * orchestrators of this process, first come, first served. Other processes are not counted.
  *
- * @throws EspalierError `invalid_option`.
+ * A call waits before it takes a slot in its run; `queuedMs` of `model.replied` reports the wait.
+ * It stops waiting when its agent must end. A `Retry-After` of the provider pauses all calls that
+ * share the limits.
+ *
+ * @throws EspalierError `invalid_option` if no limit is given, or if a limit is not a positive
+ * integer.
+ *
+ * @example
+ * ```ts
+ * const limits = modelLimits({ requestsPerMinute: 500, inputTokensPerMinute: 200_000 });
+ * const large = openai("gpt-5.6", { limits });
+ * const small = openai("gpt-5.6-mini", { limits });
+ * ```
  */
 export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   checkOptions("modelLimits", options, CHECKS);

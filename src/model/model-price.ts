@@ -5,23 +5,49 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
-/** What a model costs, in US dollars per million tokens, as providers publish it. */
+/**
+ * Price of a model in US dollars per million tokens, as providers publish it.
+ *
+ * @example
+ * ```ts
+ * const price: ModelPrice = {
+ *   inputUsdPerMillion: 1.25,
+ *   cachedInputUsdPerMillion: 0.125,
+ *   outputUsdPerMillion: 10,
+ *   tiers: [{ aboveInputTokens: 200_000, inputUsdPerMillion: 2.5, outputUsdPerMillion: 15 }],
+ * };
+ * ```
+ */
 export interface ModelPrice {
-  /** US dollars for a million tokens of input. */
+  /** US dollars per million input tokens, from 0 to 1,000,000. */
   readonly inputUsdPerMillion: number;
-  /** Input that the provider reads from its cache. Default: the price of other input. */
+  /**
+   * US dollars per million input tokens that the provider reads from its cache.
+   *
+   * @default inputUsdPerMillion
+   */
   readonly cachedInputUsdPerMillion?: number;
-  /** Input that the provider writes to its cache. Default: the price of other input. */
+  /**
+   * US dollars per million input tokens that the provider writes to its cache.
+   *
+   * @default inputUsdPerMillion
+   */
   readonly cacheWriteUsdPerMillion?: number;
-  /** US dollars for a million tokens of output. */
+  /** US dollars per million output tokens, from 0 to 1,000,000. */
   readonly outputUsdPerMillion: number;
-  /** The day on which the price was known to hold: `2026-09-23`. Changes nothing; results show it. */
+  /**
+   * Date on which the price was looked up, for example `2026-09-23`. Shown in results; no effect on
+   * charges.
+   */
   readonly asOf?: string;
-  /** Where the price comes from, in your words. Changes nothing; results show it. */
+  /** Origin of the price, in your words. Shown in results; no effect on charges. */
   readonly source?: string;
-  /** What longer requests cost, the shortest first: all of such a request, its output too. Default: as all others. */
+  /**
+   * Prices of longer requests, from the fewest input tokens up. The last tier that a request
+   * exceeds prices all of its tokens, output included.
+   */
   readonly tiers?: readonly ({
-    /** Tokens of input, cached ones included. One more, and the tier holds. */
+    /** Input tokens that a request must exceed for this tier, including cached tokens. */
     readonly aboveInputTokens: number;
   } & Pick<
     ModelPrice,

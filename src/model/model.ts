@@ -10,128 +10,270 @@ import type { ModelLimits } from "./model-limits.ts";
 import type { ModelPrice } from "./model-price.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
-/** A language model. Adapters exist for OpenAI-compatible servers and scripts; write your own for anything else. */
+/**
+ * A language model. `openai()` and `aiSdkModel()` create models; `ScriptedModel` is one for tests.
+ * Implement the interface for any other provider.
+ *
+ * @example
+ * ```ts
+ * const oracle: Model = {
+ *   provider: "oracle",
+ *   id: "oracle-2",
+ *   generate: async ({ messages, maxOutputTokens }, { signal }) => {
+ *     const body = JSON.stringify({ messages, maxOutputTokens });
+ *     const response = await fetch("https://oracle.example/v1", { method: "POST", body, signal });
+ *     const message = buildReplyMessage([{ type: "text", text: await response.text() }]);
+ *     return { message, finishReason: "stop" };
+ *   },
+ * };
+ * ```
+ */
 export interface Model {
-  /** Who serves it, as in `gen_ai.provider.name`: `openai`. */
+  /** Name of the provider, as in `gen_ai.provider.name` of OpenTelemetry, for example `openai`. */
   readonly provider: string;
-  /** Which model: `gpt-5-mini`. */
+  /** Name of the model at its provider, for example `gpt-5-mini`. */
   readonly id: string;
-  /** Where it is served, for traces: `api.openai.com`, 443. Left out: nothing is said of it. */
+  /**
+   * Address of the server, for traces: `{ address: "api.openai.com", port: 443 }`. Traces contain
+   * no address if it is absent.
+   */
   readonly server?:
     | {
-        /** The host name. */
+        /** Host name. */
         readonly address: string;
-        /** The port. */
+        /** TCP port. */
         readonly port?: number;
       }
     | undefined;
   /**
-   * Whose reasoning and provider data this model takes back: that of replies by models with the same key. Default: `provider/id`. Two
-   * deployments under one id need keys of their own; a model that hands its requests on to another one has the key of that one.
+   * Key of the models that can read each other's reasoning and provider data. A model receives the
+   * reasoning of replies by models with the same key only.
+   *
+   * Two deployments of one model need different keys. A model that forwards requests to another
+   * model has that model's key.
+   *
+   * @default `provider/id`
    */
   readonly replayKey?: string;
-  /** What it takes besides text, in messages and in results of tools. All else it reads as a line. Left out: nothing. */
+  /**
+   * Kinds of attachments that the model reads, in messages and in tool results. It receives one
+   * line of text in place of any other attachment.
+   *
+   * @default []
+   *
+   * @example
+   * ```ts
+   * const llava = openai("llava", {
+   *   baseUrl: "http://127.0.0.1:11434/v1",
+   *   inputModalities: ["image"],
+   * });
+   * ```
+   */
   readonly inputModalities?: readonly AttachmentKind[];
-  /** The server takes no lower cap than this. Left out: 1. */
+  /**
+   * Lowest cap on output tokens that the server accepts.
+   *
+   * @default 1
+   */
   readonly minOutputTokens?: number | undefined;
-  /** It can be held to the schema of a typed result (`ModelRequest.output`), also beside tools. Left out: it cannot. */
+  /**
+   * Whether the provider can enforce the schema of a typed result (`ModelRequest.output`), also in
+   * requests that list tools.
+   *
+   * @default false
+   */
   readonly supportsStructuredOutputs?: boolean;
-  /** It obeys a `toolChoice` in every request, and keeps the tools listed. Left out: tools that it is not to call are not listed. */
+  /**
+   * Whether the provider obeys `toolChoice` in every request. If `false`, requests omit the tools
+   * that the model must not call.
+   *
+   * @default false
+   */
   readonly supportsToolChoice?: boolean;
-  /** Over which interface of OpenAI's it is asked, for traces. Left out: nothing is said of it. */
+  /** OpenAI interface of the requests, for traces. Traces contain none if it is absent. */
   readonly apiType?: "chat_completions" | "responses" | undefined;
-  /** How fast it is asked to be served, for traces. Left out: nothing is said of it. */
+  /**
+   * Service tier of the requests, for traces, for example `flex`. Traces contain none if it is
+   * absent.
+   */
   readonly serviceTier?: string | undefined;
   /**
-   * What it costs. Left out: what the `prices` of the orchestrator or our own table have for it, else unknown, which is never zero; a cost
-   * limit over it is refused at the start. `"unknown"`: nothing is looked up.
+   * Price of the model. If it is absent, the price comes from `prices` of the orchestrator, or else
+   * from the price table of this package.
+   *
+   * `"unknown"` disables that lookup. An unknown price is not zero: a run with a cost limit refuses
+   * to start.
+   *
+   * @example
+   * ```ts
+   * const price: ModelPrice = {
+   *   inputUsdPerMillion: 3,
+   *   cachedInputUsdPerMillion: 0.3,
+   *   outputUsdPerMillion: 15,
+   * };
+   * ```
    */
   readonly price?: ModelPrice | "unknown";
-  /** Where it is asked, if its price is looked up by that: `https://api.deepseek.com/v1`. Left out: by `provider`. */
+  /**
+   * Base URL of the server, for the lookup of the price: `https://api.deepseek.com/v1`. If it is
+   * absent, the price is looked up by `provider`.
+   */
   readonly baseUrl?: string | undefined;
-  /** What its provider takes of all that share them; each attempt waits for its turn before it is made. Left out: all of it. */
+  /**
+   * Rate limits of the provider, created by `modelLimits`. Each attempt waits until the limits
+   * allow its request. `undefined` if there are none.
+   */
   readonly limits?: ModelLimits | undefined;
   /**
-   * One reply to one request. Called once per attempt, may run in parallel with itself.
-   * Must reject with a `ModelError` when it fails, and soon after `options.signal` was aborted.
+   * Sends one request and returns the reply. Retries are made by the caller: each attempt is one
+   * call. Calls may overlap.
+   *
+   * Must reject with a `ModelError` if it fails, and soon after `options.signal` was aborted. Any
+   * other error becomes `model_invalid_reply`, which is not retried.
    */
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply>;
-  /** Counts the input tokens of a request, without the network. Left out: an estimate from the length of the text. */
+  /**
+   * Counts the input tokens of a request without network access. If it is absent, tokens are
+   * estimated from the length of the text.
+   */
   countTokens?(request: ModelRequest): number;
-  /** Throws a coded error if its requests cannot carry these settings. Called when a role is defined that has them. */
+  /**
+   * Throws an `EspalierError` if requests of this model cannot carry these settings. Called when a
+   * role with `modelSettings` is defined.
+   */
   checkSettings?(settings: ModelSettings): void;
-  /** Throws a coded error if the model cannot work at all, as without a key. Called at the start of a run. */
+  /**
+   * Throws an `EspalierError` if the model cannot work at all, for example without an API key.
+   * Called when a run starts.
+   */
   assertReady?(): void;
 }
 
-/** What goes with a request besides what the model is shown. */
+/** Options of one model request, beside the content that the model reads. */
 export interface GenerateOptions {
-  /** Aborted when the reply is not needed any more. */
+  /** Aborted when the reply is no longer needed. Pass it on to `fetch`. */
   readonly signal: AbortSignal;
-  /** Called with each piece of the reply as it arrives. Left out: the adapter need not stream. */
+  /**
+   * Receives each part of the reply as it arrives. An adapter may ignore it; the reply then reaches
+   * listeners as a whole.
+   *
+   * @example
+   * ```ts
+   * const speak = ({ onDelta }: GenerateOptions) => {
+   *   onDelta?.({ type: "text", text: "Hello, " });
+   *   onDelta?.({ type: "text", text: "world." });
+   * };
+   * ```
+   */
   readonly onDelta?: (delta: ModelDelta) => void;
-  /** Whose requests begin alike: providers with a cache by key find it again by this. No agent is named in it. Left out: none of them. */
+  /**
+   * Key for the provider's prompt cache. Requests with the same key begin with the same
+   * instructions and tools. `undefined` for requests beside the steps of an agent, such as
+   * summaries.
+   */
   readonly cacheKey?: {
-    /** The same for all agents with these instructions and tools, in every run: 12 hexadecimal digits. */
+    /**
+     * Hash of the instructions and tools, as 12 hexadecimal digits. Equal for all agents with this
+     * beginning, in every run.
+     */
     readonly role: string;
-    /** Distinguishes the agents of a role in one run, from 1. */
+    /** Number of the agent among the agents of its role in one run, from 1. */
     readonly agent: number;
   };
 }
 
 export type CacheKey = NonNullable<GenerateOptions["cacheKey"]>;
 
-/** What a model is asked. Lists are append-only from step to step, so that prompt caches hit. */
+/**
+ * Content of one model request. The next request of an agent usually repeats it and appends
+ * messages, so that prompt caches hit.
+ */
 export interface ModelRequest {
+  /** Conversation in order: system messages first, and one result for each tool call. */
   readonly messages: readonly Message[];
+  /** Tools that the model may call. */
   readonly tools: readonly ToolSpec[];
-  /** The model must not write more; clamped to what the budget has left. */
+  /** Cap on output tokens. It is at most the output that the budget still allows. */
   readonly maxOutputTokens: number;
-  /** From 0 to 2. */
+  /** Sampling temperature, from 0 to 2. Absent for the provider's default. */
   readonly temperature?: number;
-  /** How it is to answer, as its role says. What the model cannot do it refuses, or says in `ModelReply.warnings`. */
+  /**
+   * `modelSettings` of the role. An adapter refuses a setting that it cannot send, or reports it in
+   * `ModelReply.warnings`.
+   */
   readonly settings?: ModelSettings;
-  /** Which tools it may call in this step. Left out: `auto`. */
+  /**
+   * Tools that the model may or must call in this step.
+   *
+   * @default "auto"
+   */
   readonly toolChoice?: ToolChoice;
-  /** What its text must be, where it calls no tools. Only for models that are `native`. */
+  /**
+   * Schema of the reply's text, if the reply calls no tools. Only models with
+   * `supportsStructuredOutputs` receive it.
+   */
   readonly output?: OutputSchema;
 }
 
-/** A typed result that the provider is asked to hold the model to. */
+/** Schema of a typed result that the provider enforces. */
 export interface OutputSchema {
-  /** As providers want one. */
+  /** Name of the schema, as providers require one. */
   readonly name: string;
-  /** JSON Schema of an object, in strict form (`strictSchema`) if `strict`. */
+  /** JSON Schema of an object. It has the strict form of `strictSchema()` if `strict` is `true`. */
   readonly schema: JsonObject;
-  /** False: the schema has no strict form. */
+  /** Whether `schema` has the strict form. `false` if there is none for this schema. */
   readonly strict: boolean;
 }
 
-/** A tool as the model sees it. */
+/** Tool as the model sees it. */
 export interface ToolSpec {
-  /** What the model calls it by. */
+  /** Name by which the model calls the tool. */
   readonly name: string;
-  /** What the model reads about it. */
+  /** Description that the model reads. */
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly inputSchema: JsonObject;
-  /** The provider is asked to hold the model to the schema, which has a strict form (`strictSchema`). */
+  /**
+   * Whether the provider should enforce the schema of the arguments. `strictSchema()` returns the
+   * form that providers need.
+   */
   readonly strictSchema?: boolean;
 }
 
-/** What a model answered. */
+/**
+ * Reply of a model to one request.
+ *
+ * @example
+ * ```ts
+ * const reply: ModelReply = {
+ *   message: buildReplyMessage([{ type: "text", text: "Bonn has 340,000 inhabitants." }]),
+ *   finishReason: "stop",
+ *   usage: { inputTokens: 210, cachedInputTokens: 0, outputTokens: 9, reasoningTokens: 0 },
+ * };
+ * ```
+ */
 export interface ModelReply {
-  /** As `buildReplyMessage` makes it of pieces; `writtenBy` is left to the loop. */
+  /**
+   * Message of the reply, created with `buildReplyMessage`. Leave out `writtenBy`: it is set when
+   * the reply is recorded.
+   */
   readonly message: AssistantMessage;
+  /** Reason for which the model stopped writing. */
   readonly finishReason: FinishReason;
-  /** The provider's own text, for example `eos_token`, where ours says less: 200 characters at most. */
+  /**
+   * Finish reason in the provider's own word, for example `eos_token`. Longer texts are cut to 200
+   * characters.
+   */
   readonly rawFinishReason?: string;
-  /** Left out when the provider reports none: the call is then charged by estimate. */
+  /** Tokens that the provider reports. If it is absent, the call is charged by estimate. */
   readonly usage?: TokenUsage;
-  /** The id that the provider gave the reply. */
+  /** Id of the reply at the provider. */
   readonly responseId?: string;
-  /** The model that in fact answered. */
+  /** Name of the model that answered, as the provider reports it. */
   readonly responseModel?: string;
-  /** What of the request the provider left out or changed, in its words. */
+  /**
+   * Parts of the request that the provider ignored or changed, in words. Each is an event
+   * `model.warned`.
+   */
   readonly warnings?: readonly string[];
 }

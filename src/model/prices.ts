@@ -7,15 +7,36 @@ import { checkPrice, copyPrice, dearestPrice, type ModelPrice, isDay } from "./m
 import { deepFreeze } from "../kernel/json.ts";
 import table from "./price-table.json" with { type: "json" };
 
-/** Prices of models that have none of their own. `loadPrices` of `espalier/prices` makes one. */
+/**
+ * Source of prices for models without a `price` of their own. `loadPrices` of `espalier/prices`
+ * returns one.
+ *
+ * @example
+ * ```ts
+ * const prices: Prices = {
+ *   getPrice: ({ model }) =>
+ *     model === "qwen3" ? { inputUsdPerMillion: 0.2, outputUsdPerMillion: 0.6 } : undefined,
+ * };
+ * const orchestrator = new Orchestrator({ prices });
+ * ```
+ */
 export interface Prices {
-  /** Undefined: unknown. Asked when a run with the model starts, and once for each model. */
+  /**
+   * Returns the price of a model, or `undefined` if it is unknown. Called once per model, when a
+   * run with the model starts.
+   */
   getPrice(model: {
-    /** As in `gen_ai.provider.name`: `anthropic`. Says whose prices hold if there is no base URL. */
+    /**
+     * Name of the provider, as in `gen_ai.provider.name`, for example `anthropic`. It identifies
+     * the price list if there is no `baseUrl`.
+     */
     readonly provider: string;
-    /** Where it is asked. If given, its prices are those of that server, whatever `provider` is. */
+    /**
+     * Base URL of the requests. If it is set, the prices of that server apply, whatever `provider`
+     * is.
+     */
     readonly baseUrl?: string | undefined;
-    /** The id of the model. */
+    /** Id of the model. */
     readonly model: string;
   }): ModelPrice | undefined;
 }
@@ -97,9 +118,18 @@ function toKnownPrice({ price, isHighest }: PriceRow): KnownPrice {
 }
 
 /**
- * What a model costs at its own provider, from the table that comes with this release. Undefined: not known, which is never zero.
- * So far the table has the chat models of `openai`, by exact name or as a dated snapshot (`gpt-5-mini-2025-08-07`). `asOf` is
- * the date of the table; "highest rate" in `source` means that the charge may be less.
+ * Returns the list price of a model from the table in this release. `undefined` if the price is
+ * unknown, which is not zero.
+ *
+ * The table contains the chat models of `openai`, by exact name or as a dated snapshot
+ * (`gpt-5-mini-2025-08-07`). `asOf` is the date of the table. If `source` contains "highest rate",
+ * the real charge may be lower.
+ *
+ * @example
+ * ```ts
+ * const price = lookUpModelPrice("openai", "gpt-5-mini");
+ * console.log(price?.inputUsdPerMillion ?? "unknown");
+ * ```
  */
 export function lookUpModelPrice(
   provider: string,

@@ -2,18 +2,34 @@
 
 import { checkOptions, mustBeFunction, mustBeWhole, type OptionChecks } from "./check-options.ts";
 
-/** How often a model call may be tried, and how long it waits in between. */
+/**
+ * Number of attempts of a model call, and the waits between them. Waits double from 0.5 to 8
+ * seconds, with jitter.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({ retryPolicy: { maxAttempts: 5, maxDelayMs: 120_000 } });
+ * ```
+ */
 export interface RetryPolicy {
-  /** Attempts in all, the first one included. 1: no retries. Default: 3. */
+  /**
+   * Largest number of attempts, including the first. 1 disables retries.
+   *
+   * @default 3
+   */
   readonly maxAttempts?: number;
   /**
-   * The longest wait that a provider may ask for, in milliseconds: a call that is to wait longer fails at once, with that time in the
-   * error. Default: 60,000.
+   * Longest wait that a provider may request, in milliseconds. A call that would wait longer fails
+   * at once with the requested time in its error.
+   *
+   * @default 60_000
    */
   readonly maxDelayMs?: number;
   /**
-   * A number from 0 up to 1, by which the waits of calls that failed together differ: a wait of `d` is one of `d / 2` to `d`, one that
-   * the provider asked for is up to a tenth longer. Default: `Math.random`.
+   * Returns a number from 0 to 1 for the jitter. A backoff of `d` becomes `d / 2` to `d`. A wait
+   * that the provider requested becomes up to a tenth longer.
+   *
+   * @default Math.random
    */
   readonly random?: () => number;
 }

@@ -13,7 +13,21 @@ const MOST_KEYS = 5_000;
 const MOST_LEVELS = 10;
 const MOST_ENUM_VALUES = 1_000;
 
-/** The strict form of the schema of an object. What it cannot say is left out, so that it may admit more: each value is checked where it is read. `reason`: what is in the way, such as `.unit: a record of any keys`. */
+/**
+ * Returns the strict form of the JSON Schema of an object, as providers need it to enforce a
+ * schema. All keys are required in it; optional ones may be `null`.
+ *
+ * The strict form omits keywords that it cannot express, so it may accept more values. Values are
+ * therefore validated again where they are used. If a schema has no strict form, `reason` gives the
+ * path and the cause, for example `.unit: a record of any keys`.
+ *
+ * @example
+ * ```ts
+ * const schema = { type: "object", properties: { city: { type: "string" } } };
+ * const strict = strictSchema(schema);
+ * const sent = strict.isStrict ? strict.schema : schema;
+ * ```
+ */
 export function toStrictSchema(
   schema: JsonObject,
 ):

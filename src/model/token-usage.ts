@@ -1,30 +1,48 @@
-/** What one model call consumed, as the provider reports it. */
+/**
+ * Tokens that one model call used, as the provider reports them.
+ *
+ * @example
+ * ```ts
+ * const usage: TokenUsage = {
+ *   inputTokens: 1_200,
+ *   cachedInputTokens: 1_000,
+ *   outputTokens: 90,
+ *   reasoningTokens: 0,
+ * };
+ * ```
+ */
 export interface TokenUsage {
-  /** Input, what was read from a cache included. */
+  /** Input tokens, including those that were read from a cache. */
   readonly inputTokens: number;
-  /** Part of `inputTokens`. */
+  /** Input tokens that were read from the provider's cache. Included in `inputTokens`. */
   readonly cachedInputTokens: number;
-  /** Part of `inputTokens`, and none of the cached ones: written to the cache of the provider. Left out: it does not say. */
+  /**
+   * Input tokens that were written to the provider's cache. Included in `inputTokens`, not in
+   * `cachedInputTokens`. `undefined` if the provider reports none.
+   */
   readonly cacheWriteInputTokens?: number | undefined;
-  /** Output, reasoning included. */
+  /** Output tokens, including reasoning. */
   readonly outputTokens: number;
-  /** Part of `outputTokens`. */
+  /** Output tokens that were reasoning. Included in `outputTokens`. */
   readonly reasoningTokens: number;
   /**
-   * What the call cost, in US dollars, by the provider's own account. Charged in place of the price; 0 only where the price is 0, or unknown.
-   * Left out: it does not say.
+   * Cost of the call in US dollars, as the provider reports it. It is charged in place of the
+   * price. 0 counts only if the price is 0 or unknown. `undefined` if the provider reports none.
    */
   readonly reportedCostUsd?: number | undefined;
-  /** At which tier the call was served, in the provider's word: `flex`. Left out: it does not say, and the price holds. */
+  /**
+   * Service tier at which the call was served, for example `flex`. `undefined` if the provider
+   * reports none; the list price then applies.
+   */
   readonly serviceTier?: string | undefined;
   /**
-   * True if the provider ran tools of its own, such as a web search. Their results count as input, so
-   * that more than ten times the counted input is believed.
+   * `true` if the provider ran tools of its own, such as a web search. Their results count as
+   * input. A report of more than ten times the counted input is then accepted.
    */
   readonly hasServerTools?: true | undefined;
 }
 
-/** The input of a call as its provider reports it. */
+/** Input tokens of a call, as the provider reports them. */
 export type ReportedInput = Pick<
   TokenUsage,
   "inputTokens" | "cachedInputTokens" | "cacheWriteInputTokens"

@@ -28,14 +28,25 @@ const CHECKS: OptionChecks<FallbackOptions> = {
 };
 
 /**
- * The first of these models, with the others in its place where it fails: in order, within one attempt, without a wait. A model that failed is passed
- * over for `cooldownMs`, in all runs of the process. While calls of a reply are open, the model that wrote it is asked first.
+ * Creates a model that calls the first of `models`, and the next one if a call fails. The next
+ * model is called in order, within the same attempt and without a wait.
  *
- * Each model sees its own reasoning alone, keeps its own `limits`, and is charged at its own price. A lease holds the dearest price, field by
- * field: it is unknown if one of them is. Which model answered stands in `model.replied` (`repliedBy`), in `usage.byModel` and on the span.
+ * A failed model is skipped for `cooldownMs`, in all runs of the process. While tool calls of a
+ * reply are open, the model that wrote the reply is called first.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`: fewer than two models, two with one `replayKey` (`provider/id`), one that
- * is a fallback itself, or options that cannot be used.
+ * Each model reads its own reasoning only, keeps its own `limits`, and is charged at its own price.
+ * A budget reservation uses the highest of the prices, rate by rate. It is unknown if one of them
+ * is. `repliedBy` of the event `model.replied` and `usage.byModel` name the model that answered.
+ *
+ * @throws EspalierError `invalid_definition` if there are fewer than two models, if two have the
+ * same `replayKey` (by default `provider/id`), or if one is a fallback itself.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const model = withFallback([openai("gpt-5.6"), openai("gpt-5.6-mini")], { cooldownMs: 30_000 });
+ * const assistant = defineAgent({ name: "assistant", instructions: "Answer briefly.", model });
+ * ```
  */
 export function withFallback(
   models: readonly [Model, Model, ...Model[]],

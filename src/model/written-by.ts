@@ -222,7 +222,16 @@ export function followingHeading(toolName: string, callId: string): ContentPart 
   return { type: "text", text: `What belongs to the result of ${toolName} (${callId}):` };
 }
 
-/** What a model is shown of a message with content, in order: texts, and attachments of kinds that it takes. For adapters. */
+/**
+ * Returns the content of a message in order, for adapters: texts, and the attachments that the
+ * model accepts.
+ *
+ * @example
+ * ```ts
+ * const toText = (message: UserMessage) =>
+ *   getContentParts(message).map((part) => (part.type === "text" ? part.text : `[${part.type}]`));
+ * ```
+ */
 export function getContentParts(message: UserMessage | ToolMessage): readonly ContentPart[] {
   const { text, content = [] } = message;
   if (isInOrder(message)) return content.map((part) => (isAttached(part) ? part : asText(part)));

@@ -15,15 +15,37 @@ import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import { checkFields, checkKeys, mismatch, type FieldChecks } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 
-/** What each subagent may take of what its parent has left, without the parent's reserve. */
+/**
+ * The division of a parent's remaining budget, without its `reserve`, among its subagents. Shares
+ * are limits, not reservations: an unused share stays with the parent.
+ *
+ * - `pool`: subagents share everything. `maxShare` limits each to a fraction, above 0 and up to 1.
+ * - `fixed`: each subagent gets the amounts of `budget`, or the rest if that is less. Other axes
+ *   are shared.
+ * - `even`: the subagents that one reply starts get equal parts.
+ * - `weighted`: the subagents that one reply starts get parts by the weight of their role. A role
+ *   that is not listed has `defaultWeight`.
+ *
+ * @example
+ * ```ts
+ * const half: BudgetShare = { type: "pool", maxShare: 0.5 };
+ * const each: BudgetShare = { type: "fixed", budget: { totalTokens: 20_000, steps: 5 } };
+ * const byRole: BudgetShare = { type: "weighted", weights: { researcher: 3 }, defaultWeight: 1 };
+ * ```
+ */
 export type BudgetShare =
-  /** All of it, in common with its siblings; `maxShare`: at most this part of it, above 0 and up to 1. Default 1. */
+  /**
+   * All of the remaining budget, shared with the siblings. `maxShare` is a fraction, 1 by default.
+   */
   | { readonly type: "pool"; readonly maxShare?: number }
-  /** These amounts each, or the rest if that is less; on axes that are left out, all of it in common. */
+  /** These amounts for each subagent, or the rest if that is less. */
   | { readonly type: "fixed"; readonly budget: Budget }
-  /** The same for all that were started by one reply. */
+  /** Equal parts for the subagents that one reply starts. */
   | { readonly type: "even" }
-  /** The same by the weight of the role over the sum of the weights in the reply. `defaultWeight`: of roles without one. Default 1. */
+  /**
+   * Parts by the weight of the role. Weights are from 0.000001 to 1,000,000, and `defaultWeight` is
+   * 1 by default.
+   */
   | {
       readonly type: "weighted";
       readonly weights: Readonly<Record<string, number>>;

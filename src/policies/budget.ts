@@ -14,29 +14,43 @@ import {
 import type { StopCode } from "../protocol/stop.ts";
 
 /**
- * Upper limits for an agent with all its descendants. An axis that is left out has no limit of its own; the limits of the
- * ancestors hold all the same, and the tightest on the path wins. Zero means zero.
- * A budget is exhausted when it is reached: N steps are allowed, step N + 1 is not.
+ * Upper limits for an agent and all its descendants. An axis that is left out has no limit of its
+ * own. The limits of ancestors apply as well: the tightest on the path wins.
+ *
+ * A limit of `n` steps allows step `n` and refuses step `n + 1`. A limit of 0 allows nothing.
+ *
+ * @example
+ * ```ts
+ * const budget: Budget = { steps: 20, totalTokens: 200_000, costUsd: 1.5, timeMs: 10 * 60_000 };
+ * ```
  */
 export interface Budget {
-  /** Input of all model calls, what was read from a cache included. */
+  /** Input tokens of all model calls, including those read from a cache. */
   readonly inputTokens?: number;
-  /** Input that the provider read from its cache; part of `inputTokens`. All input of a call is held, since all may turn out to be cached. */
+  /**
+   * Input tokens that the provider reads from its cache. They are part of `inputTokens`. Each call
+   * reserves its whole input on this axis, since all of it may be cached.
+   */
   readonly cachedInputTokens?: number;
-  /** Output of all model calls, reasoning included. */
+  /** Output tokens of all model calls, including reasoning. */
   readonly outputTokens?: number;
-  /** Input plus output. */
+  /** Sum of input and output tokens. */
   readonly totalTokens?: number;
-  /** US dollars. Every model that may run below needs a price. */
+  /** Cost of all model calls in US dollars. Requires a price for every model in the tree. */
   readonly costUsd?: number;
-  /** Model calls that completed a pass of the loop. */
+  /** Completed steps. A step is one model call with the tool calls of its reply. */
   readonly steps?: number;
-  /** Tool calls whose tool was found and whose arguments fit, delegations included; `Finish` is none. */
+  /**
+   * Tool calls with a known tool and valid arguments, delegations included. Calls of `Finish` do
+   * not count.
+   */
   readonly toolCalls?: number;
   /**
-   * Milliseconds from the start of the agent, its children included, by the monotonic clock. Stands still while the run is paused, and
-   * while a question waits for an answer and nothing else continues below the agent, also if an `approver` in this process is asked. At the
-   * limit signals are aborted; a tool that ignores its own is left behind after the `graceMs` of the orchestrator, and continues running.
+   * Milliseconds from the start of the agent, including its subagents. The clock stops while the
+   * run is paused, and while an open question blocks all work below the agent.
+   *
+   * At the limit, signals are aborted. A tool that ignores its signal is abandoned after the
+   * `graceMs` of the orchestrator, and keeps running in the background.
    */
   readonly timeMs?: number;
 }

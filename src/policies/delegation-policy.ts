@@ -5,40 +5,104 @@ import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
 import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
 
-/** Decides how the agents of a role delegate. Everything has a default. */
+/**
+ * Rules of how the agents of a role delegate. A definition sets any subset of them.
+ *
+ * @example
+ * ```ts
+ * const delegation: Partial<DelegationPolicy> = {
+ *   background: true,
+ *   failurePolicy: { quorum: 2 },
+ *   share: { type: "pool", maxShare: 0.5 },
+ *   reserve: { outputTokens: 2_000 },
+ * };
+ * ```
+ */
 export interface DelegationPolicy {
   /**
-   * Lets the model start subagents in the background, and gives it the tools to list, wait for, write to and cancel them.
-   * Default false.
+   * Lets the model start subagents in the background. It adds the tools `ListSubagents`,
+   * `WaitForSubagents`, `MessageSubagent` and `CancelSubagent`.
+   *
+   * @default false
    */
   readonly background: boolean;
   /**
-   * What becomes of subagents in the background that live when the agent has given its answer: it waits for them and reads what
-   * they say (default), cancels them, or leaves them to the run. An agent that is stopped, fails or is cancelled cancels them.
+   * The treatment of background subagents that still run when the agent has answered. An agent that
+   * is stopped, fails or is cancelled always cancels them.
+   *
+   * - `"await"`: the agent waits for them and reads their results.
+   * - `"cancel"`: they are cancelled.
+   * - `"detach"`: they continue on their own. `run.result` does not wait for them, `run.settled`
+   *   does.
+   *
+   * @default "await"
+   *
+   * @example
+   * ```ts
+   * const delegation: Partial<DelegationPolicy> = { background: true, parentEndPolicy: "detach" };
+   * ```
    */
   readonly parentEndPolicy: "await" | "cancel" | "detach";
-  /** What the end of one subagent means for those that were started by the same reply. Default `isolate`. */
+  /**
+   * The effect of a subagent's end on the other subagents that the same reply started.
+   *
+   * - `"isolate"`: none. Each runs to its own end.
+   * - `"fail_fast"`: the first subagent that does not complete cancels the others.
+   * - `{ quorum: n }`: the others are cancelled once `n` have completed, or can no longer complete.
+   *
+   * @default "isolate"
+   *
+   * @example
+   * ```ts
+   * const firstAnswerWins: Partial<DelegationPolicy> = { failurePolicy: { quorum: 1 } };
+   * ```
+   */
   readonly failurePolicy:
-    /** Nothing: each runs to its own end. */
+    /** Each subagent runs to its own end. */
     | "isolate"
-    /** The first that does not complete cancels the others, and they are waited for. */
+    /** The first subagent that does not complete cancels the others. */
     | "fail_fast"
     | {
-        /** Once so many have completed, or cannot any more, the others are cancelled and waited for. */
+        /** Number of completed subagents that decide the group. At least 1. */
         readonly quorum: number;
       };
-  /** How the budget is shared among the subagents. Default: a common pool. */
+  /**
+   * The division of the remaining budget among subagents.
+   *
+   * @default { type: "pool" }
+   *
+   * @example
+   * ```ts
+   * const delegation: Partial<DelegationPolicy> = {
+   *   share: { type: "weighted", weights: { researcher: 3, writer: 1 } },
+   * };
+   * ```
+   */
   readonly share: BudgetShare;
-  /** What subagents must leave of the agent's own budget, for its last word. Default: nothing. */
+  /**
+   * The part of the agent's own budget that subagents must leave for its final answer. `timeMs`
+   * cannot be reserved.
+   *
+   * @default nothing is reserved
+   *
+   * @example
+   * ```ts
+   * const delegation: Partial<DelegationPolicy> = { reserve: { steps: 1, outputTokens: 4_000 } };
+   * ```
+   */
   readonly reserve: Budget;
   /**
-   * How often the same role may be started with the same task in one run; the next one is asked about, or
-   * refused without an approver. Calls of one reply count once. Default 2.
+   * Maximum number of times that one run may start the same role with the same task. The next time
+   * needs an approval, and is refused without an approver. Calls of one reply count once.
+   *
+   * @default 2
    */
   readonly maxIdenticalDelegations: number | "unlimited";
 }
 
+/** The treatment of background subagents that still run when their parent has answered. */
 export type ParentEndPolicy = DelegationPolicy["parentEndPolicy"];
+/** The effect of a subagent's end on the other subagents that the same reply started. */
 export type FailurePolicy = DelegationPolicy["failurePolicy"];
 
 const ENDS: readonly ParentEndPolicy[] = ["await", "cancel", "detach"];

@@ -7,21 +7,61 @@ import type { StopCode, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { countFailures, countsAs, type FailureCounts } from "./failure-counts.ts";
 
-/** How many failed tool calls one execution may have: N are within it, N + 1 stop it. */
+/**
+ * Failed tool calls that one execution tolerates. `n` failures are tolerated, failure `n + 1` stops
+ * the agent with `error_budget`.
+ *
+ * @example
+ * ```ts
+ * const errorBudget: Partial<ErrorBudget> = { maxToolErrors: 10, maxConsecutiveErrors: 2 };
+ * ```
+ */
 export interface ErrorBudget {
-  /** Failed and blocked calls in all. Default 5. */
+  /**
+   * Maximum number of failed and blocked calls.
+   *
+   * @default 5
+   */
   readonly maxToolErrors: number;
-  /** Failed and blocked calls with no successful one between them. Default 3. */
+  /**
+   * Maximum number of failed and blocked calls in a row, without a successful call between them.
+   *
+   * @default 3
+   */
   readonly maxConsecutiveErrors: number;
-  /** Requests for a corrected call, over all tools. Default 10. */
+  /**
+   * Maximum number of requests for a corrected call, over all tools.
+   *
+   * @default 10
+   */
   readonly maxRetryErrors: number;
 }
 
-/** What is done about single failures. */
+/**
+ * The reaction to single failed calls.
+ *
+ * @example
+ * ```ts
+ * const errorPolicy: Partial<ErrorPolicy> = {
+ *   blockedPolicy: "stop",
+ *   retryLimitPolicy: "continue",
+ * };
+ * ```
+ */
 export interface ErrorPolicy {
-  /** When a guard, a hook or an approver denies a call, or whether to ask cannot be found out: the agent continues (default), or stops with `blocked`. */
+  /**
+   * The reaction to a call that a guard, a hook or an approver denied, or whose approval check
+   * failed. `"stop"` ends the agent with `blocked`.
+   *
+   * @default "continue"
+   */
   readonly blockedPolicy: "continue" | "stop";
-  /** When a tool was retried as often as it allows: the agent stops with `retry_limit` (default), or continues without the call. */
+  /**
+   * The reaction to a call that needs another correction after `maxRetries`. `"stop"` ends the
+   * agent with `retry_limit`, `"continue"` fails the call only.
+   *
+   * @default "stop"
+   */
   readonly retryLimitPolicy: "stop" | "continue";
 }
 

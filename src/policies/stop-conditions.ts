@@ -8,22 +8,51 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-/** What a stop condition may look at. `Context`: what the condition asks of the run's context; default: nothing. */
+/**
+ * The facts that a stop condition may read. `Context` is the type of the run context that the
+ * condition reads.
+ *
+ * @example
+ * ```ts
+ * const isExpensive = ({ usage }: StopContext): boolean => usage.totalTokens > 50_000;
+ * ```
+ */
 export interface StopContext<out Context = unknown> {
-  /** Steps of this execution, oldest first; the last one has just completed. Empty before the first step. */
+  /** Completed steps of this execution, oldest first. Empty before the first step. */
   readonly steps: readonly StepRecord[];
-  /** What the agent itself has consumed. */
+  /** Consumption of the agent itself, without its subagents. */
   readonly usage: Usage;
-  /** Since its start, without the time in which it waited for an answer or was paused. */
+  /**
+   * Milliseconds since the start of the agent, without pauses and time spent waiting for answers.
+   */
   readonly elapsedMs: number;
-  /** The context of the run: the very value that was given with it; undefined: none was. */
+  /**
+   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * `undefined` if none was passed.
+   */
   readonly context: Context;
 }
 
 /**
- * Called once before the first step and once after every step, in the order of the role's list. Gives the reason to stop, with a
- * code of your choice, a list of such reasons, or nothing. Of several reasons all are recorded, and the highest by rank is the one reported.
- * Must be pure and keep no state of its own: the same condition serves many runs at once. If it throws or rejects, the run fails.
+ * A function that decides whether an agent stops. It is called before the first step and after
+ * every step.
+ *
+ * It returns a reason with a code of your choice, an array of reasons, or `undefined` to continue.
+ * The codes `error`, `cancelled` and `completed` are not allowed. All reasons are recorded, and the
+ * highest in rank is reported as the reason.
+ *
+ * The function must be pure and keep no state, because many runs share it. If it throws, rejects or
+ * exceeds `hookTimeoutMs`, the agent fails.
+ *
+ * @example
+ * ```ts
+ * const enoughSearches: StopCondition = ({ steps }) => {
+ *   const calls = steps.flatMap(({ tools }) => tools.calls);
+ *   const searches = calls.filter(({ toolName }) => toolName === "search").length;
+ *   if (searches < 5) return undefined;
+ *   return { code: "enough_searches", message: "Five searches are enough.", data: { searches } };
+ * };
+ * ```
  */
 export type StopCondition<Context = unknown> = (
   facts: StopContext<Context>,
@@ -33,7 +62,23 @@ export type StopCondition<Context = unknown> = (
   | undefined
   | Promise<StopReason | readonly StopReason[] | undefined>;
 
-/** Stops after a step in which the tool of this name was called; earlier steps do not count. */
+/**
+ * Returns a condition that stops the agent after a step in which the tool was called. The code of
+ * the reason is `tool_called`.
+ *
+ * @throws EspalierError `invalid_definition` if the name is not a non-empty text.
+ *
+ * @example
+ * ```ts
+ * const publisher = defineAgent({
+ *   name: "publisher",
+ *   instructions: "Search once, then stop.",
+ *   model,
+ *   tools: [search],
+ *   stopWhen: [hasToolCall("search")],
+ * });
+ * ```
+ */
 export function hasToolCall(toolName: string): (facts: StopContext) => StopReason | undefined {
   checkName("hasToolCall(toolName)", toolName, /./, "the name of a tool");
   return setName(`hasToolCall(${toolName})`, ({ steps }: StopContext) => {
@@ -48,7 +93,17 @@ export function hasToolCall(toolName: string): (facts: StopContext) => StopReaso
   });
 }
 
-/** Stops after a step whose reply ended for one of these reasons, also when it asked for tools; earlier steps do not count. */
+/**
+ * Returns a condition that stops the agent after a step whose reply ended for one of these reasons,
+ * even if it contains tool calls. The code of the reason is `finish_reason`.
+ *
+ * @throws EspalierError `invalid_definition` if no finish reason is given, or one is unknown.
+ *
+ * @example
+ * ```ts
+ * const stopWhen = [hasFinishReason("length", "content_filter")];
+ * ```
+ */
 export function hasFinishReason(
   ...finishReasons: readonly FinishReason[]
 ): (facts: StopContext) => StopReason | undefined {
@@ -66,7 +121,17 @@ export function hasFinishReason(
   });
 }
 
-/** Fires when at least one part fires. All parts are asked, one after the other, and every reason is given, in their order. */
+/**
+ * Returns a condition that fires when at least one of the conditions fires. All of them are called,
+ * one after the other, and every reason is recorded.
+ *
+ * @throws EspalierError `invalid_definition` if there is no condition, or one is not a function.
+ *
+ * @example
+ * ```ts
+ * const stopWhen = [anyOf(hasToolCall("publish"), hasFinishReason("length"))];
+ * ```
+ */
 export function anyOf<Context = unknown>(
   ...conditions: readonly StopCondition<Context>[]
 ): StopCondition<Context>;
@@ -76,13 +141,20 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
 }
 
 /**
- * Fires when every part has fired, at this check or an earlier one of this execution: what fired stays fired. Gives the reasons
- * of all parts in their order, each as it last fired, so that the result has a code and data that a part wrote, and says of each when.
- * Every check asks each part once, one after the other, also those that have fired.
+ * Returns a condition that fires when every one of the conditions has fired, at this check or at an
+ * earlier check of the same execution. It returns the reasons of all conditions, each as last
+ * fired.
  *
- * The agent remembers what fired, over a pause and a crash too; the condition itself keeps nothing. That holds for `allOf` in
- * `stopWhen`, also as a part of other combinations. Called by a function of your own it knows of nothing earlier, and fires when all
- * parts fire at once.
+ * The agent persists which conditions have fired. This requires `allOf` in `stopWhen`, directly or
+ * inside other combinations. If a function of your own calls it, it fires only when all conditions
+ * fire at once.
+ *
+ * @throws EspalierError `invalid_definition` if there is no condition, or one is not a function.
+ *
+ * @example
+ * ```ts
+ * const stopWhen = [allOf(hasToolCall("search"), hasToolCall("save_note"))];
+ * ```
  */
 export function allOf<Context = unknown>(
   ...conditions: readonly StopCondition<Context>[]
@@ -93,8 +165,23 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
 }
 
 /**
- * Fires with `reason` after every step after which the condition does not; never before the first step. As a part
- * of `allOf` it stays fired like any other: to say "this, and that has not happened", write a function that asks both.
+ * Returns a condition that fires with `reason` after every step at which the given condition does
+ * not fire. It never fires before the first step.
+ *
+ * Inside `allOf` it stays fired once it has fired. For "A, and B has not happened", write a
+ * function that checks both.
+ *
+ * @throws EspalierError `invalid_definition` if the condition is not a function, or the reason is
+ * invalid.
+ *
+ * @example
+ * ```ts
+ * const brokenReply = not(hasFinishReason("stop", "tool_calls"), {
+ *   code: "broken_reply",
+ *   message: "The model did not finish its reply.",
+ *   data: {},
+ * });
+ * ```
  */
 export function not<Context = unknown>(
   condition: StopCondition<Context>,

@@ -11,36 +11,133 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
-/** Decides what the subagents of a role inherit. By default nothing: they start with their own instructions and the task. */
+/**
+ * The context that the subagents of a role inherit. By default a subagent has only its own
+ * instructions and its task.
+ *
+ * @example
+ * ```ts
+ * const contextPolicy: Partial<SubagentContextPolicy> = {
+ *   inheritMessages: true,
+ *   messageWindowSize: 4,
+ *   metadataKeys: ["customerId"],
+ *   injectedTexts: ["House rule: quote the page."],
+ *   deniedTools: ["write_note"],
+ * };
+ * ```
+ */
 export interface SubagentContextPolicy {
-  /** Show the parent's messages, without its instructions and without the reply that spawns. Default false; true if `selectMessages` is given. */
+  /**
+   * Shows the parent's messages, without its instructions and without the reply that starts the
+   * subagent.
+   *
+   * @default false, or true if `selectMessages` is set
+   */
   readonly inheritMessages: boolean;
-  /** With `inheritMessages`: how many of the last messages at most, in whole pairs of call and results. Default 0: all. */
+  /**
+   * Maximum number of inherited messages, counted from the last one. A call and its results stay
+   * together. Requires `inheritMessages`. 0 is no maximum.
+   *
+   * @default 0
+   */
   readonly messageWindowSize: number;
   /**
-   * Your own choice of the parent's messages, instead of a window. Called once for each subagent, before its first step, with the messages
-   * that may be picked, oldest first: no instructions, and not the reply that spawns. Must be pure and answer at once. Returns some of
-   * these messages, in their order, a reply always with all results of its calls; an empty list means none. If it throws or returns
-   * anything else, the subagent is not started (`context_policy_failed`). Default: none of your own.
+   * Selects the inherited messages, in place of a window. The function receives the messages that
+   * may be inherited, oldest first, and returns some of them in the same order. A reply must be
+   * returned with all results of its calls.
+   *
+   * The function must be synchronous and pure. It is called once per subagent. If it throws or
+   * returns anything else, the subagent is refused with `context_policy_failed`.
+   *
+   * @default no selection
+   *
+   * @example
+   * ```ts
+   * const contextPolicy: Partial<SubagentContextPolicy> = {
+   *   selectMessages: (messages) => messages.filter(({ role }) => role === "user"),
+   * };
+   * ```
    */
   readonly selectMessages: ((messages: readonly Message[]) => readonly Message[]) | undefined;
-  /** Hand on a copy of the parent's metadata. Default false; true if `metadataKeys` is given. */
+  /**
+   * Passes a copy of the parent's metadata to the subagent.
+   *
+   * @default false, or true if `metadataKeys` is set
+   */
   readonly inheritMetadata: boolean;
-  /** With `inheritMetadata`: only these keys. Default: all. */
+  /**
+   * The keys of the parent's metadata that are inherited.
+   *
+   * @default all keys, with `inheritMetadata`
+   *
+   * @example
+   * ```ts
+   * const contextPolicy: Partial<SubagentContextPolicy> = { metadataKeys: ["customerId"] };
+   * ```
+   */
   readonly metadataKeys: readonly string[] | undefined;
-  /** Texts that every subagent is shown before its task. */
+  /**
+   * Texts that every subagent reads before its task, each as a message of its own.
+   *
+   * @default []
+   *
+   * @example
+   * ```ts
+   * const contextPolicy: Partial<SubagentContextPolicy> = {
+   *   injectedTexts: ["Answer in German.", "Quote the page of each fact."],
+   * };
+   * ```
+   */
   readonly injectedTexts: readonly string[];
-  /** Show what the parent's other subagents that have ended came to, in short. Default false. */
+  /**
+   * Shows the results of the parent's other subagents that have ended, at most 1,000 characters of
+   * each.
+   *
+   * @default false
+   */
   readonly includeSiblingResults: boolean;
-  /** Show what binds the parent: what is left of its budget, how many subagents it may start, which tools it may not use. Default false. */
+  /**
+   * Shows the parent's remaining budget, the number of subagents that it may still start, and the
+   * tools that it may not use.
+   *
+   * @default false
+   */
   readonly includeParentConstraints: boolean;
-  /** Show which tool calls of the parent failed, and why. Default false. */
+  /**
+   * Shows the last 20 failed tool calls of the parent, with the reasons.
+   *
+   * @default false
+   */
   readonly includeFailedAttempts: boolean;
-  /** Of the tools of their role, subagents and all agents below them have only these. Default: all; an empty list means none. */
+  /**
+   * The tools of their role that subagents, and all agents below them, may use. An empty array
+   * allows none.
+   *
+   * @default all tools
+   *
+   * @example
+   * ```ts
+   * const contextPolicy: Partial<SubagentContextPolicy> = { allowedTools: ["search", "read"] };
+   * ```
+   */
   readonly allowedTools: readonly string[] | undefined;
-  /** Subagents and all agents below them have none of these tools, whatever any list allows. Default: none is denied. */
+  /**
+   * The tools that subagents, and all agents below them, may not use. It overrides every
+   * `allowedTools`.
+   *
+   * @default []
+   *
+   * @example
+   * ```ts
+   * const contextPolicy: Partial<SubagentContextPolicy> = { deniedTools: ["send_mail"] };
+   * ```
+   */
   readonly deniedTools: readonly string[];
-  /** Show a subagent which tools of its role it cannot use. Default true. */
+  /**
+   * Shows a subagent which tools of its role it cannot use.
+   *
+   * @default true
+   */
   readonly reportRemovedTools: boolean;
 }
 

@@ -5,17 +5,46 @@ import { defined } from "../kernel/json.ts";
 import type { Tightening } from "../protocol/context-manifest.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 
-/** Bounds on the shape of a tree. Zero means zero. */
+/**
+ * Limits on the size of a tree of agents. Subagents that have ended count, refused ones do not. 0
+ * allows none.
+ *
+ * @example
+ * ```ts
+ * const limits: Partial<SubagentLimits> = { maxDepth: 2, maxTotalSubagents: 20 };
+ * ```
+ */
 export interface SubagentLimits {
-  /** Depth of the deepest subagent; the root is at 0. Default 3. */
+  /**
+   * Depth of the deepest subagent. The root is at depth 0.
+   *
+   * @default 3
+   */
   readonly maxDepth: number;
-  /** Subagents that one agent may start. Default 5. */
+  /**
+   * Number of subagents that one agent may start.
+   *
+   * @default 5
+   */
   readonly maxBreadthPerParent: number;
-  /** Subagents in the whole tree, the root not counted. Default 10. */
+  /**
+   * Number of subagents in the whole tree, without the root.
+   *
+   * @default 10
+   */
   readonly maxTotalSubagents: number;
 }
 
-/** 3 deep, 5 per parent, 10 in all. */
+/**
+ * The limits of a run that sets none: `maxDepth` 3, `maxBreadthPerParent` 5, `maxTotalSubagents`
+ * 10.
+ *
+ * @example
+ * ```ts
+ * const breadth = DEFAULT_SUBAGENT_LIMITS.maxBreadthPerParent * 2;
+ * const orchestrator = new Orchestrator({ limits: { maxBreadthPerParent: breadth } });
+ * ```
+ */
 export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
   maxDepth: 3,
   maxBreadthPerParent: 5,

@@ -4,29 +4,37 @@ import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { ModelUsageSchema, UsageSchema, type ModelUsage, type Usage } from "./usage.ts";
 
-/** More budget, given to one account while its tree ran or stood. */
+/**
+ * Increase of an account's limits, granted during a run or a pause.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, grants } of result.accounts)
+ *   for (const { by, budget } of grants) console.log(`${by} granted ${agentPath}`, budget);
+ * ```
+ */
 export interface AccountGrant {
-  /** Who granted it, in the words of the caller. */
+  /** Name of the grantor, as the caller passed it. */
   readonly by: string;
-  /** When, in milliseconds since the epoch. */
+  /** Time of the grant, in milliseconds since the epoch. */
   readonly atMs: number;
-  /** What was added to limits, as it was given. */
+  /** Added budget by axis. */
   readonly budget: {
-    /** Input of model calls. */
+    /** Input tokens. */
     readonly inputTokens?: number;
-    /** Part of it: read from a cache. */
+    /** Input tokens read from a cache. Part of `inputTokens`. */
     readonly cachedInputTokens?: number;
-    /** Output of model calls. */
+    /** Output tokens. */
     readonly outputTokens?: number;
-    /** Input plus output. */
+    /** Sum of input and output tokens. */
     readonly totalTokens?: number;
-    /** US dollars. */
+    /** Cost in US dollars. */
     readonly costUsd?: number;
-    /** Steps. */
+    /** Number of steps. */
     readonly steps?: number;
-    /** Tool calls. */
+    /** Number of tool calls. */
     readonly toolCalls?: number;
-    /** Milliseconds. */
+    /** Time in milliseconds. */
     readonly timeMs?: number;
   };
 }
@@ -43,38 +51,59 @@ export const BUDGET_AXES = [
   "timeMs",
 ] as const satisfies readonly (keyof AccountGrant["budget"])[];
 
-/** One agent's account. Costs are in US dollars. */
+/**
+ * Budget account of one agent: its limits and the usage of its subtree. Costs are in US dollars.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, limits, total } of result.accounts)
+ *   console.log(agentPath, `${total.costUsd ?? "?"} of ${limits.costUsd ?? "unlimited"} USD`);
+ * ```
+ */
 export interface Account {
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** Null for the root. */
+  /** Id of the parent agent. `null` for the root. */
   readonly parentAgentId: AgentId | null;
-  /** Place of the agent in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** Limited axes only. Grants are in it. */
+  /** Limits of the account by axis, including grants. Contains limited axes only. */
   readonly limits: Readonly<Partial<Account["excess"]>>;
-  /** What descendants must leave of the limits: it is kept for the agent itself. */
+  /** Part of the limits that descendants must leave for the agent's own answer. */
   readonly reserve: Readonly<Partial<Account["excess"]>>;
-  /** The oldest first. */
+  /** Grants, oldest first. */
   readonly grants: readonly AccountGrant[];
-  /** Grants in the run from which this one was forked: the limits include them. Absent: there were none. */
+  /**
+   * Grants of the run from which this one was forked. `limits` includes them. Absent if there are
+   * none.
+   */
   readonly grantsBeforeFork?: readonly AccountGrant[];
-  /** No request starts at or after it, also after a wait. Never later than the parent's; null: none. */
+  /**
+   * Deadline after which no request starts, in milliseconds since the epoch. Never later than the
+   * parent's. `null` if there is none.
+   */
   readonly fixedDeadlineAtMs: number | null;
-  /** Limit of the agent's own in time, counted from `openedAtMs` without `pausedMs`; null: none. Not inherited: an ancestor's holds beside it. */
+  /**
+   * Time limit of the agent in milliseconds since `openedAtMs`, without `pausedMs`. `null` if there
+   * is none. Ancestors' time limits apply as well.
+   */
   readonly timeLimitMs: number | null;
-  /** When the account was opened, in milliseconds since the epoch. */
+  /** Opening time of the account, in milliseconds since the epoch. */
   readonly openedAtMs: number;
-  /** Time in which the agent's clock stood still: a question waited for its answer, and no work was under way below it. */
+  /**
+   * Milliseconds that do not count against the time limit: a question was open and nothing else
+   * worked below it.
+   */
   readonly pausedMs: number;
-  /** Spent by the agent itself. */
+  /** Usage of the agent itself. */
   readonly own: Usage;
-  /** Part of `own`: spent on other models of a fallback than the first. Absent: there were none. */
+  /** Part of `own` by fallback models, without the first model. Absent if there is none. */
   readonly otherModels?: readonly ModelUsage[];
-  /** Spent by the agent and its descendants. */
+  /** Usage of the agent and its descendants. */
   readonly total: Usage;
-  /** Held by calls in flight. */
+  /** Amounts reserved by calls in flight. */
   readonly reserved: Account["excess"];
-  /** What providers reported beyond a lease. */
+  /** Amounts that providers reported beyond the reservations. */
   readonly excess: Readonly<
     Record<
       | "steps"

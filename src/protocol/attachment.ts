@@ -4,21 +4,38 @@ import { lazySchema, z } from "./lazy-schema.ts";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 
-/** What an attachment is, by what a model needs to take it. */
+/** Kind of an attachment. A model accepts it if its `inputModalities` contain the kind. */
 export type AttachmentKind = "image" | "audio" | "file";
 
-/** Something that is no text: a model that takes its kind is shown it, any other reads a line that names it. */
+/**
+ * Image, audio or other file in a message or a tool result.
+ *
+ * Models that accept its kind receive it. Other models read one line that names it. It needs `uri`,
+ * `data` or `text`; `data` and `text` exclude each other.
+ *
+ * @example
+ * ```ts
+ * import { readFileSync } from "node:fs";
+ * const chart: Attachment = {
+ *   type: "image",
+ *   mediaType: "image/png",
+ *   name: "chart.png",
+ *   data: readFileSync("chart.png").toString("base64"),
+ * };
+ * ```
+ */
 export interface Attachment {
+  /** Kind of the attachment. */
   readonly type: AttachmentKind;
-  /** Such as `image/png`. */
+  /** Media type, such as `image/png`. */
   readonly mediaType: string;
-  /** The name that the model reads. */
+  /** File name that the model reads. */
   readonly name?: string | undefined;
-  /** Where it is to be had. Left out: it has `data` or `text`; beside it, it may have one of them. */
+  /** URL of the content: `https:` or `data:`. May accompany `data` or `text`. */
   readonly uri?: string | undefined;
-  /** Its bytes in base64, in one piece; the padding may be missing. */
+  /** Content as base64, with or without padding. */
   readonly data?: string | undefined;
-  /** Its text, if it is one. Never beside `data`. */
+  /** Content as text, for text files. */
   readonly text?: string | undefined;
 }
 

@@ -4,92 +4,125 @@ import type { AccountGrant } from "./account.ts";
 import type { LeaseId } from "./ids.ts";
 import type { ModelUsage, Usage } from "./usage.ts";
 
-/** The content of each event about a budget, by its type. Part of `EventBodies`. */
+/**
+ * Maps each budget event type to the fields that events of this type have. Part of {@link
+ * EventBodies}.
+ */
 export interface BudgetEventBodies {
   /**
-   * A model call waits until calls in flight give budget back: before its first request, or before
-   * another attempt. The wait ends with `budget.reserved`, `budget.denied` or `budget.dequeued`.
+   * A model call waits until other calls release budget, before its first request or a further
+   * attempt.
+   *
+   * The wait ends with `budget.reserved`, `budget.denied` or `budget.dequeued`.
    */
   readonly "budget.queued": {
-    /** The agent whose budget lacks room. */
+    /** Path of the agent whose budget lacks room. */
     readonly accountPath: string;
   };
   /**
-   * A wait for budget is over: of another attempt, or of a further call that a hook makes of one
-   * step. Also of a first request, if its agent had to end during the wait.
+   * A wait for budget has ended, of a further attempt or of a further call by a hook.
+   *
+   * A first request has this event only if its agent had to end during the wait.
    */
   readonly "budget.dequeued": {
-    /** `cancelled`: the agent, or the hook that asked for the call, ended during the wait. */
+    /** Outcome of the wait. `cancelled` means that the agent or the hook ended during the wait. */
     readonly outcome: "granted" | "refused" | "cancelled";
   };
-  /** A model call has its lease: room for its input and its output, of the agent's account and of all above it. */
+  /**
+   * Budget was reserved for the input and output of a model call, on the agent's account and all
+   * its ancestors'.
+   */
   readonly "budget.reserved": {
-    /** The lease. */
+    /** Id of the reservation. */
     readonly leaseId: LeaseId;
-    /** Room for the input of the call, as it was counted. */
+    /** Reserved input tokens. */
     readonly inputTokens: number;
-    /** Room for the output: the cap of the call. */
+    /** Reserved output tokens: the maximum output of the call. */
     readonly maxOutputTokens: number;
-    /** Milliseconds in which it waited until other calls gave room back. */
+    /** Milliseconds that the call waited for other calls to release budget. */
     readonly waitedMs: number;
   };
-  /** A model call is over, with a reply or without: what it used is charged, and the rest of its lease is back. */
+  /**
+   * A model call has ended. Its usage was charged, and the rest of the reservation released.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "budget.settled")
+   *     console.log(event.usage.costUsd, "left:", event.runRemaining.costUsd);
+   * ```
+   */
   readonly "budget.settled": {
-    /** The lease. */
+    /** Id of the reservation. */
     readonly leaseId: LeaseId;
-    /** What was charged, also to every ancestor. */
+    /** Charged usage, also charged to every ancestor. */
     readonly usage: Usage;
-    /** Part of `usage`: of other models of a fallback than the first. */
+    /** Part of `usage` by fallback models, without the first model. */
     readonly otherModels?: readonly ModelUsage[] | undefined;
-    /** Left to this agent after the settlement. Limited axes only. */
+    /**
+     * Remaining budget of the agent by axis, in the units of `Budget`. Contains limited axes only.
+     */
     readonly remaining: Readonly<Record<string, number>>;
-    /** Left to the whole run after the settlement. Limited axes only. */
+    /**
+     * Remaining budget of the run by axis, in the units of `Budget`. Contains limited axes only.
+     */
     readonly runRemaining: Readonly<Record<string, number>>;
-    /** Set if it was under way when its process died: its end is unknown. Which model was asked. */
+    /** Requested model, if the process died during the call and the usage is an estimate. */
     readonly lostCall?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
-  /** A lease went back unused: the agent stopped before the call. */
+  /** A reservation was released unused, because the agent stopped before the call. */
   readonly "budget.released": {
-    /** The lease. */
+    /** Id of the reservation. */
     readonly leaseId: LeaseId;
   };
-  /** A model call does not fit what is left of a budget on the path: the agent gets no lease. */
+  /** A model call exceeds the remaining budget of the agent or an ancestor, and is not made. */
   readonly "budget.denied": {
-    /** The axis of that budget. Amounts are in its unit: tokens, US dollars, milliseconds. */
+    /**
+     * Axis of the exceeded budget. All amounts are in its unit: tokens, US dollars or milliseconds.
+     */
     readonly axis: keyof AccountGrant["budget"];
-    /** The ancestor whose limit refused. */
+    /** Path of the agent whose budget is exceeded. */
     readonly accountPath: string;
-    /** The limit of the ancestor. */
+    /** Limit of that agent. */
     readonly maximum: number;
-    /** What of it is spent. */
+    /** Amount already spent. */
     readonly spent: number;
-    /** The amount that the call requested. */
+    /** Amount that the call requested. */
     readonly requested: number;
-    /** The part of the rest that the ancestor keeps for its own answer. */
+    /** Amount that the ancestor reserves for its own answer. */
     readonly reserve?: number | undefined;
   };
-  /** So much of a limit is spent: of the account of the agent that the event is about. Once for each threshold of each limit. */
+  /**
+   * An agent has spent a share of one of its limits. The event occurs once per threshold and limit.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "budget.threshold_reached")
+   *     console.warn(`${event.accountPath}: ${event.spent} of ${event.maximum} ${event.axis}`);
+   * ```
+   */
   readonly "budget.threshold_reached": {
-    /** The axis of the limit. Amounts are in its unit: tokens, US dollars, milliseconds. */
+    /** Axis of the limit. All amounts are in its unit: tokens, US dollars or milliseconds. */
     readonly axis: keyof AccountGrant["budget"];
-    /** The agent whose limit it is. */
+    /** Path of the agent whose limit it is. */
     readonly accountPath: string;
-    /** A part of the limit: 0.8 or 0.95. */
+    /** Reached share of the limit: 0.8 or 0.95. */
     readonly threshold: number;
-    /** What of it is spent. */
+    /** Amount already spent. */
     readonly spent: number;
-    /** The limit. */
+    /** Limit of the agent. */
     readonly maximum: number;
   };
-  /** Limits of an account were raised while the tree ran or stood. */
+  /** Limits of an account were raised, during the run or a pause. */
   readonly "budget.granted": {
-    /** The agent whose limits were raised. */
+    /** Path of the agent whose limits were raised. */
     readonly accountPath: string;
-    /** What was added. */
+    /** Added budget by axis. */
     readonly budget: AccountGrant["budget"];
-    /** Who granted it, in the words of the caller. */
+    /** Name of the grantor, as the caller passed it. */
     readonly by: string;
-    /** Left to the agent afterwards. Limited axes only. */
+    /** Remaining budget of the agent after the grant. Contains limited axes only. */
     readonly remaining: Readonly<Record<string, number>>;
   };
 }

@@ -5,43 +5,54 @@ import { canonicalJson } from "../kernel/json.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 
-/** What a subagent received besides its instructions and its task. `hash`: `hashOf` the messages, as its first request holds them. */
+/**
+ * Record of the context that a subagent inherited, besides its instructions and its task.
+ *
+ * It contains counts, names and hashes, but no text. Hashes have 64 hexadecimal digits.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "subagent.spawned")
+ *     console.log(event.childPath, event.inherited.messages.count, event.inherited.removedTools);
+ * ```
+ */
 export interface InheritanceRecord {
-  /** Messages of the parent. In the first request they come right after the instructions. */
+  /** Messages of the parent. They follow the instructions in the first request. */
   readonly messages: {
-    /** How many. */
+    /** Number of messages. */
     readonly count: number;
-    /** Of these messages. */
+    /** Hash of the messages. */
     readonly hash: string;
   };
-  /** Everything else that the subagent reads before its task: one message for each text and for each kind of fact. */
+  /** Other messages that the subagent reads before its task. */
   readonly injections: {
-    /** How many. */
+    /** Number of messages. */
     readonly count: number;
-    /** Of these messages. */
+    /** Hash of the messages. */
     readonly hash: string;
   };
-  /** Keys of the metadata that it got. */
+  /** Keys of the inherited metadata. */
   readonly metadataKeys: readonly string[];
-  /** Subagents of the parent whose results it was shown in short. */
+  /** Siblings whose results the subagent received as a short summary, by `childName`. */
   readonly siblingResults: readonly string[];
-  /** Subagents of the parent whose results it was given word for word. */
+  /** Siblings whose full results the subagent received, by `childName`. */
   readonly results: readonly string[];
-  /** Failed tool calls of the parent that it reads of. */
+  /** Number of the parent's failed tool calls that the subagent was told about. */
   readonly failedAttempts: number;
-  /** True if it reads what binds its parent. */
+  /** True if the subagent was told the limits of its parent. */
   readonly parentConstraints: boolean;
-  /** Tools of its role that it does not have. */
+  /** Tools of the role that the subagent does not have, each with the reason. */
   readonly removedTools: readonly RemovedTool[];
-  /** Limits of its role that do not hold, since those above are tighter. */
+  /** Limits of the role that were lowered to the limits of the ancestors. */
   readonly tightened: readonly {
-    /** What was asked for, such as `limits.maxDepth` or `budget.steps`. */
+    /** Lowered limit, such as `limits.maxDepth` or `budget.steps`. */
     readonly field: string;
-    /** The value in the definition of the role. */
+    /** Value in the role. */
     readonly requested: number;
-    /** The value that applies. */
+    /** Value that applies. */
     readonly granted: number;
-    /** The agent under which it was started, by its path: its limits, or those above it, are tighter. */
+    /** Path of the agent whose limits, or whose ancestors' limits, are lower. */
     readonly source: string;
   }[];
 }

@@ -46,12 +46,23 @@ export function outsideScopes<T>(work: () => T): T {
 }
 
 /**
- * The ids of the step at which the calling code runs, under the names that events have: `runId`, `agentId`, `parentAgentId`, `agentPath`,
- * `depth`, `executionId`, `stepId`, `callId`, `traceId`, `spanId`. An id is null where an event has null: `callId` outside tool calls.
+ * Returns the ids of the run, agent, step and tool call that the calling code belongs to, for log
+ * messages.
  *
- * Gives ids in tool bodies, model clients, hooks, guards, approvers, stop conditions, sections, tool filters, token counters and event
- * sinks, also after an `await`. Anywhere else it gives an empty object. It is a new object each time, as loggers want it, and never undefined: spread it, or hand the
- * function to pino as its `mixin`. Works with OpenTelemetry and without. Never throws.
+ * The fields have the names of event fields, such as `runId`, `agentPath`, `callId`, `traceId` and
+ * `spanId`. An id that does not apply is `null`. Outside a run, the object is empty. Each call
+ * returns a new object, and never throws.
+ *
+ * It works in tools, model clients, hooks, guards, approvers, stop conditions, sections, tool
+ * filters, token counters and event sinks, also after an `await`, with or without OpenTelemetry.
+ *
+ * @example
+ * ```ts
+ * function log(message: string): void {
+ *   const { agentPath = "outside", callId } = getCorrelationIds();
+ *   console.log(JSON.stringify({ message, agentPath, callId }));
+ * }
+ * ```
  */
 export function getCorrelationIds(): Partial<EventScope & TraceIds> {
   const context = scopes.getStore();

@@ -3,7 +3,15 @@
 import { sha256 } from "../kernel/crypto.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
-/** Texts by their hash (`textHash`): prompts as they are, lists of tool definitions as JSON. */
+/**
+ * Texts by their hash: system prompts as they are, tool definitions as JSON.
+ *
+ * @example
+ * ```ts
+ * const [step] = result.steps;
+ * if (step) console.log(result.definitions[step.context.promptHash]);
+ * ```
+ */
 export type Definitions = Readonly<Record<string, string>>;
 
 /** 64 hexadecimal digits. */
@@ -15,7 +23,15 @@ export const DefinitionsSchema = lazySchema(
 /** No byte of any text in UTF-8. */
 const ILL_FORMED = Buffer.from([0xff]);
 
-/** The hash of a text: SHA-256 of its UTF-8. Texts with half a character, which UTF-8 does not know, have hashes of their own. */
+/**
+ * Returns the hash of a text as 64 hexadecimal digits: SHA-256 of its UTF-8 encoding. Texts with
+ * lone surrogates get distinct hashes.
+ *
+ * @example
+ * ```ts
+ * const isUnchanged = hashText("You research.") === result.steps[0]?.context.promptHash;
+ * ```
+ */
 export function hashText(text: string): string {
   return text.isWellFormed()
     ? sha256(text)

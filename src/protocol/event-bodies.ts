@@ -13,7 +13,9 @@ import type { ToolErrorSeverity } from "./tool-error-record.ts";
 import type { ToolOutcomeType } from "./tool-outcome.ts";
 import type { ModelUsage, Usage, UsageReport } from "./usage.ts";
 
-/** Version of the event vocabulary, on every `run.started` and `run.resumed`. */
+/**
+ * Version of the event vocabulary, in the `schemaVersion` of every `run.started` and `run.resumed`.
+ */
 export const EVENT_SCHEMA_VERSION = 1;
 
 export const WORK_TYPES = [
@@ -29,624 +31,868 @@ export const WORK_TYPES = [
 ] as const satisfies readonly WorkType[];
 export type WorkType = EventBodies["continuation.evaluated"]["work"][number];
 
-/** What each event says, by its type: the content of an event without its stamp. */
+/**
+ * Maps each event type to the fields that events of this type have.
+ *
+ * Every event also has the fields of {@link EspalierEvent}, such as `seq`, `atMs` and `agentPath`.
+ * Read the type of one body as `EventBodies["tool.ended"]`.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events()) {
+ *   if (event.type === "tool.ended") console.log(event.toolName, event.outcome, event.durationMs);
+ *   if (event.type === "run.ended") console.log(event.status, event.usage.total.costUsd);
+ * }
+ * ```
+ */
 export interface EventBodies extends BudgetEventBodies {
-  /** The run begins: the first event of a run, before its root starts. */
+  /**
+   * The run begins. This is the first event of a run, before its root agent starts.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "run.started") console.log(event.role, event.task, event.budget.costUsd);
+   * ```
+   */
   readonly "run.started": {
-    /** Of the vocabulary of events in which what follows is written. */
+    /** Version of the event vocabulary. The events that follow conform to this version. */
     readonly schemaVersion: 1;
-    /** Of the root. */
+    /** Role name of the root agent. */
     readonly role: string;
-    /** The text of the task. */
+    /** Text of the task. */
     readonly task: string;
-    /** Bounds on the shape of the tree. */
+    /** Limits on the shape of the agent tree. */
     readonly limits: {
-      /** How deep a subagent may stand; the root is at 0. */
+      /** Maximum depth of a subagent. The root has depth 0. */
       readonly maxDepth: number;
-      /** How many subagents one agent may start. */
+      /** Maximum number of subagents that one agent may start. */
       readonly maxBreadthPerParent: number;
-      /** How many subagents the run may start. */
+      /** Maximum number of subagents that the run may start. */
       readonly maxTotalSubagents: number;
     };
-    /** What the run may spend; limited axes only. */
+    /** Budget of the run by axis, in the units of `Budget`. Contains limited axes only. */
     readonly budget: Readonly<Record<string, number>>;
-    /** The session on which it runs. */
+    /** Session that the run continues. Absent if the run has no session. */
     readonly sessionId?: SessionId | undefined;
     /** Milliseconds that the run waited for its slot. Absent without `maxConcurrentRuns`. */
     readonly queuedMs?: number | undefined;
-    /** The span of the caller below which it was asked to stand, as W3C Trace Context writes it. */
+    /** Caller's span that is the parent of this run, as a W3C Trace Context `traceparent`. */
     readonly traceparent?: string | undefined;
-    /** The run and the step of its root from which this one was forked, and the trace and span of that run. */
+    /** Origin of a forked run. Absent if the run is not a fork. */
     readonly forkedFrom?:
       | {
+          /** Run from which this run was forked. */
           readonly runId: RunId;
-          /** The step of the root after which the fork goes its own way; 0: before the first. */
+          /** Last step of the root that the fork shares with the other run. 0 if it shares none. */
           readonly stepNumber: number;
-          /** The trace of the other run. */
+          /** Trace id of the other run. */
           readonly traceId: string;
-          /** The span of the other run in it. */
+          /** Span id of the other run in that trace. */
           readonly spanId?: string | undefined;
-          /** Whether its trace was taken. */
+          /** True if that trace was sampled. */
           readonly isSampled?: boolean | undefined;
         }
       | undefined;
   };
-  /** The run is over, and all its agents with it, detached ones included: the last event of a run. */
+  /**
+   * The run has ended, including its detached agents. This is the last event of a run.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "run.ended" && event.status !== "completed")
+   *     console.error(event.reason.code, event.reason.message);
+   * ```
+   */
   readonly "run.ended": {
+    /** Final status of the run. */
     readonly status: TerminalStatus;
+    /** Reason of the highest-ranking stop signal. */
     readonly reason: StopReason;
-    /** Set when the run failed: the root's last error. */
+    /** Last error of the root. Absent unless the run failed. */
     readonly error?: ErrorRecord | undefined;
-    /** All stop signals of the root, in order of arrival; `reason` is that of the highest. */
+    /** All stop signals of the root, in order of arrival. */
     readonly signals: readonly StopSignal[];
+    /** Usage of the whole run. */
     readonly usage: UsageReport;
-    /** Subagents started at each depth, from "1". */
+    /** Number of subagents started at each depth. The first key is "1". */
     readonly subagentsByDepth: Readonly<Record<string, number>>;
-    /** How often a subagent was refused, by the code of the refusal. */
+    /** Number of refused subagents by refusal code. */
     readonly refusalsByCode: Readonly<Record<string, number>>;
-    /** Milliseconds since the execution of the root began, pauses included. */
+    /** Milliseconds since the root's execution began, including pauses. */
     readonly durationMs: number;
   };
-  /** The run rests until it is resumed: it waits for answers, or `requestPause` was called. The last event until `run.resumed`. */
+  /**
+   * The run pauses until it is resumed. It waits for answers, or `requestPause` was called.
+   *
+   * This is the last event before `run.resumed`.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "run.paused")
+   *     for (const { toolName, reason } of event.questions) console.log(`${toolName}: ${reason}`);
+   * ```
+   */
   readonly "run.paused": {
+    /** Reason for the pause. */
     readonly reason: StopReason;
-    /** What must be answered before the run can continue, of the whole tree. */
+    /** Questions of the whole tree that must be answered before the run can continue. */
     readonly questions: readonly Question[];
+    /** Usage of the whole run so far. */
     readonly usage: UsageReport;
-    /** Milliseconds since the execution of the root began, pauses included. */
+    /** Milliseconds since the root's execution began, including pauses. */
     readonly durationMs: number;
   };
-  /** The run continues: after a pause, with more budget after a limit, or in another process after its own had died or given it up. */
+  /**
+   * The run continues: after a pause, after a grant that followed a limit, or in another process
+   * after a crash.
+   */
   readonly "run.resumed": {
-    /** Of the vocabulary of events, as in `run.started`. */
+    /** Version of the event vocabulary, as in `run.started`. */
     readonly schemaVersion: 1;
-    /** Of the root. */
+    /** Role name of the root agent. */
     readonly role: string;
-    /** The text of the task. */
+    /** Text of the task. */
     readonly task: string;
-    /** Bounds on the shape of the tree, as in `run.started`. */
+    /** Limits on the shape of the agent tree, as in `run.started`. */
     readonly limits: EventBodies["run.started"]["limits"];
-    /** What the run may still spend; limited axes only. */
+    /**
+     * Remaining budget of the run by axis, in the units of `Budget`. Contains limited axes only.
+     */
     readonly budget: Readonly<Record<string, number>>;
-    /** How often the run has been paused. */
+    /** Number of times that the run has been paused. */
     readonly pauseCount: number;
-    /** Milliseconds for which the run rested before it was resumed. */
+    /** Milliseconds between the pause and the resumption. */
     readonly pausedMs: number;
+    /** Session that the run continues. Absent if the run has no session. */
     readonly sessionId?: SessionId | undefined;
     /** Milliseconds that the run waited for its slot, as in `run.started`. */
     readonly queuedMs?: number | undefined;
-    /** The trace of the run up to the pause, and the span of the run in it. */
+    /** Trace id of the run before the pause. */
     readonly previousTraceId: string;
-    /** The span of the run in that trace. */
+    /** Span id of the run in that trace. */
     readonly previousSpanId?: string | undefined;
-    /** Whether that trace was taken. */
+    /** True if that trace was sampled. */
     readonly wasSampled?: boolean | undefined;
-    /** As in `run.started`, if that was not kept. */
+    /** Caller's span as in `run.started`, if `run.started` was not persisted. */
     readonly traceparent?: string | undefined;
-    /** How many answers came with the resumption. */
+    /** Number of answers passed with the resumption. */
     readonly answers: number;
-    /** Set if its process had died, or had given it up. */
+    /** Set if the previous process of the run died or released the run. */
     readonly recovery?:
       | {
-          /** Model calls whose end is unknown; they are charged by estimate. */
+          /** Number of model calls with an unknown outcome. They are charged by estimate. */
           readonly lostCalls: number;
-          /** True if the span of the run had not ended. It continues under the same ids. */
+          /**
+           * True if the span of the run was still open. The run continues in that span, under the
+           * same ids.
+           */
           readonly isSpanOpen: boolean;
         }
       | undefined;
   };
-  /** An execution of an agent begins: its first, or a further one with its history. What it does follows. */
+  /** An execution of an agent begins: its first, or a further one that continues its history. */
   readonly "agent.started": {
-    /** The name of its role. */
+    /** Role name of the agent. */
     readonly role: string;
-    /** What a supervisor reads about the role. */
+    /** Description of the role, as supervisors read it. Absent if the role has none. */
     readonly description?: string | undefined;
-    /** Of its model. */
+    /** Provider of the agent's model. */
     readonly provider: string;
-    /** The id of its model. */
+    /** Id of the agent's model. */
     readonly model: string;
-    /** The text of the task. */
+    /** Text of the task. */
     readonly task: string;
-    /** The call that spawned it, in its parent; null for the root and for subtasks. */
+    /**
+     * Tool call of the parent that spawned the agent. `null` for the root and for queued subtasks.
+     */
     readonly spawnCallId: CallId | null;
-    /** What it may still spend: the tightest of its own budget and its ancestors'. Limited axes only. */
+    /**
+     * Remaining budget by axis: the tightest of the agent's budget and its ancestors'. Contains
+     * limited axes only.
+     */
     readonly budget: Readonly<Record<string, number>>;
   };
-  /** The execution rests with its run. It has not ended: `agent.resumed` follows once the run is resumed. */
+  /**
+   * The execution pauses together with its run. `agent.resumed` follows when the run is resumed.
+   */
   readonly "agent.paused": {
-    /** The name of its role. */
+    /** Role name of the agent. */
     readonly role: string;
+    /** Reason for the pause. */
     readonly reason: StopReason;
-    /** Completed steps of the execution. */
+    /** Number of completed steps in this execution. */
     readonly steps: number;
+    /** Usage of the agent and its descendants so far. */
     readonly usage: UsageReport;
   };
-  /** The execution continues where it was paused, or where its process had died. */
+  /** The execution continues after a pause or after its process died. */
   readonly "agent.resumed": EventBodies["agent.started"];
-  /** The execution is over: its last event. */
+  /**
+   * The execution has ended. This is the last event of an execution.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "agent.ended")
+   *     console.log(event.agentPath, event.status, event.steps, event.usage.own.totalTokens);
+   * ```
+   */
   readonly "agent.ended": {
-    /** The name of its role. */
+    /** Role name of the agent. */
     readonly role: string;
+    /** Final status of the execution. */
     readonly status: TerminalStatus;
+    /** Reason of the highest-ranking stop signal. */
     readonly reason: StopReason;
-    /** Completed steps of the execution. */
+    /** Number of completed steps in this execution. */
     readonly steps: number;
-    /** The last text that it wrote; partial unless it completed. */
+    /** Last text that the agent wrote. Partial unless the execution completed. */
     readonly text: string;
+    /** Usage of the agent and its descendants. */
     readonly usage: UsageReport;
-    /** Set when it failed. */
+    /** Error that failed the execution. Absent unless it failed. */
     readonly error?: ErrorRecord | undefined;
-    /** All stop signals of the execution, in order of arrival; `reason` is that of the highest. */
+    /** All stop signals of the execution, in order of arrival. */
     readonly signals: readonly StopSignal[];
-    /** Milliseconds since the execution began, pauses included. */
+    /** Milliseconds since the execution began, including pauses. */
     readonly durationMs: number;
   };
-  /** A step begins: its request is made and has its lease, and the model is asked next. */
+  /** A step begins: the request is built, budget is reserved, and the model call follows. */
   readonly "step.started": {
-    /** From 1. */
+    /** Step number in the execution, from 1. */
     readonly number: number;
-    /** Of the instructions, and of the tool definitions, that the model is shown. */
+    /** Hash of the instructions sent to the model: 64 hexadecimal digits. */
     readonly promptHash: string;
-    /** Of the definitions of the tools that the model is offered. */
+    /** Hash of the tool definitions sent to the model: 64 hexadecimal digits. */
     readonly toolsHash: string;
   };
-  /** A step is over: every call of its reply has a result, or an error cut it off. Once for each `step.started`. */
+  /**
+   * A step has ended. Every tool call of the reply has a result, or an error cut the step off.
+   *
+   * Each `step.started` is followed by one `step.completed`.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "step.completed")
+   *     console.log(event.number, event.usage.totalTokens, event.timing.inferenceMs);
+   * ```
+   */
   readonly "step.completed": {
-    /** From 1. */
+    /** Step number in the execution, from 1. */
     readonly number: number;
+    /** Usage of the step, including its tool calls and the summaries of their results. */
     readonly usage: Usage;
-    /** What its time went into. */
+    /** Milliseconds of the step by activity: inference, tools, hooks and formatting. */
     readonly timing: StepTiming;
-    /** How many calls the reply had. */
+    /** Number of tool calls in the reply. */
     readonly toolCalls: number;
-    /** Set when the step was cut off by an error. */
+    /** Error that cut the step off. Absent if the step is whole. */
     readonly error?: ErrorRecord | undefined;
   };
-  /** A request is about to go to the model: of a step, of a summary, or a further one of a hook. Its attempts follow. */
+  /**
+   * A request is about to be sent to a model: of a step, of a summary, or a further call by a hook.
+   *
+   * Its attempts follow. The call ends with `model.replied` or `model.failed`.
+   */
   readonly "model.requested": {
-    /** Of the model that is asked. */
+    /** Provider of the requested model. */
     readonly provider: string;
-    /** The id of the model that is asked. */
+    /** Id of the requested model. */
     readonly model: string;
-    /** Where the model is served, if that is known. */
+    /** Server of the model. Absent if the adapter does not report it. */
     readonly server?:
       | {
-          /** Its host name. */
+          /** Host name. */
           readonly address: string;
-          /** Its port, if that is not the usual one. */
+          /** Port. Absent for the default port of the protocol. */
           readonly port?: number | undefined;
         }
       | undefined;
-    /** How many messages the model is shown. */
+    /** Number of messages in the request. */
     readonly messageCount: number;
-    /** The tools that the model is offered, in their order. */
+    /** Names of the tools offered to the model, in request order. */
     readonly toolNames: readonly string[];
-    /** How long the request is: what is leased for it. */
+    /** Input tokens reserved for the request. */
     readonly estimatedInputTokens: number;
-    /** True if that is an estimate, in part at least; false if the model counted it all itself. */
+    /**
+     * True if `estimatedInputTokens` is at least partly estimated. False if the model counted every
+     * token.
+     */
     readonly isEstimated: boolean;
-    /** The cap on the reply: that of the role, or what the budget has left. */
+    /**
+     * Maximum output tokens of the reply: the role's `maxOutputTokens`, or less if the budget has
+     * less left.
+     */
     readonly maxOutputTokens: number;
-    /** Of the role; absent: the provider's default. */
+    /** Sampling temperature. Absent for the provider's default. */
     readonly temperature?: number | undefined;
-    /** Those of the role, over the model's own. */
+    /** Settings of the request: the role's merged over the model's own. */
     readonly settings?: ModelSettings | undefined;
-    /** Which tools the model may call. */
+    /** Tool choice of the request. Absent for the model's default. */
     readonly toolChoice?: ToolChoice | undefined;
-    /** `json`: the model is held to the schema of its typed result. */
+    /** `json` if the reply must conform to the schema of the typed result. Absent for free text. */
     readonly outputType?: "json" | undefined;
-    /** The interface of OpenAI's over which it is asked, and how fast it is to be served, where its adapter says so. */
+    /** OpenAI API that the request uses. Absent for other providers. */
     readonly apiType?: "chat_completions" | "responses" | undefined;
-    /** How fast it is to be served, in the provider's word. */
+    /** Requested service tier, in the provider's vocabulary, such as `flex` or `priority`. */
     readonly serviceTier?: string | undefined;
-    /** Whether the reply is asked for as a stream. */
+    /** True if the reply is requested as a stream. */
     readonly streaming: boolean;
-    /** Milliseconds that the call waited for a slot or a provider limit. Absent if it did not. */
+    /**
+     * Milliseconds that the call waited for a slot or a provider rate limit. Absent if it did not
+     * wait.
+     */
     readonly queuedMs?: number | undefined;
     /**
-     * How far it begins like the last request of the execution, which is what prompt caches of providers
-     * go by. Absent for the first request of a process, and for the first that something hears of.
+     * Prefix that the request shares with the previous request of the execution. Providers' prompt
+     * caches depend on it.
+     *
+     * Absent for the first request in a process, and if no observer received the previous event.
      */
     readonly prefix?:
       | {
-          /** It begins with all of the last one, less what stood at the end of that for its step alone. */
+          /**
+           * True if the request begins with the whole previous request, except its single-step
+           * messages.
+           */
           readonly isUnchanged: boolean;
-          /** So many messages at its beginning are the same; 0 if the tools are not. */
+          /** Number of leading messages that are unchanged. 0 if the tools changed. */
           readonly messages: number;
-          /** What is not the same, if it does not hold. Tools come before messages. */
+          /** First part that changed. Tools precede messages. Absent if the prefix is unchanged. */
           readonly changed?: "tools" | "messages" | undefined;
         }
       | undefined;
   };
-  /** An attempt of a model call failed, and the call is made again, or continues with the next model of a fallback. */
+  /**
+   * An attempt of a model call failed. The call is repeated, or continues with the next fallback
+   * model.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "model.retried")
+   *     console.warn(event.attempt, event.error.code, `retry in ${event.delayMs} ms`);
+   * ```
+   */
   readonly "model.retried": {
-    /** Of the attempt that failed, from 1. */
+    /** Number of the failed attempt, from 1. */
     readonly attempt: number;
-    /** Why the attempt failed. */
+    /** Error of the failed attempt. */
     readonly error: ErrorRecord;
-    /** Milliseconds that are waited before the next attempt. */
+    /** Milliseconds until the next attempt. */
     readonly delayMs: number;
-    /** Milliseconds that the attempt waited for a slot or a provider limit. Absent if it did not. */
+    /**
+     * Milliseconds that the attempt waited for a slot or a provider rate limit. Absent if it did
+     * not wait.
+     */
     readonly queuedMs?: number | undefined;
-    /** Set if the attempt continues instead, with this model of a fallback. */
+    /** Fallback model that the call continues with. Absent if the same model is called again. */
     readonly nextModel?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
-  /** What of a request the provider left out or changed, or could not read; each text comes once in a run. */
+  /**
+   * The provider ignored, changed or could not read part of a request. Each warning is reported
+   * once per run.
+   */
   readonly "model.warned": {
-    /** What was left out or changed, in words. */
+    /** Text of the warning. */
     readonly warning: string;
   };
-  /** The model has answered: the call of `model.requested` is over. */
+  /**
+   * The model call that began with `model.requested` has ended with a reply.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "model.replied" && event.finishReason === "length")
+   *     console.warn(`${event.agentPath}: the reply was cut off at its output limit.`);
+   * ```
+   */
   readonly "model.replied": {
-    /** Why the reply ended: a `FinishReason`. */
+    /** Finish reason of the reply: a `FinishReason`. */
     readonly finishReason: string;
-    /** How many calls the reply has. */
+    /** Number of tool calls in the reply. */
     readonly toolCalls: number;
-    /** What the call consumed, failed attempts included. */
+    /** Usage of the call, including failed attempts. */
     readonly usage: Usage;
-    /** Part of the input tokens: written to the cache of the provider, if it reports that. */
+    /** Input tokens written to the provider's prompt cache. They are part of the input tokens. */
     readonly cacheWriteInputTokens?: number | undefined;
-    /** How many attempts it took, from 1. */
+    /** Number of attempts, from 1. */
     readonly attempts: number;
-    /** The id that the provider gave the reply. */
+    /** Id that the provider gave the reply. */
     readonly responseId?: string | undefined;
-    /** The model that answered, in the provider's word. */
+    /** Model that answered, as the provider names it. */
     readonly responseModel?: string | undefined;
-    /** How fast it was served, in the provider's word. */
+    /** Service tier that served the call, in the provider's vocabulary. */
     readonly serviceTier?: string | undefined;
-    /** Set if it was not the model that was asked for, but another one of its fallback. */
+    /** Fallback model that answered. Absent if the requested model answered. */
     readonly repliedBy?:
       | {
-          /** Of the model that answered. */
+          /** Provider of the model that answered. */
           readonly provider: string;
-          /** The id of the model that answered. */
+          /** Id of the model that answered. */
           readonly model: string;
-          /** The model that was asked for. */
+          /** Id of the requested model. */
           readonly insteadOf: string;
-          /** Where it is served, if that is known. */
+          /** Server of the model that answered. Absent if the adapter does not report it. */
           readonly server?: EventBodies["model.requested"]["server"];
         }
       | undefined;
-    /** Milliseconds that all attempts of the call waited for slots and provider limits. */
+    /** Milliseconds that all attempts of the call waited for slots and provider rate limits. */
     readonly queuedMs: number;
   };
-  /** The call of `model.requested` is over without a reply: all attempts failed, or the agent had to end. */
+  /**
+   * The model call that began with `model.requested` has ended without a reply.
+   *
+   * All attempts failed, or the agent had to end.
+   */
   readonly "model.failed": {
-    /** `cancelled`: the agent had to end while the model answered; no failure. */
+    /**
+     * Error of the last attempt. The code `cancelled` means that the agent had to end during the
+     * call.
+     */
     readonly error: ErrorRecord;
-    /** Whether the failure may pass by itself; its attempts are used up. */
+    /** True if the error is transient and the attempts are used up. */
     readonly isRetryable: boolean;
-    /** What the attempts consumed. */
+    /** Usage of all attempts. */
     readonly usage: Usage;
-    /** How many attempts were made. */
+    /** Number of attempts made. */
     readonly attempts: number;
-    /** Milliseconds that all attempts of the call waited for slots and provider limits. */
+    /** Milliseconds that all attempts of the call waited for slots and provider rate limits. */
     readonly queuedMs: number;
   };
-  /** A call runs: its tool was found, its arguments fit, and nothing forbids it. */
+  /** A tool call runs: the tool exists, the arguments are valid, and the call is permitted. */
   readonly "tool.started": {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
-    /** What its tool is: a function, a delegation, one that is executed elsewhere, or `Finish`. */
+    /** Kind of the tool: a function, a delegation, an external tool, or the built-in `Finish`. */
     readonly kind: "function" | "delegation" | "external" | "finish";
-    /** What the model reads about the tool. */
+    /** Tool description that the model reads. */
     readonly description: string;
-    /** The place of the call in the reply, from 0. Absent for the first call. */
+    /** Index of the call in the reply, from 0. Absent for the first call. */
     readonly index?: number;
-    /** The model's arguments were no JSON until a small slip in them was mended. */
+    /** True if the model's arguments were invalid JSON and were repaired. */
     readonly isRepaired?: true;
   };
   /**
-   * A call that is not run, whole: unknown, with arguments that do not fit, denied, refused by a limit, or left out. Every call has either
-   * this event or `tool.started`.
+   * A tool call ended without running: it is unknown, invalid, denied, refused by a limit, or
+   * skipped.
+   *
+   * Each tool call has either this event or `tool.started`.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "tool.rejected")
+   *     console.warn(event.toolName, event.errorCode, event.reason ?? event.message);
+   * ```
    */
   readonly "tool.rejected": {
-    /** As the model wrote it. */
+    /** Tool name as the model wrote it. */
     readonly toolName: string;
-    /** What its tool is. */
+    /** Kind of the tool. */
     readonly kind: EventBodies["tool.started"]["kind"];
-    /** Empty if there is no such tool: then the name may be any text that a model wrote. */
+    /**
+     * Tool description. Empty if the tool does not exist; the name is then arbitrary text from the
+     * model.
+     */
     readonly description: string;
-    /** The place of the call in the reply, from 0. Absent for the first call. */
+    /** Index of the call in the reply, from 0. Absent for the first call. */
     readonly index?: number;
-    /** How the call ended. */
+    /** Outcome of the call. */
     readonly outcome: Exclude<ToolOutcomeType, "succeeded">;
-    /** Why it was not run: see the codes of `ToolFailureCode`. */
+    /** Failure code: a `ToolFailureCode`. */
     readonly errorCode: string;
-    /** What follows from it for the agent. */
+    /** Consequence for the agent. */
     readonly severity: ToolErrorSeverity;
-    /** The guards and the hook that denied it, by name, with a comma between them. */
+    /** Names of the guards and hooks that denied the call, separated by commas. */
     readonly blockedBy?: string;
-    /** Why it was denied: the reasons of guards, of the hook, or of the approver. */
+    /** Reasons for the denial, from guards, the hook or the approver. */
     readonly reason?: string;
-    /** Why it was not run, at most 500 characters, without secrets. */
+    /** Failure message, without secrets. At most 500 characters. */
     readonly message?: string;
-    /** Of a subagent that was not started. `isKnownRole` as in `subagent.refused`. */
+    /** Refused subagent, if the call would have started one. */
     readonly spawn?: {
-      /** The role that was to be started. */
+      /** Name of the requested role. */
       readonly role: string;
-      /** The run has a role of this name. */
+      /** True if the run has a role of this name. */
       readonly isKnownRole?: true;
-      /** Why it was not started. */
+      /** Code and message of the refusal. */
       readonly refusal: SpawnRefusal;
     };
-    /** Length of the result, and of what the model reads of it, if that is less. */
+    /** Length of the result in UTF-16 code units. */
     readonly resultCharacters: number;
-    /** Length of what the model reads of it, if that is less. */
+    /**
+     * Length of the part that the model reads, in UTF-16 code units. Absent if the model reads
+     * everything.
+     */
     readonly shownCharacters?: number;
   };
-  /** A delegation whose subagent is paused. */
+  /** A delegation pauses together with its subagent. */
   readonly "tool.paused": {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
   };
-  /** A delegation continues together with its subagent, which was paused. */
+  /** A delegation continues together with its paused subagent. */
   readonly "tool.resumed": EventBodies["tool.started"];
-  /** A call that ran is over, whatever came of it; its result is what the model reads next. */
+  /**
+   * A tool call that ran has ended, with or without success. The model reads its result next.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "tool.ended" && !event.success)
+   *     console.warn(event.toolName, event.errorCode, event.message);
+   * ```
+   */
   readonly "tool.ended": {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
-    /** How the call ended. */
+    /** Outcome of the call. */
     readonly outcome: ToolOutcomeType;
     /** True if the outcome is `succeeded`. */
     readonly success: boolean;
-    /** Set if it went wrong: a `ToolFailureCode`. */
+    /** Failure code: a `ToolFailureCode`. Absent on success. */
     readonly errorCode?: string | undefined;
-    /** Set if it went wrong: what follows from it for the agent. */
+    /** Consequence for the agent. Absent on success. */
     readonly severity?: ToolErrorSeverity | undefined;
-    /** The name of a typed error that the tool threw, for example `TypeError`. */
+    /** Class name of the error that the tool threw, for example `TypeError`. */
     readonly errorName?: string | undefined;
     /**
-     * Set if it went wrong: the tool's own words, at most 500 characters, without secrets. Absent
-     * for a subagent, which reports its own end.
+     * Error message of the tool, without secrets. At most 500 characters. Absent on success and for
+     * subagents, which report their own end.
      */
     readonly message?: string | undefined;
-    /** Length of the whole result. */
+    /** Length of the whole result in UTF-16 code units. */
     readonly resultCharacters: number;
-    /** Length of what the model is shown, if that is less. */
+    /**
+     * Length of the part that the model reads, in UTF-16 code units. Absent if the model reads
+     * everything.
+     */
     readonly shownCharacters?: number | undefined;
-    /** Images, sounds and files that came with it. */
+    /** Number of images, audio files and other files in the result. Absent if there are none. */
     readonly attachments?: number | undefined;
-    /** Milliseconds that the tool was at work. */
+    /** Milliseconds that the tool ran. */
     readonly durationMs: number;
-    /** Milliseconds in which the call waited for a place among those that may run at once. */
+    /** Milliseconds that the call waited for a concurrency slot. */
     readonly queuedMs: number;
-    /** What the delegated subtree consumed. */
+    /** Usage of the delegated subtree. Absent unless the call delegated. */
     readonly usage?: Usage | undefined;
   };
-  /** All guards of a call were asked. */
+  /** All guards of a tool call have decided. */
   readonly "tool.guarded": {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
-    /** Deny beats ask beats allow. */
+    /** Combined decision. `deny` overrides `ask`, and `ask` overrides `allow`. */
     readonly decision: "allow" | "ask" | "deny";
-    /** What each guard said, in the order in which they were asked. */
+    /** Decisions of the guards, in call order. */
     readonly answers: readonly {
-      /** The name of the guard. */
+      /** Guard name. */
       readonly guard: string;
-      /** What it said. */
+      /** Decision of the guard. */
       readonly answer: "allow" | "ask" | "deny";
-      /** Why, in its words. */
+      /** Reason that the guard gave. */
       readonly reason?: string | undefined;
     }[];
   };
-  /** A wrapper calls the tool once more, without the model. */
+  /** A retry wrapper calls the tool again, without the model. */
   readonly "tool.retried": {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
-    /** Of the attempt that failed, from 1. */
+    /** Number of the failed attempt, from 1. */
     readonly attempt: number;
-    /** Why the attempt failed. */
+    /** Error of the failed attempt. */
     readonly error: ErrorRecord;
-    /** Milliseconds that are waited before the next attempt. */
+    /** Milliseconds until the next attempt. */
     readonly delayMs: number;
   };
-  /** How far a call is, as the tool reports. */
+  /**
+   * A tool reports its progress.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "tool.progressed")
+   *     console.log(event.toolName, event.done ?? 0, event.total ?? "?", event.message ?? "");
+   * ```
+   */
   readonly "tool.progressed": {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
-    /** How much is done, in units of the tool's own. */
+    /** Amount done, in units that the tool chooses. */
     readonly done?: number | undefined;
-    /** How much there is to do, in the same units. */
+    /** Total amount, in the same units as `done`. */
     readonly total?: number | undefined;
-    /** What it is doing, in words. */
+    /** Description of the current work. */
     readonly message?: string | undefined;
   };
-  /** A result that was too long for the model was summarised; what that cost is in the usage of the step. */
+  /**
+   * A tool result that was too long for the model was summarized. The step's usage includes the
+   * cost.
+   */
   readonly "result.summarized": {
-    /** The name of the tool. */
+    /** Tool name. */
     readonly toolName: string;
-    /** Length of the whole result. */
+    /** Length of the whole result in UTF-16 code units. */
     readonly resultCharacters: number;
-    /** Length of the summary. */
+    /** Length of the summary in UTF-16 code units. */
     readonly shownCharacters: number;
-    /** What the summary consumed. */
+    /** Usage of the summary. */
     readonly usage: Usage;
   };
-  /** Tools that the model is not offered in this step, and the filter that took each away. */
+  /** Tool filters removed tools from the request of this step. */
   readonly "tools.filtered": {
-    /** What is not offered. */
+    /** Removed tools. */
     readonly removed: readonly {
-      /** The name of the tool. */
+      /** Tool name. */
       readonly toolName: string;
-      /** The name of the filter. */
+      /** Name of the filter that removed the tool. */
       readonly filter: string;
     }[];
   };
-  /** The text of a reply was nothing but the arguments of one of its calls, and was dropped. */
+  /** The text of a reply only repeated the arguments of one of its tool calls, and was dropped. */
   readonly "reply.filtered": {
-    /** The tool of that call. */
+    /** Tool of that call. */
     readonly toolName: string;
-    /** Length of the text that was dropped. */
+    /** Length of the dropped text in UTF-16 code units. */
     readonly characters: number;
   };
   /**
-   * A call waits for an answer: an approval, or the result of a tool that is executed elsewhere. An approver is asked, or the run pauses.
+   * A tool call waits for an answer: an approval, or the result of an external tool.
+   *
+   * The approver is called, or the run pauses.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "question.asked") {
+   *     const { toolName, arguments: input, reason } = event.question;
+   *     console.log(`${reason} ${toolName}(${JSON.stringify(input)})`);
+   *   }
+   * ```
    */
   readonly "question.asked": {
-    /** What is asked. */
+    /** Question that must be answered. */
     readonly question: Question;
   };
-  /** A question is settled: it was answered, its time ran out, or its agent ended. */
+  /** A question is closed: it was answered, its deadline passed, or its agent ended. */
   readonly "question.answered": {
-    /** The question, as in `question.asked`. */
+    /** Question id, as in `question.asked`. */
     readonly questionId: QuestionId;
-    /** The tool of the call. */
+    /** Tool of the call. */
     readonly toolName: string;
-    /** What came of it. */
+    /** Type of the answer. An unanswered approval counts as `denied`. */
     readonly answer: Answer["type"];
-    /** Who decided: the approver, the caller that resumed the run, the deadline, `nobody` (there was no approver), or the end of the agent. */
+    /**
+     * Source of the answer. `caller` resumed the run with it. `nobody` means that no approver is
+     * configured, and `end` that the agent ended.
+     */
     readonly by: "approver" | "caller" | "deadline" | "nobody" | "end";
-    /** The words that came with it; for audit. */
+    /** Reason that came with the answer. */
     readonly reason?: string | undefined;
-    /** The arguments with which the call runs, if an approval changed them. */
+    /** Arguments with which the call runs. Absent unless the approval changed them. */
     readonly arguments?: JsonValue | undefined;
-    /** Milliseconds from the question to the answer, pauses included. */
+    /** Milliseconds from the question to the answer, including pauses. */
     readonly waitedMs: number;
   };
-  /** Hooks changed something on the way. */
+  /** Transform hooks changed values at one point. */
   readonly "hook.applied": {
-    /** The point at which they were called, such as `beforeModel`. */
+    /** Point at which the hooks ran, such as `beforeModel`. */
     readonly point: string;
-    /** Who changed what, in the order of the hooks. */
+    /** Hooks that made changes, in call order. */
     readonly changedBy: readonly {
-      /** The name of the hook. */
+      /** Hook name. */
       readonly hook: string;
-      /** The fields that it changed. */
+      /** Changed fields. */
       readonly fields: readonly string[];
     }[];
-    /** Arguments of a tool call, before and after. */
+    /** Arguments of the tool call before the hooks. Set at `beforeTool` only. */
     readonly before?: JsonValue | undefined;
-    /** Arguments of the call as hooks left them. */
+    /** Arguments of the tool call after the hooks. Set at `beforeTool` only. */
     readonly after?: JsonValue | undefined;
   };
-  /** A list of messages that hooks left invalid was mended before it went to the model. */
+  /** A message list that hooks left invalid was repaired before the model call. */
   readonly "request.repaired": {
-    /** How many messages were mended, added or dropped. */
+    /** Number of messages that were repaired, added or dropped. */
     readonly repairs: number;
-    /** What was done, each kind once: `dropped_result`, `added_result` and the like. */
+    /** Distinct kinds of repairs, such as `dropped_result` or `added_result`. */
     readonly types?: readonly string[] | undefined;
   };
-  /** The history was made shorter: it had grown too long, by our count or by the model's. Between two steps. */
+  /**
+   * The history was shortened between two steps. It exceeded the configured limit, or the model's
+   * context window.
+   */
   readonly "conversation.compacted": {
-    /** Length of the history before. */
+    /** Number of messages before the compaction. */
     readonly messagesBefore: number;
-    /** Length of the history after. */
+    /** Number of messages after the compaction. */
     readonly messagesAfter: number;
     /** Input tokens of the history before, counted or estimated. */
     readonly tokensBefore: number;
     /** Input tokens of the history after, counted or estimated. */
     readonly tokensAfter: number;
-    /** Length of the summary that stands for what was left out; absent if there is none. */
+    /**
+     * Length of the summary that replaces the dropped messages, in UTF-16 code units. Absent if
+     * there is none.
+     */
     readonly summaryCharacters?: number | undefined;
-    /** What the summary consumed, also if nothing came of it. In no step: it was made between two. */
+    /** Usage of the summary, even if it failed. It belongs to no step. */
     readonly usage?: Usage | undefined;
   };
-  /** The execution is over, and with it a section that was made for it. */
+  /** A request section with the lifetime `execution` was removed, because its execution ended. */
   readonly "section.cleared": {
-    /** The name of the section. */
+    /** Section name. */
     readonly name: string;
-    /** Messages that it had in each request: 0 if it was empty. */
+    /** Number of messages that the section had in each request. 0 if the section was empty. */
     readonly count: number;
   };
-  /** A message from outside was put into the history. */
+  /** A message from outside the execution was added to the history. */
   readonly "message.delivered": {
     /**
-     * `steering`: sent by `steer` or by another agent; `subtask`: queued by a tool; `report`: the result of a subagent in the background.
+     * Source of the message.
+     *
+     * - `steering`: sent with `steer`, or by another agent.
+     * - `subtask`: queued by a tool.
+     * - `report`: the result of a background subagent.
      */
     readonly origin: "steering" | "subtask" | "report";
-    /** Length of its text. */
+    /** Length of the text in UTF-16 code units. */
     readonly characters: number;
-    /** The agent that wrote it, or whose result it is; absent: it came from outside the tree. */
+    /**
+     * Agent that wrote the message or whose result it is. Absent if it came from outside the tree.
+     */
     readonly fromAgentId?: AgentId | undefined;
   };
-  /** A subagent is created, an event of its parent; its own `agent.started` follows. */
+  /**
+   * A subagent was created. The event belongs to the parent; the subagent's `agent.started`
+   * follows.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "subagent.spawned")
+   *     console.log(`${event.agentPath} delegates to ${event.childPath}: ${event.task}`);
+   * ```
+   */
   readonly "subagent.spawned": {
-    /** The subagent. */
+    /** Id of the subagent. */
     readonly childId: AgentId;
-    /** Its place in the tree. */
+    /** Path of the subagent in the tree, such as `lead/researcher#2`. */
     readonly childPath: string;
-    /** The name of its role. */
+    /** Role name of the subagent. */
     readonly role: string;
-    /** Its depth: 1 below the root. */
+    /** Depth of the subagent. 1 is directly below the root. */
     readonly childDepth: number;
-    /** The text of its task. */
+    /** Text of the task. */
     readonly task: string;
-    /** It works beside its parent, which has a receipt for it. */
+    /** True if the subagent runs in the background, in parallel to its parent. */
     readonly isBackground: boolean;
-    /** What it received besides its instructions and its task. */
+    /** Context that the subagent inherited besides its instructions and its task. */
     readonly inherited: InheritanceRecord;
-    /** Subagents that the run has started at each depth, this one included, from "1". */
+    /** Number of subagents started at each depth, including this one. The first key is "1". */
     readonly subagentsByDepth: Readonly<Record<string, number>>;
   };
-  /** A subagent that had ended continues with its history: a further execution, no further subagent. */
+  /** An ended subagent continues its history in a further execution. No new subagent is created. */
   readonly "subagent.continued": {
-    /** The subagent. */
+    /** Id of the subagent. */
     readonly childId: AgentId;
-    /** Its place in the tree. */
+    /** Path of the subagent in the tree, such as `lead/researcher#2`. */
     readonly childPath: string;
-    /** The name of its role. */
+    /** Role name of the subagent. */
     readonly role: string;
-    /** Its depth: 1 below the root. */
+    /** Depth of the subagent. 1 is directly below the root. */
     readonly childDepth: number;
-    /** What it is to do now. */
+    /** Text of the new task. */
     readonly task: string;
-    /** It works beside its parent, which has a receipt for it. */
+    /** True if the subagent runs in the background, in parallel to its parent. */
     readonly isBackground: boolean;
-    /** Which execution of the subagent this is, from 2. */
+    /** Number of this execution of the subagent, from 2. */
     readonly execution: number;
   };
-  /** A subagent in the background was left to the run: it continues after its parent. */
+  /**
+   * A background subagent was detached from its parent. It continues after the parent has ended.
+   */
   readonly "subagent.detached": {
-    /** The subagent. */
+    /** Id of the subagent. */
     readonly childId: AgentId;
-    /** Its place in the tree. */
+    /** Path of the subagent in the tree, such as `lead/researcher#2`. */
     readonly childPath: string;
-    /** The name of its role. */
+    /** Role name of the subagent. */
     readonly role: string;
   };
-  /** A subagent was not started, and has no id: a limit, the budget or a rule forbids it. The model reads why. */
+  /**
+   * A subagent was refused by a limit, the budget or a rule. It has no id. The model reads the
+   * reason.
+   */
   readonly "subagent.refused": {
-    /** The role that was to be started. */
+    /** Name of the requested role. */
     readonly role: string;
-    /** The run has a role of this name; without it the name may be any text that a model wrote. */
+    /**
+     * True if the run has a role of this name. Absent: the name is arbitrary text from the model.
+     */
     readonly isKnownRole?: true;
-    /** Where it would have stood. */
+    /** Depth that the subagent would have had. */
     readonly childDepth: number;
-    /** Why, and at which limit. */
+    /** Code and message of the refusal. */
     readonly refusal: SpawnRefusal;
   };
-  /** A subagent has ended, an event of its parent after its own `agent.ended`. */
+  /**
+   * A subagent has ended. The event belongs to the parent and follows the subagent's `agent.ended`.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "subagent.ended" && event.outcome !== "completed")
+   *     console.warn(event.childPath, event.outcome, event.reason.message);
+   * ```
+   */
   readonly "subagent.ended": {
-    /** The subagent. */
+    /** Id of the subagent. */
     readonly childId: AgentId;
-    /** Its place in the tree. */
+    /** Path of the subagent in the tree, such as `lead/researcher#2`. */
     readonly childPath: string;
-    /** The name of its role. */
+    /** Role name of the subagent. */
     readonly role: string;
-    /** Its depth: 1 below the root. */
+    /** Depth of the subagent. 1 is directly below the root. */
     readonly childDepth: number;
-    /** What its result is worth. */
+    /** Quality of the result. Only `completed` is a success. */
     readonly outcome: SubagentOutcome;
+    /** Final status of the subagent. */
     readonly status: TerminalStatus;
+    /** Reason why the subagent ended. */
     readonly reason: StopReason;
+    /** Usage of the subagent and its descendants. */
     readonly usage: UsageReport;
   };
   /**
-   * Something asks the agent to end: a limit, an error, a stop condition, a hook, the caller, or its answer. It ends by the highest
-   * signal.
+   * A stop signal was raised by a limit, an error, a stop condition, a hook, the caller, or the
+   * answer.
+   *
+   * The agent ends with the highest-ranking signal.
    */
   readonly "signal.raised": {
-    /** What was asked, by whom and why. */
+    /** Raised signal. */
     readonly signal: StopSignal;
   };
-  /** It is decided what follows a step: another one, the end, a shorter history, or the step once more. */
+  /** The agent has decided how to proceed after a step. */
   readonly "continuation.evaluated": {
-    /** What follows. */
+    /** Decision: take another step, end, shorten the history, or repeat the model call. */
     readonly decision: "continue" | "stop" | "compact" | "retry";
     /**
-     * What makes the agent take another step: calls that were answered, messages and subtasks that came in, a veto, a reply or a result that
-     * is still missing.
+     * Work that requires another step.
+     *
+     * - `tool_calls`: tool results that the model has not read.
+     * - `messages`: new messages in the mailbox.
+     * - `subtasks`: subtasks that tools queued.
+     * - `subagents`: background subagents that have not reported.
+     * - `paused_reply`: a reply that the provider paused.
+     * - `veto`: a stop hook returned `continueWith`.
+     * - `missing_reply`: an empty or unusable reply.
+     * - `missing_output`: a typed result that is still missing.
+     * - `overflow`: a request that exceeded the context window.
      */
     readonly work: readonly (
       | "tool_calls"
@@ -659,11 +905,11 @@ export interface EventBodies extends BudgetEventBodies {
       | "missing_output"
       | "overflow"
     )[];
-    /** The hook that made the agent continue although it had answered. */
+    /** Hook that made the agent continue after its answer. */
     readonly vetoedBy?: string | undefined;
-    /** All that were raised; `winner` is the highest of them. */
+    /** All stop signals raised so far. */
     readonly signals: readonly StopSignal[];
-    /** Why the agent ends, if it does. */
+    /** Reason of the highest-ranking signal, if the agent ends. */
     readonly winner?: StopReason | undefined;
   };
 }

@@ -19,61 +19,114 @@ import { lazySchema, z } from "./lazy-schema.ts";
 import type { SpanContent } from "./message.ts";
 import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
-/** The ids that place an event in the tree. */
+/**
+ * Ids that locate an event in the agent tree.
+ *
+ * @example
+ * ```ts
+ * for await (const { runId, agentPath, callId, type } of run.events())
+ *   console.log(runId, agentPath, callId ?? "-", type);
+ * ```
+ */
 export interface EventScope {
+  /** Id of the run. */
   readonly runId: RunId;
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** Null for the root. */
+  /** Id of the parent agent. `null` for the root. */
   readonly parentAgentId: AgentId | null;
-  /** Place in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth of the agent. 0 for the root. */
   readonly depth: number;
-  /** Null on events of the run as a whole. */
+  /** Id of the execution. `null` on events that concern the whole run. */
   readonly executionId: ExecutionId | null;
-  /** Null outside steps. */
+  /** Id of the step. `null` outside steps. */
   readonly stepId: StepId | null;
-  /** Set on events of a tool call. */
+  /** Id of the tool call. `null` on events that belong to no tool call. */
   readonly callId: CallId | null;
-  /** Set on events of a further call that hooks made of one model call, which may run beside it: from 2. */
+  /**
+   * Number of the model call, from 2, if `wrapModelCall` hooks made several in one step. Absent for
+   * the first.
+   */
   readonly modelCallNumber?: number;
 }
 
-/** Where an event is in a trace. */
+/**
+ * Trace ids of an event.
+ *
+ * @example
+ * ```ts
+ * for await (const { type, traceId, spanId } of run.events()) console.log(type, traceId, spanId);
+ * ```
+ */
 export interface TraceIds {
-  /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
+  /** Id of the OpenTelemetry trace of the run: 32 hexadecimal digits. */
   readonly traceId: string;
-  /** 16 hexadecimal digits: the span to which the event belongs. */
+  /** Id of the span that the event belongs to: 16 hexadecimal digits. */
   readonly spanId: string;
-  /** Only with the event that begins a run: the span of the caller below which it stands. */
+  /** Id of the caller's span. Set only on the event that begins a run below such a span. */
   readonly parentSpanId?: string;
-  /** Only with the event that begins a run, where OpenTelemetry shows it: whether its trace is taken, or was left out by a sampler. */
+  /** True if the trace is sampled. Set only on the event that begins a run, with OpenTelemetry. */
   readonly isSampled?: boolean;
 }
 
-/** The names of all events. */
+/**
+ * Union of all event types, such as `"step.completed"`.
+ *
+ * @example
+ * ```ts
+ * const ENDS: readonly EventType[] = ["run.ended", "run.paused"];
+ * ```
+ */
 export type EventType = keyof EventBodies;
 
-/** The content of an event of type `T`, without its stamp. */
+/**
+ * Type and fields of an event, without its ids, number and time.
+ *
+ * @example
+ * ```ts
+ * function describe(body: EventBody<"tool.ended">): string {
+ *   return `${body.toolName}: ${body.outcome} after ${body.durationMs} ms`;
+ * }
+ * ```
+ */
 export type EventBody<T extends EventType = EventType> = {
   [K in T]: { readonly type: K } & EventBodies[K];
 }[T];
 
-/** One event of a run: what happened, when, where in the tree, and where in the trace. */
+/**
+ * Event of a run: its type and fields, its number and time, and its ids. Narrow it by `type`.
+ *
+ * @example
+ * ```ts
+ * function onEvent(event: EspalierEvent): void {
+ *   switch (event.type) {
+ *     case "tool.started": console.log(`${event.agentPath} calls ${event.toolName}`); break;
+ *     case "run.ended": console.log(event.status, event.usage.total.costUsd); break;
+ *   }
+ * }
+ * ```
+ */
 export type EspalierEvent<T extends EventType = EventType> = EventBody<T> &
   Pick<EventDraft, "seq" | "atMs"> &
   EventScope &
   TraceIds;
 
-/** An event that has no trace ids yet: what a trace needs to place it. */
+/** Event without trace ids, as `Tracing.traceEvent` receives it. */
 export interface EventDraft {
-  /** From 1, without gaps, per run. */
+  /** Sequence number in the run, from 1, without gaps. */
   readonly seq: number;
-  /** Milliseconds since the epoch, with microseconds as fractions where the clock has them. */
+  /** Milliseconds since the epoch. Fractions are microseconds, if the clock provides them. */
   readonly atMs: number;
+  /** Ids that locate the event in the agent tree. */
   readonly scope: EventScope;
+  /** Type and fields of the event. */
   readonly body: EventBody;
-  /** Content of a span that begins and ends with the event. Made only where a trace shows it. */
+  /**
+   * Returns the content of a span that begins and ends with the event. Called only if the trace
+   * records content.
+   */
   readonly contents?: () => readonly SpanContent[];
 }
 
@@ -109,7 +162,14 @@ export function isEventType(value: unknown): value is EventType {
   return typeof value === "string" && Object.hasOwn(EVENT_SCHEMAS, value);
 }
 
-/** The names of all events, at run time. */
+/**
+ * List of all event types.
+ *
+ * @example
+ * ```ts
+ * const toolEvents = EVENT_TYPES.filter((type) => type.startsWith("tool."));
+ * ```
+ */
 export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCHEMAS).filter(isEventType);
 
 const schemas = Object.fromEntries(
@@ -121,7 +181,17 @@ const schemas = Object.fromEntries(
 
 const TypedSchema = lazySchema(() => z.looseObject({ type: z.enum(EVENT_TYPES) }));
 
-/** Checks that a value is an event of this schema version; for what was stored or received. Throws a `ZodError`. */
+/**
+ * Asserts that a stored or received value is an event of this version of the vocabulary.
+ *
+ * @throws ZodError if a field is missing, unknown or of the wrong type.
+ *
+ * @example
+ * ```ts
+ * const value: unknown = JSON.parse('{"type":"step.started"}');
+ * assertEvent(value); // throws a ZodError: seq, atMs and the ids are missing
+ * ```
+ */
 export function assertEvent(value: unknown): void {
   const { type } = TypedSchema().parse(value);
   schemas[type]?.().parse(value);
@@ -132,20 +202,38 @@ export function continuesSpan(body: EventBody): body is EventBody<"run.resumed">
   return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
 }
 
-/** Takes events: a log, a metric, a live view. */
+/**
+ * Receiver of all events of a run, such as a log, a metric or a live view.
+ *
+ * @example
+ * ```ts
+ * const sink: EventSink = { emit: (event) => console.log(JSON.stringify(event)) };
+ * const logged = new Orchestrator({ sinks: [sink] });
+ * ```
+ */
 export interface EventSink {
-  /** Called once for each event, in order, at once. Must not block; if it throws, the run continues and a warning is given once. */
+  /**
+   * Receives each event once, in order, synchronously. It must not block.
+   *
+   * If it throws, the run continues and a process warning is emitted once.
+   */
   emit(event: EspalierEvent): void;
 }
 
 // What was consumed, by events: the one place that knows which of them add up.
 
 /**
- * What was consumed by these events, in all: by the steps, which include their tool calls and the summaries of their results, and by
- * the model calls that belong to no step: summaries of a history, and calls that a dead process left behind.
+ * Returns the total usage of the given events.
  *
- * All events of a run give `result.usage.total`; those of one agent, its `usage.own`. Events of a run that is under way are still incomplete by
- * the steps that are open.
+ * All events of a run add up to `result.usage.total`, and the events of one agent to its
+ * `usage.own`. Open steps of a running run are not included.
+ *
+ * @example
+ * ```ts
+ * const events: EspalierEvent[] = [];
+ * for await (const event of run.events()) events.push(event);
+ * console.log(sumUsage(events).costUsd);
+ * ```
  */
 export function sumUsage(events: Iterable<EspalierEvent>): Usage {
   let sum = NO_USAGE;

@@ -1,15 +1,35 @@
 import { lazySchema, z } from "./lazy-schema.ts";
 
-/** Why the model stopped writing, in one vocabulary for all providers. */
+/**
+ * Reason why a model stopped writing, independent of the provider.
+ *
+ * @example
+ * ```ts
+ * const reasons: readonly FinishReason[] = ["length", "content_filter"];
+ * const cautious = defineAgent({
+ *   name: "writer",
+ *   instructions: "Write.",
+ *   model,
+ *   stopWhen: reasons.map((reason) => hasFinishReason(reason)),
+ * });
+ * ```
+ */
 export type FinishReason =
+  /** The reply is complete. */
   | "stop"
+  /** The reply ends with tool calls. */
   | "tool_calls"
+  /** The reply reached `maxOutputTokens`. */
   | "length"
+  /** The provider filtered the reply. */
   | "content_filter"
-  /** The provider paused the turn: it continues once its content is sent back. */
+  /** The provider paused the reply. It continues when its content is sent back. */
   | "paused"
+  /** The provider reported an error within the reply. */
   | "error"
+  /** The provider reported a reason that has no equivalent. */
   | "other"
+  /** The provider reported no reason. */
   | "unknown";
 export const FINISH_REASONS = [
   "stop",

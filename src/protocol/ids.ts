@@ -2,23 +2,30 @@
 
 import { lazySchema, z } from "./lazy-schema.ts";
 
-/** One tree execution. */
+/**
+ * Id of a run: one execution of an agent tree. `toRunId` creates one from a string.
+ *
+ * @example
+ * ```ts
+ * const runId: RunId = toRunId("run_x7Gq");
+ * ```
+ */
 export type RunId = string & z.$brand<"RunId">;
-/** One instance of a role inside a run. */
+/** Id of an agent: one instance of a role in a run. */
 export type AgentId = string & z.$brand<"AgentId">;
-/** One agent from input to a terminal status. */
+/** Id of an execution: one task of one agent, from its start to a terminal status. */
 export type ExecutionId = string & z.$brand<"ExecutionId">;
-/** One pass of the loop: `<executionId>.<number>`. */
+/** Id of a step: `<executionId>.<number>`. */
 export type StepId = string & z.$brand<"StepId">;
-/** One tool call, as the model named it. Unique within its step. */
+/** Id of a tool call, as the model or the provider chose it. Unique within its step. */
 export type CallId = string & z.$brand<"CallId">;
-/** One reservation in the ledger. */
+/** Id of a budget reservation. */
 export type LeaseId = string & z.$brand<"LeaseId">;
-/** Root executions that share a history. */
+/** Id of a session: root executions that share a history. */
 export type SessionId = string & z.$brand<"SessionId">;
-/** One message of a history: `<executionId>.m<number>`. */
+/** Id of a message in a history: `<executionId>.m<number>`. */
 export type MessageId = string & z.$brand<"MessageId">;
-/** One question about one exact call: `<executionId>.<step>.<index>`. */
+/** Id of a question about one tool call: `<executionId>.<step>.<index>`. */
 export type QuestionId = string & z.$brand<"QuestionId">;
 
 const id = lazySchema(() => z.string().min(1));

@@ -6,10 +6,31 @@ import { shortened } from "../kernel/sentence.ts";
 import { AttachmentSchema, attachmentLine, bytesOf, type Attachment } from "./attachment.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
-/** A part of a content: text, or something else. */
+/**
+ * Part of a message: a text, or an image, audio or other file. Narrow it by `type`.
+ *
+ * @example
+ * ```ts
+ * const parts: readonly ContentPart[] = [
+ *   { type: "text", text: "What does this chart show?" },
+ *   { type: "image", mediaType: "image/png", uri: "https://example.com/chart.png" },
+ * ];
+ * ```
+ */
 export type ContentPart = { readonly type: "text"; readonly text: string } | Attachment;
 
-/** The content of a message to an agent: a text, or parts in the order in which they are to be seen. */
+/**
+ * Content of a message or a task: a text, or parts in reading order.
+ *
+ * @example
+ * ```ts
+ * const task: MessageContent = [
+ *   { type: "text", text: "Transcribe the recording." },
+ *   { type: "audio", mediaType: "audio/wav", name: "call.wav", data: "UklGRg==" },
+ * ];
+ * const transcription = orchestrator.start(role, task);
+ * ```
+ */
 export type MessageContent = string | readonly ContentPart[];
 
 export const ContentPartSchema = lazySchema(

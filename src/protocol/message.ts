@@ -22,7 +22,27 @@ import {
 import { JsonObjectSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 
-/** Where a message that a model did not write came from. */
+/**
+ * Source of a system or user message.
+ *
+ * - `instructions`: the system prompt of the role.
+ * - `task`: the task of the agent.
+ * - `inherited`: a message of the parent, passed on to a subagent.
+ * - `injected`: other context of the parent, passed on to a subagent.
+ * - `notice`: a hint by espalier, such as the remaining budget.
+ * - `steering`: sent with `steer`, or by another agent.
+ * - `subtask`: a task that a tool queued.
+ * - `report`: the result of a background subagent.
+ * - `section`: a section of the request.
+ * - `summary`: a summary of older messages.
+ *
+ * @example
+ * ```ts
+ * const visible = result.messages.filter(
+ *   (one) => one.role === "assistant" || (one.role === "user" && one.origin === "task"),
+ * );
+ * ```
+ */
 export type MessageOrigin =
   | "instructions"
   | "task"
@@ -47,19 +67,41 @@ const MESSAGE_ORIGINS = [
   "summary",
 ] as const satisfies readonly MessageOrigin[];
 
-/** A model's request to use a tool. */
+/**
+ * Tool call as the model wrote it.
+ *
+ * @example
+ * ```ts
+ * for (const message of result.messages)
+ *   if (message.role === "assistant")
+ *     for (const call of message.toolCalls) console.log(call.toolName, call.argumentsText);
+ * ```
+ */
 export interface ToolCall {
+  /** Id of the call. Unique within its step. */
   readonly callId: CallId;
-  /** As the model wrote it: there may be no tool of this name. */
+  /** Tool name as the model wrote it. A tool of this name may not exist. */
   readonly toolName: string;
-  /** As the model wrote it; may be no JSON at all. */
+  /** Arguments as the model wrote them. They may be invalid JSON. */
   readonly argumentsText: string;
 }
 
 /**
- * One part of a reply, in the order in which the model wrote it; texts and calls are named by their place in the message: the next
- * `length` characters of its text, the next of its calls. `opaque`: something of the provider's own, of a kind that it names.
- * `data` goes back to the provider that wrote it as it came, and no other provider reads it; by provider: `{ anthropic: { signature } }`.
+ * Part of a reply, in the order of the model. Narrow it by `type`.
+ *
+ * A `text` part stands for the next `length` UTF-16 code units of the message's text, and a `call`
+ * part for its next tool call. An `opaque` part is provider-specific, such as a call that the
+ * provider itself ran.
+ *
+ * `data` is returned unchanged to the provider that wrote it, and to no other. It is keyed by
+ * provider, for example `{ anthropic: { signature } }`.
+ *
+ * @example
+ * ```ts
+ * function reasoningOf({ parts = [] }: AssistantMessage): string {
+ *   return parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+ * }
+ * ```
  */
 export type ReplyPart =
   | { readonly type: "reasoning"; readonly text: string; readonly data?: JsonObject }
@@ -69,62 +111,112 @@ export type ReplyPart =
 
 export type ProviderData = Extract<ReplyPart, { readonly type: "opaque" }>["data"];
 
-/** What an agent reads before all else. */
+/**
+ * System prompt of an agent, or another system message.
+ *
+ * @example
+ * ```ts
+ * const message: SystemMessage = {
+ *   role: "system",
+ *   text: "You are a careful reviewer.",
+ *   origin: "instructions",
+ * };
+ * ```
+ */
 export interface SystemMessage {
-  /** Which kind of message it is. */
+  /** Discriminant of the message kinds. */
   readonly role: "system";
-  /** What it says. */
+  /** Text of the message. */
   readonly text: string;
-  /** Where it came from. */
+  /** Source of the message. */
   readonly origin: MessageOrigin;
 }
 
-/** The task, and what else an agent reads on the way. */
+/**
+ * Message to the model: the task, or later input.
+ *
+ * @example
+ * ```ts
+ * const message: UserMessage = { role: "user", text: "Summarize the report.", origin: "task" };
+ * ```
+ */
 export interface UserMessage {
-  /** Which kind of message it is. */
+  /** Discriminant of the message kinds. */
   readonly role: "user";
-  /** With a line for each part of the content that is no text. */
+  /** Text of the message, with one line for each part that is not text. */
   readonly text: string;
-  /** Where it came from. */
+  /** Source of the message. */
   readonly origin: MessageOrigin;
-  /** All of it in order, if a part of it is no text. Where it does not say what the text says, the text holds, and what is no text follows. */
+  /**
+   * All parts, in order. Absent if the message is only text. If `text` was changed, `text` is used,
+   * and the non-text parts follow it.
+   */
   readonly content?: readonly ContentPart[];
 }
 
-/** A reply of the model. */
+/**
+ * Reply of a model.
+ *
+ * @example
+ * ```ts
+ * const message: AssistantMessage = { role: "assistant", text: "It is sunny.", toolCalls: [] };
+ * ```
+ */
 export interface AssistantMessage {
-  /** Which kind of message it is. */
+  /** Discriminant of the message kinds. */
   readonly role: "assistant";
-  /** What it says. */
+  /** Text of the reply. Empty if the model wrote none. */
   readonly text: string;
-  /** What it asks for, in its order. */
+  /** Tool calls of the reply, in order. */
   readonly toolCalls: readonly ToolCall[];
-  /** Set when the model declined to answer, in its own words. */
+  /** Refusal text, if the model declined to answer. */
   readonly refusal?: string | undefined;
   /**
-   * All that the model wrote, in order: reasoning too, and data that must go back to it. Absent: the text, then the calls. Made by
-   * `buildReplyMessage`, read by `getReplyPieces`.
+   * All parts of the reply in order, including reasoning and provider data. Absent if the reply is
+   * a text followed by tool calls.
+   *
+   * Create parts with `buildReplyMessage`, and read them with `getReplyPieces`.
    */
   readonly parts?: readonly ReplyPart[];
-  /** The `replayKey` of the model that wrote the parts, which go back to no other; set by the loop. */
+  /**
+   * `replayKey` of the model that wrote the parts. They are sent to no other model. The loop sets
+   * this field.
+   */
   readonly writtenBy?: string;
 }
 
-/** The result of one tool call. */
+/**
+ * Result of a tool call, as the model reads it.
+ *
+ * @example
+ * ```ts
+ * for (const message of result.messages)
+ *   if (message.role === "tool") console.log(message.toolName, message.text);
+ * ```
+ */
 export interface ToolMessage {
-  /** Which kind of message it is. */
+  /** Discriminant of the message kinds. */
   readonly role: "tool";
-  /** The call that it answers. */
+  /** Id of the call that the message answers. */
   readonly callId: CallId;
-  /** The name of the tool. */
+  /** Tool name. */
   readonly toolName: string;
-  /** What the model reads. */
+  /** Text that the model reads. */
   readonly text: string;
-  /** What belongs to the result and is no text. */
+  /** Parts of the result that are not text. Absent if there are none. */
   readonly content?: readonly ContentPart[];
 }
 
-/** One entry of a history. */
+/**
+ * Message of a history. Narrow it by `role`.
+ *
+ * @example
+ * ```ts
+ * function speaker(message: Message): string {
+ *   return message.role === "tool" ? message.toolName : message.role;
+ * }
+ * ```
+ */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 /** The message that gives an agent this content. */
@@ -148,49 +240,72 @@ export interface MessageTag {
   readonly note?: "left_out" | "boundary";
 }
 
-/** A message with where it came from, as results and sessions show it. The ids never go to a model. */
+/**
+ * Message with its ids, as results and sessions contain it. The ids are never sent to a model.
+ *
+ * @example
+ * ```ts
+ * for (const { messageId, role, text } of result.newMessages) console.log(messageId, role, text);
+ * ```
+ */
 export type StoredMessage = Message & {
-  /** Unique in its session, and derived from its place: `<executionId>.m<number>`. */
+  /** Id of the message: `<executionId>.m<number>`. Unique in its session. */
   readonly messageId: MessageId;
-  /** The agent that added it. */
+  /** Id of the agent that added the message. */
   readonly agentId: AgentId;
-  /** The execution that added it; of a boundary, the one that ended there. */
+  /**
+   * Id of the execution that added the message. For a `boundary`, the execution that ended there.
+   */
   readonly executionId: ExecutionId;
-  /** The step that was open when it came in, or else the last one before. Absent: none had begun. */
+  /** Id of the step during or after which the message was added. Absent before the first step. */
   readonly stepId?: StepId;
   /**
-   * Set if the message was not written in the execution. `left_out`: it stands for messages that a compaction or a retention left out, as a
-   * notice or a summary. `boundary`: it marks where an execution of a session ended.
+   * Kind of a message that no agent wrote. `left_out` replaces messages that a compaction or the
+   * retention dropped. `boundary` marks the end of an execution in a session.
    */
   readonly note?: "left_out" | "boundary";
 };
 
-/** One piece of content: values that the run itself works with, which a tracing must not change. */
+/**
+ * Content of a span, as `Tracing.recordContent` receives it. Do not modify the values. Narrow it by
+ * `type`.
+ *
+ * @example
+ * ```ts
+ * function lengthOf(content: SpanContent): number {
+ *   return content.type === "result" ? content.text.length : JSON.stringify(content).length;
+ * }
+ * ```
+ */
 export type SpanContent =
+  /** Messages and tools of a model request. */
   | {
       readonly type: "request";
       readonly messages: readonly Message[];
-      /** What the model is offered, as far as a trace may show it. */
+      /** Tools offered to the model, in request order. */
       readonly tools: readonly {
-        /** The name of the tool. */
+        /** Tool name. */
         readonly name: string;
-        /** What the model reads about it. */
+        /** Tool description that the model reads. */
         readonly description: string;
-        /** JSON Schema. */
+        /** JSON Schema of the arguments. */
         readonly inputSchema: JsonValue;
       }[];
     }
+  /** Reply of a model. */
   | {
       readonly type: "reply";
       readonly message: AssistantMessage;
-      /** A `FinishReason`. */
+      /** Finish reason of the reply: a `FinishReason`. */
       readonly finishReason: string;
-      /** The provider's own text, for example `eos_token`, if it differs. */
+      /**
+       * Finish reason in the provider's vocabulary, such as `eos_token`. Absent if it is the same.
+       */
       readonly rawFinishReason?: string | undefined;
     }
-  /** With which a tool runs, as hooks and answers left them; as text, if they are no JSON. */
+  /** Arguments of a tool call, after hooks and answers. A string if they are invalid JSON. */
   | { readonly type: "arguments"; readonly value: JsonValue }
-  /** What the model reads of it. */
+  /** Result of a tool call, as the model reads it. */
   | { readonly type: "result"; readonly text: string };
 
 export const ToolCallSchema = lazyObject(() => ({

@@ -2,28 +2,78 @@
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
-/** How a model is to answer. What the model cannot do it refuses, or reports in `ModelReply.warnings`. */
+/**
+ * Provider-independent settings of model calls. Absent settings use the provider's default.
+ *
+ * A model rejects settings that it does not support, or reports them in `ModelReply.warnings`.
+ *
+ * @example
+ * ```ts
+ * const careful = defineAgent({
+ *   name: "reviewer",
+ *   instructions: "Review the patch.",
+ *   model,
+ *   modelSettings: { reasoning: { effort: "high" }, verbosity: "low", seed: 7 },
+ * });
+ * ```
+ */
 export interface ModelSettings {
-  /** How it thinks before it answers. */
+  /** Reasoning before the answer. */
   readonly reasoning?: {
-    /** How much. Default: the model's. */
+    /**
+     * Amount of reasoning.
+     *
+     * @default the model's
+     */
     readonly effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
-    /** How its reasoning is summarised, where the provider gives a summary only. */
+    /**
+     * Detail of the reasoning summary, for providers that return only a summary.
+     *
+     * @default the provider's
+     */
     readonly summary?: "auto" | "concise" | "detailed";
   };
-  /** How much it writes. Default: the model's. */
+  /**
+   * Length of the reply.
+   *
+   * @default the model's
+   */
   readonly verbosity?: "low" | "medium" | "high";
-  /** A whole number: the same one asks for the same reply, as far as the provider can. */
+  /** Seed for reproducible replies, a whole number. Providers support it on a best-effort basis. */
   readonly seed?: number;
-  /** The model stops where it would write one of these; at most 4. */
+  /** Texts at which the model stops writing. At most 4. */
   readonly stopSequences?: readonly string[];
-  /** Over 0, up to 1. */
+  /** Nucleus sampling probability, above 0 and at most 1. */
   readonly topP?: number;
-  /** Whether it may call several tools in one reply. */
+  /**
+   * True if the model may call several tools in one reply.
+   *
+   * @default the provider's
+   */
   readonly parallelToolCalls?: boolean;
 }
 
-/** Whether a model may call tools: as it likes, none, one at least, this one, or one of these at least. */
+/**
+ * Tool choice of a request.
+ *
+ * - `auto`: the model decides.
+ * - `none`: no tool calls.
+ * - `required`: at least one tool call.
+ * - `{ toolName }`: this tool.
+ * - `{ toolNames }`: at least one of these tools.
+ *
+ * @example
+ * ```ts
+ * const forced: ToolChoice = { toolName: "search" };
+ * const asker = defineAgent({
+ *   name: "asker",
+ *   instructions: "Search first.",
+ *   model,
+ *   tools: [search],
+ *   modelSettings: { toolChoice: forced },
+ * });
+ * ```
+ */
 export type ToolChoice =
   | "auto"
   | "none"

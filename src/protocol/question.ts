@@ -15,54 +15,89 @@ import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "./lazy-schema.ts";
 import type { ToolCall } from "./message.ts";
 
-/** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere. */
+/**
+ * Question that blocks a run: a tool call needs an approval, or a result from outside the run.
+ *
+ * @example
+ * ```ts
+ * for (const question of result.questions)
+ *   console.log(question.kind, question.toolName, question.arguments, question.reason);
+ * ```
+ */
 export interface Question {
+  /** Id of the question. */
   readonly questionId: QuestionId;
   /**
-   * `approval`: may the call run? `external`: what is its result? The call runs elsewhere, or its tool asks for a value in the middle of the
-   * call.
+   * Kind of the answer that the question needs.
+   *
+   * - `approval`: permission for the call. Answer with `approve` or `deny`.
+   * - `external`: the result of an external tool, or a value that a running tool asks for. Answer
+   *   with `provideResult` or `provideError`.
    */
   readonly kind: "approval" | "external";
+  /** Id of the agent that asks. */
   readonly agentId: AgentId;
-  /** The agent that asks, as a place in the tree: `lead/researcher#2`. */
+  /** Path of the agent that asks, such as `lead/researcher#2`. */
   readonly agentPath: string;
+  /** Id of the tool call. */
   readonly callId: CallId;
-  /** The tool of the call. */
+  /** Tool of the call. */
   readonly toolName: string;
   /**
-   * The value that the tool gets when the call runs: with the defaults and transforms of its schema.
-   * For a question of a tool at work: what the tool asks for.
+   * Arguments that the tool receives, after the defaults and transforms of its schema. For a value
+   * that a running tool asks for: the arguments of that request.
    */
   readonly arguments: JsonValue;
   /**
-   * The arguments before the schema parsed them: as the model wrote them, or as hooks left them.
-   * Absent if they are equal to `arguments`. An edit of the arguments replaces these.
+   * Arguments before the schema parsed them: as the model wrote them, or as hooks changed them.
+   * `approve` with `arguments` replaces these. Absent if they equal `arguments`.
    */
   readonly writtenArguments?: JsonValue;
   /**
-   * True if the tool gets a value that JSON does not have, such as a `Date`. Then `arguments` holds
-   * the arguments before parsing.
+   * True if the parsed arguments contain a value that JSON cannot represent, such as a `Date`.
+   * `arguments` then contains the arguments before parsing.
    */
   readonly unparsed?: true;
-  /** Fingerprint of tool and arguments: an answer carries it back, so that it can only be about this very call. */
+  /**
+   * Hash of the tool and the arguments. The answer carries the hash, so that it applies to this
+   * call only.
+   */
   readonly argumentsHash: string;
-  /** Why it is asked. */
+  /** Reason for the question. */
   readonly reason: string;
-  /** When it was asked, in milliseconds since the epoch. */
+  /** Time of the question, in milliseconds since the epoch. */
   readonly askedAtMs: number;
-  /** After this time an approval counts as denied, an external call as failed; null: no deadline. */
+  /**
+   * Deadline in milliseconds since the epoch. `null` if there is none. After it an approval counts
+   * as denied, an external call as failed.
+   */
   readonly deadlineAtMs: number | null;
 }
 
-/** What an answer says of its question. */
+/** Part of a question that identifies it in an answer. Any `Question` is accepted. */
 export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 
-/** The answer to one question. Make it with `approve`, `deny`, `provideResult` or `provideError`. */
+/**
+ * Answer to one question. Create it with `approve`, `deny`, `provideResult` or `provideError`.
+ *
+ * @example
+ * ```ts
+ * const answers: readonly Answer[] = result.questions.map((question) =>
+ *   question.kind === "approval" ? approve(question) : provideError(question, "Not available."),
+ * );
+ * ```
+ */
 export type Answer =
-  /** `arguments`: run it with these instead. The tool's schema parses them, like those of a model. */
+  /**
+   * Permits the call. `arguments` replaces the arguments of the model; the tool's schema parses
+   * them.
+   */
   | (QuestionRef & { readonly type: "approved"; readonly arguments?: JsonObject | undefined })
+  /** Forbids the call. The model reads `reason`. */
   | (QuestionRef & { readonly type: "denied"; readonly reason: string })
+  /** Provides the result of the call. */
   | (QuestionRef & { readonly type: "result"; readonly result: JsonValue })
+  /** Reports that the call failed. The model reads `message`. */
   | (QuestionRef & { readonly type: "failure"; readonly message: string });
 
 export type AnswerType = Answer["type"];
@@ -110,11 +145,18 @@ export function kindAnsweredBy(type: AnswerType): Question["kind"] {
 }
 
 /**
- * Lets the call run, with the very value that the question showed. With `arguments`, these take the place
- * of those that the model wrote (`writtenArguments`, if the question has them): the tool's schema parses
- * them once, and they must fit.
+ * Creates an answer that permits the call with the arguments that the question contains.
  *
- * @throws EspalierError `invalid_option` for anything else in `change`.
+ * `change.arguments` replaces the arguments that the model wrote. The tool's schema parses them,
+ * and they must be valid.
+ *
+ * @throws EspalierError `invalid_option` if `change` has any other field.
+ *
+ * @example
+ * ```ts
+ * const answer = approve(question, { arguments: { path: "/tmp/report.md" } });
+ * if (result.status === "paused") orchestrator.resume(result.pausedRun, [answer]);
+ * ```
  */
 export function approve(
   question: QuestionRef,
@@ -124,17 +166,40 @@ export function approve(
   return { type: "approved", ...toReference(question), ...change };
 }
 
-/** Forbids the call. The model reads the reason and continues. */
+/**
+ * Creates an answer that forbids the call. The model reads the reason and continues.
+ *
+ * @example
+ * ```ts
+ * const answers = result.questions.map((question) => deny(question, "No deployments on Friday."));
+ * ```
+ */
 export function deny(question: QuestionRef, reason = "The call was not approved."): Answer {
   return { type: "denied", ...toReference(question), reason };
 }
 
-/** Gives what came of a call that was executed elsewhere. */
+/**
+ * Creates an answer with the result of a call that was executed outside the run.
+ *
+ * @example
+ * ```ts
+ * const answer = provideResult(question, { temperature: 21, unit: "celsius" });
+ * await orchestrator.answer(result.runId, [answer]);
+ * ```
+ */
 export function provideResult(question: QuestionRef, result: JsonValue): Answer {
   return { type: "result", ...toReference(question), result };
 }
 
-/** Reports that a call that was to be executed elsewhere failed. The model reads the message. */
+/**
+ * Creates an answer that reports a failed call. The model reads the message and continues.
+ *
+ * @example
+ * ```ts
+ * const answer = provideError(question, "The weather service is down. Try again later.");
+ * await orchestrator.answer(result.runId, [answer]);
+ * ```
+ */
 export function provideError(question: QuestionRef, message: string): Answer {
   return { type: "failure", ...toReference(question), message };
 }

@@ -3,17 +3,41 @@
 import type { JsonObject } from "../kernel/json.ts";
 import type { AssistantMessage, ReplyPart, ToolCall } from "./message.ts";
 
-/** A piece of a reply. `data`: what must go back to the provider with it, and only to the model that wrote it. */
+/**
+ * Piece of a reply, as adapters build it. `data` is returned to the model that wrote it, and to no
+ * other.
+ *
+ * @example
+ * ```ts
+ * const pieces: readonly ReplyPiece[] = [
+ *   { type: "reasoning", text: "Sunny, I think.", data: { anthropic: { signature: "…" } } },
+ *   { type: "text", text: "It is sunny." },
+ * ];
+ * ```
+ */
 export type ReplyPiece =
   | { readonly type: "reasoning"; readonly text: string; readonly data?: JsonObject | undefined }
   | { readonly type: "text"; readonly text: string; readonly data?: JsonObject | undefined }
   | ({ readonly type: "call"; readonly data?: JsonObject | undefined } & ToolCall)
-  /** Something of the provider's own, such as a call that it ran itself; `kind` is the adapter's word for it. */
+  /**
+   * Provider-specific piece, such as a call that the provider ran itself. The adapter chooses
+   * `kind`.
+   */
   | { readonly type: "opaque"; readonly kind: string; readonly data: JsonObject };
 
 /**
- * The message that a reply's pieces make. `text` is that of all text pieces together. A reply of nothing but a text and calls after it
- * has no `parts`.
+ * Builds an assistant message from the pieces of a reply.
+ *
+ * `text` is the concatenation of all text pieces. A reply of a text followed by calls has no
+ * `parts`.
+ *
+ * @example
+ * ```ts
+ * const message = buildReplyMessage([
+ *   { type: "text", text: "Let me look." },
+ *   { type: "call", callId: toCallId("call_1"), toolName: "search", argumentsText: "{}" },
+ * ]);
+ * ```
  */
 export function buildReplyMessage(pieces: readonly ReplyPiece[]): AssistantMessage {
   const kept: ReplyPiece[] = [];
@@ -63,9 +87,21 @@ function toParts(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefine
 }
 
 /**
- * The pieces of a message, in order; those of a message without parts are its text and its calls. A message that was changed since:
- * another text stands without data where the first text was, or else at the end; other calls leave nothing but text and calls, as does
- * reasoning with nothing behind it, which no provider takes back.
+ * Returns the pieces of a message in order. For a message without `parts`, these are its text and
+ * its calls.
+ *
+ * If the text was changed, the new text replaces the first text piece, without its data. If the
+ * calls were changed, only text and calls are returned. Trailing reasoning is left out, since no
+ * provider accepts it.
+ *
+ * @example
+ * ```ts
+ * function toWire(message: AssistantMessage): readonly string[] {
+ *   return getReplyPieces(message).map((piece) =>
+ *     piece.type === "text" ? piece.text : `<${piece.type}>`,
+ *   );
+ * }
+ * ```
  */
 export function getReplyPieces(message: AssistantMessage): readonly ReplyPiece[] {
   const { text, toolCalls, parts } = message;

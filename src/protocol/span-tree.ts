@@ -22,7 +22,14 @@ import {
 } from "./event.ts";
 import { callKey, type AgentId, type RunId } from "./ids.ts";
 
-/** Events with which a span begins. That of a call that is not run begins and ends with `tool.rejected`. */
+/**
+ * Events that begin a span. `tool.rejected` both begins and ends one.
+ *
+ * @example
+ * ```ts
+ * const opensCall = ({ type }: SpanOpening): boolean => type === "tool.started";
+ * ```
+ */
 export type SpanOpening = EventBody<
   | "run.started"
   | "run.resumed"
@@ -34,7 +41,7 @@ export type SpanOpening = EventBody<
   | "tool.rejected"
 >;
 
-/** Events with which a span ends. */
+/** Events that end a span. A pause ends a span as well; a new span begins with the resumption. */
 export type SpanClosing = EventBody<
   | "run.ended"
   | "run.paused"
@@ -54,7 +61,9 @@ type RunClosing = EventBody<"run.ended" | "run.paused">;
 type AgentClosing = EventBody<"agent.ended" | "agent.paused">;
 type CallClosing = Exclude<SpanClosing, RunClosing | AgentClosing>;
 
-/** Events within a span. A run that is recovered continues in the span that it had. */
+/**
+ * Events within a span. `run.resumed` is one if the run continues in its open span after a crash.
+ */
 export type SpanNote = EventBody<
   Exclude<EventType, SpanOpening["type"] | SpanClosing["type"]> | "run.resumed"
 >;
@@ -68,9 +77,9 @@ export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
 /** When and where something happened: an event without its body. */
 export type EventMoment = Omit<EventDraft, "body">;
 
-/** When and where something happened, on the time line of spans. */
+/** Event without its body, with a time that orders spans. */
 export interface SpanMoment extends Omit<EventDraft, "body"> {
-  /** Microseconds since the epoch: those of `atMs`, but later than all that happened before in the run. */
+  /** Microseconds since the epoch: `atMs`, but later than every earlier event of the run. */
   readonly atUs: number;
 }
 

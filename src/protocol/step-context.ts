@@ -12,55 +12,74 @@ import {
   type ToolChoice,
 } from "./model-settings.ts";
 
-/** What a step began with. Texts are in the table of the run, under their hashes. */
+/**
+ * Model, tools, prompt and parameters of a step. Long texts are stored once per run, under their
+ * hash.
+ *
+ * @example
+ * ```ts
+ * for (const { context } of result.steps)
+ *   console.log(context.model.id, context.toolNames, result.definitions[context.promptHash]);
+ * ```
+ */
 export interface StepContext {
-  /** Of the step, from 1. */
+  /** Number of the step in its execution, from 1. */
   readonly number: number;
-  /** The model that was asked. */
+  /** Model of the step. */
   readonly model: {
-    /** Its provider. */
+    /** Provider of the model. */
     readonly provider: string;
-    /** Its id. */
+    /** Id of the model. */
     readonly id: string;
-    /** Of the model, if it reports one of its own. */
+    /** `replayKey` of the model. Absent if the model has none. */
     readonly replayKey?: string;
-    /** Of the models of a fallback. */
+    /** `replayKey` of each model of a fallback. Absent without a fallback. */
     readonly replayKeys?: readonly string[];
-    /** What it takes besides text, if anything. */
+    /** Attachment kinds that the model accepts. Absent if the model accepts only text. */
     readonly inputModalities?: readonly AttachmentKind[];
   };
-  /** The tools that the model was offered, in their order. */
+  /** Names of the tools offered to the model, in request order. */
   readonly toolNames: readonly string[];
-  /** Of the instructions that were sent: the system messages at the head, an empty line between them. */
+  /** Hash of the instructions: the leading system messages, joined by an empty line. */
   readonly promptHash: string;
-  /** Of the definitions of the tools that were offered, as one JSON list. */
+  /** Hash of the tool definitions as a JSON list. */
   readonly toolsHash: string;
-  /** Of what the model was held to in its text, as JSON: `ModelRequest.output`. Left out: nothing. */
+  /**
+   * Hash of the output schema as JSON (`ModelRequest.output`). Absent if the reply is free text.
+   */
   readonly outputHash?: string;
-  /** What the agent could still spend, this step included. Limited axes only. */
+  /**
+   * Remaining budget of the agent before the step by axis, in the units of `Budget`. Contains
+   * limited axes only.
+   */
   readonly budget: Readonly<Record<string, number>>;
-  /** What the request asks of its reply. */
+  /** Parameters of the request. */
   readonly parameters: {
-    /** The cap on the reply. */
+    /** Maximum output tokens of the reply. */
     readonly maxOutputTokens: number;
-    /** Absent: the provider's default. */
+    /** Sampling temperature. Absent for the provider's default. */
     readonly temperature?: number;
-    /** Absent: the model's own. */
+    /** Model settings. Absent for the model's own. */
     readonly settings?: ModelSettings;
-    /** Absent: as the model likes. */
+    /** Tool choice. Absent for `auto`. */
     readonly toolChoice?: ToolChoice;
   };
   /**
-   * The parts of what the model was shown. Left out: the history, and nothing else. `history`: messages of the history, as it was when the step began. `earlier`: messages that the step
-   * before was shown. Both from number `from`, counted from 0, to before number `to`. `message`: one that is in neither.
+   * Messages of the request, if they differ from the history. Absent if the request is the history.
+   *
+   * - `history`: messages `from` (inclusive, counted from 0) to `to` (exclusive) of the history
+   *   when the step began.
+   * - `earlier`: messages `from` to `to` of the previous step's request.
+   * - `message`: a message that is in neither.
    */
   readonly shown?: readonly (
     | { readonly type: "history"; readonly from: number; readonly to: number }
     | { readonly type: "earlier"; readonly from: number; readonly to: number }
     | {
         readonly type: "message";
-        /** All of it but its text. */
+        /** Message without its text. */
         readonly message: JsonObject;
+        /** Hash of the message's text. */
         readonly textHash: string;
       }
   )[];

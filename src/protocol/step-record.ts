@@ -7,47 +7,61 @@ import { ErrorRecordSchema, type ErrorRecord } from "./stop.ts";
 import { ToolExecutionSchema, type ToolExecution } from "./tool-outcome.ts";
 import { UsageSchema, type Usage } from "./usage.ts";
 
-/** One completed pass of the loop. */
+/**
+ * Record of a completed step: one model call and the tool calls of its reply.
+ *
+ * @example
+ * ```ts
+ * for (const { number, io, tools, telemetry } of result.steps) {
+ *   console.log(number, io.text, telemetry.usage.totalTokens);
+ *   for (const { call, type } of tools.executions) console.log(call.toolName, type);
+ * }
+ * ```
+ */
 export interface StepRecord {
+  /** Id of the step. */
   readonly stepId: StepId;
-  /** From 1. */
+  /** Number of the step in its execution, from 1. */
   readonly number: number;
-  /** What it began with. */
+  /** Model, tools, prompt and parameters of the step. */
   readonly context: StepContext;
-  /** What went into the model and came out of it. */
+  /** Input and output of the model call. */
   readonly io: {
-    /** How many messages the model was shown. */
+    /** Number of messages in the request. */
     readonly messageCount: number;
-    /** The text of its reply. */
+    /** Text of the reply. */
     readonly text: string;
-    /** The text was taken for the typed result. */
+    /** True if the text is the typed result. */
     readonly isResult?: true | undefined;
-    /** Set when the model declined to answer, in its own words. */
+    /** Refusal text, if the model declined to answer. */
     readonly refusal?: string | undefined;
-    /** Why the reply ended: a `FinishReason`. */
+    /** Finish reason of the reply: a `FinishReason`. */
     readonly finishReason: string;
   };
-  /** What the model asked for, and what came of it: one execution for every call, in call order. */
+  /** Tool calls of the reply and their executions. Each call has one execution, in call order. */
   readonly tools: {
-    /** As the model wrote them. */
+    /** Tool calls as the model wrote them. */
     readonly calls: readonly ToolCall[];
-    /** What came of each. */
+    /** Executions of the calls. */
     readonly executions: readonly ToolExecution[];
   };
-  /** What it consumed, and when. */
+  /** Usage and times of the step. */
   readonly telemetry: {
-    /** What the step consumed, retries of its model call included. */
+    /** Usage of the step, including retries of its model call. */
     readonly usage: Usage;
-    /** Milliseconds since the epoch. */
+    /** Start of the step, in milliseconds since the epoch. */
     readonly startedAtMs: number;
-    /** Milliseconds since the epoch. */
+    /** End of the step, in milliseconds since the epoch. */
     readonly endedAtMs: number;
-    /** From the start of the execution to the end of the step, without the time in which it waited for an answer or was paused. */
+    /**
+     * Milliseconds from the start of the execution to the end of the step, without pauses and waits
+     * for answers.
+     */
     readonly elapsedMs: number;
-    /** What the time went into. */
+    /** Milliseconds of the step by activity. */
     readonly timing: StepTiming;
   };
-  /** Set when the step was cut off. */
+  /** Error that cut the step off. Absent if the step is whole. */
   readonly error?: ErrorRecord | undefined;
 }
 

@@ -3,20 +3,37 @@
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /**
- * What the time of a step went into, in milliseconds: `inferenceMs`, `toolsMs`, `hooksMs` and `formattingMs` add up to at most its
- * duration. Waiting for a lease, for a slot or for an answer is none of them, and guards are not. Hooks before the model call come before
- * the step, processors and stop hooks after it.
+ * Milliseconds of a step by activity.
+ *
+ * `inferenceMs`, `toolsMs`, `hooksMs` and `formattingMs` add up to at most the duration of the
+ * step. They exclude guards and waits for budget, slots and answers. `beforeModel` hooks,
+ * `processStep` hooks and `stop` hooks run outside the step.
+ *
+ * @example
+ * ```ts
+ * for (const { number, telemetry } of result.steps)
+ *   console.log(number, telemetry.timing.inferenceMs, telemetry.timing.toolsMs);
+ * ```
  */
 export interface StepTiming {
-  /** Model calls, their attempts and the waits between these included; summaries of long results, too. */
+  /**
+   * Milliseconds in model calls, including attempts, waits between attempts, and summaries of long
+   * results.
+   */
   readonly inferenceMs: number;
-  /** Tools at work, by the clock on the wall: calls that ran at once count once. A delegation works until its subagent rests. */
+  /**
+   * Milliseconds in which at least one tool ran. Parallel calls count once. A delegation counts
+   * until its subagent ends or pauses.
+   */
   readonly toolsMs: number;
-  /** The same, added up over all calls. Not one of the four: it may be more than the step lasted. */
+  /**
+   * Sum of the milliseconds of all tool calls. Parallel calls count separately, so it can exceed
+   * the step.
+   */
   readonly toolsSumMs: number;
-  /** Hooks around calls, before and after them, while neither a model nor a tool was at work. */
+  /** Milliseconds in hooks around calls, while no model and no tool was active. */
   readonly hooksMs: number;
-  /** Making results of tools into text, while nothing else was under way. */
+  /** Milliseconds spent on converting tool results to text, while nothing else was active. */
   readonly formattingMs: number;
 }
 

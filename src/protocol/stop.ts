@@ -4,14 +4,45 @@ import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
-/** How an execution ended. */
+/**
+ * Final status of an execution.
+ *
+ * - `completed`: the agent gave its answer.
+ * - `stopped`: a limit, a stop condition or `requestStop` ended it before its answer.
+ * - `failed`: an error ended it.
+ * - `cancelled`: `cancel`, or the end of its parent, ended it.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "agent.ended" && event.status === "failed")
+ *     console.error(event.agentPath, event.error?.message);
+ * ```
+ */
 export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";
-/** How an execution, or a run, came to rest: at its end, or paused until it is resumed. */
+/**
+ * Status of an execution or a run that is not running: a terminal status, or `paused`.
+ *
+ * @example
+ * ```ts
+ * const isFinal = (status: SettledStatus): boolean => status !== "paused";
+ * console.log(isFinal(result.status));
+ * ```
+ */
 export type SettledStatus = TerminalStatus | "paused";
 /** Life of an execution: pending before it begins, running, perhaps paused and running again, then one of the four terminal ones. */
 export type Status = SettledStatus | "pending" | "running";
 
-/** Why an execution is paused: a question about a call is open (`answers_needed`), or the caller asked for it (`pause_requested`). */
+/**
+ * Reason of a pause: a question is open (`answers_needed`), or `requestPause` was called
+ * (`pause_requested`).
+ *
+ * @example
+ * ```ts
+ * if (result.status === "paused" && result.reason.code === "answers_needed")
+ *   console.log(`${result.questions.length} questions are open.`);
+ * ```
+ */
 export type PauseCode = "answers_needed" | "pause_requested";
 export const PAUSE_CODES = [
   "answers_needed",
@@ -19,28 +50,48 @@ export const PAUSE_CODES = [
 ] as const satisfies readonly PauseCode[];
 
 /**
- * A reason that espalier itself gives, the most important first: `error`, `stop_requested`, `cancelled`, `input_refused`, `step_limit`,
- * `token_limit`, `time_limit`, `cost_limit`, `tool_call_limit`, `retry_limit`, `error_budget`, `blocked`, `tool_called`, `finish_reason` or
- * `completed`. When several signals are raised, the earliest in this list wins. A stop condition of your own may declare any other code; it
- * ranks between "blocked" and "finish_reason".
+ * Built-in reason code of an end. When several signals are raised, the first in this list wins.
+ *
+ * A custom stop condition may declare any other code. It ranks between `blocked` and
+ * `finish_reason`.
+ *
+ * @example
+ * ```ts
+ * if (result.reason.code === "cost_limit") console.log("Grant more budget:", result.reason.data);
+ * ```
  */
 export type StopCode =
+  /** An error ended the agent. */
   | "error"
+  /** `requestStop` was called by the caller, a hook or a tool. */
   | "stop_requested"
+  /** The agent was cancelled. */
   | "cancelled"
+  /** A `userInput` hook refused the task. */
   | "input_refused"
+  /** The budget of `steps` is used up. */
   | "step_limit"
+  /** A token budget is used up. */
   | "token_limit"
+  /** `timeMs` or `deadlineAtMs` has passed. */
   | "time_limit"
+  /** The budget of `costUsd` is used up. */
   | "cost_limit"
+  /** The budget of `toolCalls` is used up. */
   | "tool_call_limit"
+  /** A call was corrected as often as its tool allows, and still failed. */
   | "retry_limit"
+  /** The `errorBudget` of the role is used up. */
   | "error_budget"
+  /** A guard or a hook denied a call, and the `errorPolicy` stops the agent. */
   | "blocked"
+  /** A `hasToolCall` stop condition matched. */
   | "tool_called"
+  /** The reply was cut off, filtered or declined, or a `hasFinishReason` stop condition matched. */
   | "finish_reason"
+  /** The agent gave its answer. */
   | "completed";
-/** All values of `StopCode`, in their order. */
+/** List of all values of `StopCode`, highest rank first. */
 export const STOP_CODES = [
   "error",
   "stop_requested",
@@ -59,35 +110,65 @@ export const STOP_CODES = [
   "completed",
 ] as const satisfies readonly StopCode[];
 
-/** Why an execution ended, or why it is paused. */
+/**
+ * Reason why an execution ended or paused.
+ *
+ * @example
+ * ```ts
+ * const { code, message, data } = result.reason;
+ * console.log(`${code}: ${message}`, data);
+ * ```
+ */
 export interface StopReason<out Code extends string = string> {
-  /** A {@link StopCode}, of a pause a {@link PauseCode}, or the code that a stop condition declared. */
+  /**
+   * Code to match on: a {@link StopCode}, a {@link PauseCode}, or the code of a custom stop
+   * condition.
+   */
   readonly code: Code;
-  /** The same in words. */
+  /** Explanation for people. */
   readonly message: string;
-  /** The facts behind it, such as `maximum` and `current`. */
+  /** Details by name, such as `maximum` and `current`. */
   readonly data: JsonObject;
 }
 
-/** A typed request to stop. All are kept; the loop reports the highest. */
+/**
+ * Request to stop an agent. The agent ends with the highest-ranking of all its signals.
+ *
+ * @example
+ * ```ts
+ * for (const { source, reason, name } of result.signals)
+ *   console.log(source, name ?? "-", reason.code, reason.message);
+ * ```
+ */
 export interface StopSignal {
-  /** What raised it. */
+  /** Component that raised the signal. */
   readonly source: "budget" | "caller" | "hook" | "loop" | "model" | "stop_condition" | "tool";
-  /** What it gives as the reason of the end. */
+  /** Reason that the signal gives. */
   readonly reason: StopReason;
-  /** The name of the stop condition, the hook or the guard behind it. */
+  /** Name of the stop condition, hook or guard that raised the signal. */
   readonly name?: string | undefined;
-  /** Set if it only records that a reply went beyond a limit of the budget: it stops nothing, and is never the reason. */
+  /**
+   * True if the signal only records that a reply exceeded a budget limit. Such a signal stops
+   * nothing.
+   */
   readonly isOvershoot?: true;
 }
 
-/** An error as plain data, as results and events hold it. */
+/**
+ * Error as plain data, as results and events contain it.
+ *
+ * @example
+ * ```ts
+ * if (result.status === "failed")
+ *   for (const { code, message } of result.errors) console.error(`${code}: ${message}`);
+ * ```
+ */
 export interface ErrorRecord {
-  /** An `ErrorCode`, or the name of an error that is none of ours. */
+  /** Code to match on: an `ErrorCode`, or the name of an error from outside espalier. */
   readonly code: string;
-  /** What was expected, what came, what to do. */
+  /** Explanation with the remedy. */
   readonly message: string;
-  /** The same as plain values. */
+  /** Details by name. */
   readonly data: JsonObject;
 }
 

@@ -4,7 +4,19 @@ import type { FinishReason } from "./finish-reason.ts";
 import type { AgentId, CallId, RunId, StepId } from "./ids.ts";
 import type { ToolExecution } from "./tool-outcome.ts";
 
-/** A piece of a reply as a model gives it. A call comes before its arguments; `index`: which call of the reply, from 0. */
+/**
+ * Part of a reply that a model streams to `onDelta`. A `call` precedes its `arguments`; `index` is
+ * the index of the call in the reply, from 0.
+ *
+ * @example
+ * ```ts
+ * const deltas: readonly ModelDelta[] = [
+ *   { type: "call", index: 0, callId: toCallId("call_1"), toolName: "search" },
+ *   { type: "arguments", index: 0, text: '{"query":' },
+ *   { type: "arguments", index: 0, text: '"espalier"}' },
+ * ];
+ * ```
+ */
 export type ModelDelta =
   | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string }
   | {
@@ -13,20 +25,44 @@ export type ModelDelta =
       readonly callId: CallId;
       readonly toolName: string;
     }
-  /** Of the call at `index`, as the model writes them: they are no JSON until the last piece has come. */
+  /**
+   * Fragment of the arguments of the call at `index`. The fragments form JSON only when they are
+   * complete.
+   */
   | { readonly type: "arguments"; readonly index: number; readonly text: string }
-  /** What came of the reply so far does not count: another model answers in place of the one that failed. */
+  /** Discards the reply so far: a fallback model answers in place of the failed one. */
   | { readonly type: "reset"; readonly reason: "fallback" };
 
-/** What is emitted. */
+/**
+ * Content of a stream part, without its position in the tree. Narrow it by `type`.
+ *
+ * - `text`, `reasoning`, `refusal`: the next characters of the reply.
+ * - `call`, `arguments`: a tool call, and fragments of its arguments.
+ * - `reset`: the streamed reply is discarded.
+ * - `end`: the reply is final.
+ * - `result`: the result of a tool call.
+ *
+ * @example
+ * ```ts
+ * for await (const part of run.stream()) {
+ *   if (part.type === "text") process.stdout.write(part.text);
+ *   if (part.type === "result") console.log(`[${part.toolName}${part.isError ? " failed" : ""}]`);
+ * }
+ * ```
+ */
 export type StreamPartBody =
   | Exclude<ModelDelta, { readonly type: "reset" }>
   /**
-   * Drop what came of the reply of this step: so many characters.
+   * Discards the streamed reply of this step. `characters` is its length in UTF-16 code units.
    *
-   * `reason`: why what was emitted of the reply does not count: an attempt failed and is made again (`retry`), or by another model (`fallback`); the process
-   * of the run had died (`recovered`); the reply became another one, which follows (`replaced`); it is empty, or the call failed
-   * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader, or this process, was not there, and gets it from its beginning.
+   * `reason` is one of:
+   * - `retry`: the attempt failed and is repeated.
+   * - `fallback`: the attempt failed and another model answers.
+   * - `recovered`: the process of the run had died.
+   * - `replaced`: the reply was changed, and the new text follows.
+   * - `discarded`: the reply is empty, or the call failed.
+   * - `cancelled`: the agent had to end.
+   * - `joined`: the reader joined late, and the reply follows from its beginning.
    */
   | {
       readonly type: "reset";
@@ -40,9 +76,9 @@ export type StreamPartBody =
         | "joined";
       readonly characters: number;
     }
-  /** The reply counts as it was emitted. */
+  /** Confirms the streamed reply. */
   | { readonly type: "end"; readonly finishReason: FinishReason }
-  /** A call of the step has its result, as the model will read it. */
+  /** Result of a tool call, as the model will read it. */
   | {
       readonly type: "result";
       readonly callId: CallId;
@@ -52,20 +88,35 @@ export type StreamPartBody =
     };
 
 /**
- * A piece of the live output of a run. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
- * has come. A process that dies emits no more; the one that continues the run begins a repeated reply with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
- * them, the tool is given others. `seq`: from 1, one more with each piece of the run; a reader that joins late gets what was written
- * before it under the number of the last piece.
+ * Part of the live output of a run.
+ *
+ * The concatenated `text` parts of a step since its last `reset` are the text of the reply, once
+ * `end` has arrived. `arguments` are as the model wrote them, before repairs.
+ *
+ * @example
+ * ```ts
+ * const texts = new Map<string, string>();
+ * for await (const part of run.stream()) {
+ *   if (part.type === "reset") texts.delete(part.stepId);
+ *   if (part.type === "text") texts.set(part.stepId, (texts.get(part.stepId) ?? "") + part.text);
+ * }
+ * ```
  */
 export type StreamPart = {
+  /** Id of the run. */
   readonly runId: RunId;
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** Place of the agent in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** The step whose reply it is. */
+  /** Id of the step that the reply belongs to. */
   readonly stepId: StepId;
-  /** Of the execution of the agent, from 1. */
+  /** Number of the step in its execution, from 1. */
   readonly stepNumber: number;
+  /**
+   * Sequence number in the run, from 1. Parts that a late reader receives again repeat the number
+   * of the latest part.
+   */
   readonly seq: number;
 } & StreamPartBody;
 

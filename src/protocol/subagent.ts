@@ -9,79 +9,171 @@ import type { ToolErrorRecord } from "./tool-error-record.ts";
 import type { RemovedTool } from "./tool-rule.ts";
 import type { UsageReport } from "./usage.ts";
 
-/** A role that is written at spawn. It gets no more than the bounds of the role that spawns it allow. */
+/**
+ * Role that a model or a tool defines when it spawns a subagent. The parent role's `dynamicRoles`
+ * bounds it.
+ *
+ * @example
+ * ```ts
+ * const roleDefinition: DynamicRole = {
+ *   instructions: "Translate the text to French. Reply with the translation only.",
+ *   tools: [],
+ *   steps: 2,
+ * };
+ * ```
+ */
 export interface DynamicRole {
-  /** Its system prompt. */
+  /** System prompt of the role. */
   readonly instructions: string;
-  /** Names of tools within the bounds. Left out: all of them. */
+  /**
+   * Names of tools within the bounds.
+   *
+   * @default all tools within the bounds
+   */
   readonly tools?: readonly string[];
-  /** Name of a model within the bounds. Left out: its first. */
+  /**
+   * Name of a model within the bounds.
+   *
+   * @default the first model within the bounds
+   */
   readonly model?: string;
-  /** Steps that it may take; the budget of the bounds holds all the same. */
+  /** Maximum number of steps. The budget of the bounds applies as well. */
   readonly steps?: number;
 }
 
-/** What a delegation asks for. */
+/**
+ * Request to start a subagent, as `context.spawn` and `context.queueSubtask` take it.
+ *
+ * @example
+ * ```ts
+ * const consult = defineDelegation({
+ *   name: "consult",
+ *   description: "Asks a researcher.",
+ *   input: z.object({ question: z.string() }),
+ *   execute: ({ question }, { spawn }) => spawn({ role: "researcher", task: question }),
+ * });
+ * ```
+ */
 export interface SpawnRequest {
-  /** Name of the role to start; with `roleDefinition`, the name that the new role gets. */
+  /** Name of the role to start. With `roleDefinition`, the name of the new role. */
   readonly role: string;
-  /** What the subagent is to do: a text, or parts of which some are images or files. */
+  /** Task of the subagent: a text, or parts with images or files. */
   readonly task: MessageContent;
-  /** The call ends at once with a receipt; the result comes as a message. Default false. */
+  /**
+   * True to return a receipt at once. The result then arrives as a message.
+   *
+   * @default false
+   */
   readonly background?: boolean;
-  /** Subagents of the same parent that have ended: their results are handed on word for word, as `childName` names them. */
+  /**
+   * Ended subagents of the same parent, by `childName`. The new subagent receives their full
+   * results.
+   *
+   * @example
+   * ```ts
+   * const request: SpawnRequest = {
+   *   role: "writer",
+   *   task: "Write the summary.",
+   *   includeResultsFrom: ["researcher", "researcher#2"],
+   * };
+   * ```
+   */
   readonly includeResultsFrom?: readonly string[];
-  /** Of its tools, only these. Left out: all. */
+  /**
+   * Tools of the role that the subagent may use.
+   *
+   * @default all tools of the role
+   */
   readonly allowedTools?: readonly string[];
-  /** None of these tools. */
+  /** Tools of the role that the subagent may not use. They override `allowedTools`. */
   readonly deniedTools?: readonly string[];
-  /** A new role, where the parent's role has bounds for such. */
+  /** Definition of a new role. The parent's role must have `dynamicRoles`. */
   readonly roleDefinition?: DynamicRole;
 }
 
-/** All values of `SpawnRefusalCode`. */
+/** List of all refusal codes of subagents. */
 export const SPAWN_REFUSAL_CODES = [
+  /** No role of this name may be started. */
   "unknown_role",
-  /** The agent may not define roles of its own. */
+  /** The agent may not define roles. */
   "forbidden_role",
-  /** A role that was defined at spawn cannot be used. */
+  /** The dynamic role is invalid. */
   "invalid_role",
-  /** The context that the subagent was to inherit could not be built. */
+  /** Building the inherited context failed. */
   "context_policy_failed",
   /** The agent has no subagent of that name. */
   "unknown_subagent",
+  /** The subagent is still running. */
   "subagent_running",
+  /** The subagent has ended or is paused, so it cannot read a message or be cancelled. */
   "subagent_ended",
-  /** The outcome of others of the same reply leaves nothing to do for this one. */
+  /** Other subagents of the same reply have already decided the outcome of the group. */
   "group_decided",
   /** A guard or a hook denied the call. */
   "blocked",
   /** A rule or a filter forbids the tool. */
   "tool_not_available",
+  /** The tree has reached `maxDepth`. */
   "depth_limit",
+  /** The parent has reached `maxBreadthPerParent`. */
   "breadth_limit",
+  /** The run has reached `maxTotalSubagents`. */
   "total_limit",
+  /** The budget has no room for a subagent. */
   "budget_exhausted",
+  /** Creating the subagent failed. */
   "setup_failed",
 ] as const;
-/** Why a subagent was not started. `blocked`: a guard or a hook denied the call; `tool_not_available`: a rule or a filter forbids the tool. */
+/**
+ * Reason why a subagent was not started.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "subagent.refused" && event.refusal.code === "budget_exhausted")
+ *     console.warn(`${event.agentPath}: no budget left for ${event.role}`);
+ * ```
+ */
 export type SpawnRefusalCode = (typeof SPAWN_REFUSAL_CODES)[number];
 
-/** A delegation that policy forbade. */
+/**
+ * Refusal to start a subagent. The parent's model reads the message.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "subagent.refused") {
+ *     const { code, maximum, current } = event.refusal;
+ *     console.warn(code, `${current ?? "?"} of ${maximum ?? "?"}`);
+ *   }
+ * ```
+ */
 export interface SpawnRefusal {
-  /** Why it was not started. */
+  /** Reason code. */
   readonly code: SpawnRefusalCode;
-  /** An instruction to the model: which limit, where it stands, what to do instead. */
+  /** Instruction to the model: the limit, its current value, and an alternative. */
   readonly message: string;
-  /** The limit, in the unit of the message. Absent: no number is behind it. */
+  /** Value of the limit. Absent if the reason is not a number. */
   readonly maximum?: number | undefined;
-  /** Where the limit stands, in the same unit. */
+  /** Current value, in the unit of `maximum`. */
   readonly current?: number | undefined;
 }
 
 /**
- * What a subagent's result is worth. Only `completed` is a success. `partial`: it was stopped, and wrote something before.
- * `no_output`: it ended without failing, and there is neither a text nor a typed result.
+ * Quality of a subagent's result. Only `completed` is a success.
+ *
+ * - `completed`: the subagent answered.
+ * - `partial`: it was stopped, but wrote a text before.
+ * - `no_output`: it ended without failing and without a text or a typed result.
+ * - `failed`: an error ended it.
+ * - `cancelled`: it was cancelled.
+ *
+ * @example
+ * ```ts
+ * function textFor(result: SubagentResult): string {
+ *   return result.outcome === "completed" ? result.text : `(${result.outcome}) ${result.text}`;
+ * }
+ * ```
  */
 export type SubagentOutcome = "completed" | "partial" | "no_output" | "failed" | "cancelled";
 const SUBAGENT_OUTCOMES = [
@@ -92,48 +184,83 @@ const SUBAGENT_OUTCOMES = [
   "cancelled",
 ] as const satisfies readonly SubagentOutcome[];
 
-/** How a subagent ended: the whole of what its parent learns. */
+/**
+ * Final report of a subagent. The parent receives nothing else.
+ *
+ * @example
+ * ```ts
+ * const consult = defineDelegation({
+ *   name: "consult",
+ *   description: "Asks a researcher.",
+ *   input: z.object({ question: z.string() }),
+ *   execute: async ({ question }, { spawn }) => {
+ *     const outcome = await spawn({ role: "researcher", task: question });
+ *     if (outcome.type === "ended") console.log(outcome.result.text, outcome.result.stepCount);
+ *     return outcome;
+ *   },
+ * });
+ * ```
+ */
 export interface SubagentResult {
+  /** Id of the subagent. */
   readonly agentId: AgentId;
+  /** Id of the execution that ended. */
   readonly executionId: ExecutionId;
-  /** The name of its role. */
+  /** Role name of the subagent. */
   readonly role: string;
-  /** What its parent calls it: the end of its path, such as `researcher#2`. */
+  /**
+   * Name under which the parent knows the subagent: the last part of its path, such as
+   * `researcher#2`.
+   */
   readonly childName: string;
-  /** Place in the tree: `lead/researcher#2`. */
+  /** Path of the subagent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 1 below the root. */
+  /** Depth of the subagent. 1 is directly below the root. */
   readonly depth: number;
-  /** What its result is worth. */
+  /** Quality of the result. */
   readonly outcome: SubagentOutcome;
-  /** How it ended. */
+  /** Final status. */
   readonly status: TerminalStatus;
-  /** Why it ended. */
+  /** Reason of the end. */
   readonly reason: StopReason;
-  /** The last text that the subagent wrote; partial if it did not complete. */
+  /** Last text that the subagent wrote. Partial unless it completed. */
   readonly text: string;
-  /** The typed result, if its role declares one and it was given. */
+  /** Typed result. `undefined` if the role declares none, or none was given. */
   readonly output?: JsonValue | undefined;
-  /** How many steps its execution took. */
+  /** Number of steps in the execution. */
   readonly stepCount: number;
-  /** How often each tool ran, by name. */
+  /** Number of calls that ran, by tool name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
-  /** What it and all below it consumed. */
+  /** Usage of the subagent and its descendants. */
   readonly usage: UsageReport;
-  /** Errors that ended it. */
+  /** Errors that ended the subagent. */
   readonly errors: readonly ErrorRecord[];
-  /** Tool calls that went wrong, recovered from or not. */
+  /** Failed tool calls, including those that the model recovered from. */
   readonly toolErrors: readonly ToolErrorRecord[];
-  /** The metadata that it worked with. */
+  /** Metadata of the subagent. */
   readonly metadata: JsonObject;
-  /** Tools of its role that it did not have, and why. */
+  /** Tools of the role that the subagent did not have, each with the reason. */
   readonly removedTools: readonly RemovedTool[];
-  /** Milliseconds from the start of its execution to its end. */
+  /** Milliseconds from the start of the execution to its end. */
   readonly durationMs: number;
 }
 
 /**
- * The outcome of a request: a subagent that has ended, one that works in the background from now on, one that is paused, or a refusal.
+ * Outcome of a spawn request. Narrow it by `type`.
+ *
+ * - `ended`: the subagent has ended, with `result`.
+ * - `started`: the subagent runs in the background.
+ * - `paused`: the subagent is paused together with the run.
+ * - `refused`: no subagent was started, for the reason in `refusal`.
+ *
+ * @example
+ * ```ts
+ * function describe(outcome: SpawnOutcome): string {
+ *   if (outcome.type === "ended") return outcome.result.text;
+ *   if (outcome.type === "refused") return outcome.refusal.message;
+ *   return `${outcome.childId} is ${outcome.type}`;
+ * }
+ * ```
  */
 export type SpawnOutcome =
   | { readonly type: "ended"; readonly result: SubagentResult }
@@ -141,15 +268,27 @@ export type SpawnOutcome =
   | { readonly type: "paused"; readonly childId: AgentId }
   | { readonly type: "refused"; readonly refusal: SpawnRefusal };
 
-/** A subagent that works in the background. */
+/**
+ * Receipt for a subagent that runs in the background.
+ *
+ * @example
+ * ```ts
+ * const startResearch = defineDelegation({
+ *   name: "start_research",
+ *   description: "Starts a researcher in the background.",
+ *   input: z.object({ topic: z.string() }),
+ *   execute: ({ topic: task }, { spawn }) => spawn({ role: "researcher", task, background: true }),
+ * });
+ * ```
+ */
 export interface SubagentReceipt {
-  /** It has started, and its result comes as a message. */
+  /** Always `started`. The result arrives as a message. */
   readonly type: "started";
-  /** The subagent. */
+  /** Id of the subagent. */
   readonly childId: AgentId;
-  /** What its parent calls it: `researcher#2`. */
+  /** Name under which the parent knows the subagent, such as `researcher#2`. */
   readonly childName: string;
-  /** The name of its role. */
+  /** Role name of the subagent. */
   readonly role: string;
 }
 

@@ -2,24 +2,44 @@ import type { CallId } from "./ids.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
 /**
- * What the failure of a call means for what follows. `retryable`: the model is asked for a corrected call, a bounded number of
- * times. `recoverable`: the model reads of it and continues. `fatal`: the same, but this call is not to be made again. `abortive`: nothing
- * further happens; the agent ends.
+ * Consequence of a failed tool call.
+ *
+ * - `retryable`: the model is asked for a corrected call, a limited number of times.
+ * - `recoverable`: the model reads the error and continues.
+ * - `fatal`: the model reads the error, and must not repeat the call.
+ * - `abortive`: the agent ends.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "tool.ended" && event.severity === "abortive")
+ *     console.error(`${event.toolName} ended ${event.agentPath}: ${event.message ?? ""}`);
+ * ```
  */
 export type ToolErrorSeverity = "retryable" | "recoverable" | "fatal" | "abortive";
 
-/** A tool call that went wrong, whether or not the model recovered from it. */
+/**
+ * Failed tool call, whether or not the model recovered.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, toolErrors } of result.agents)
+ *   for (const { toolName, code, message } of toolErrors)
+ *     console.warn(agentPath, toolName, code, message);
+ * ```
+ */
 export interface ToolErrorRecord {
+  /** Id of the tool call. */
   readonly callId: CallId;
-  /** The name of the tool. */
+  /** Tool name. */
   readonly toolName: string;
-  /** From 1. */
+  /** Number of the step in its execution, from 1. */
   readonly stepNumber: number;
-  /** See `ToolFailureCode`. */
+  /** Failure code: a `ToolFailureCode`. */
   readonly code: string;
-  /** What followed from it for the agent. */
+  /** Consequence for the agent. */
   readonly severity: ToolErrorSeverity;
-  /** What the model read. */
+  /** Message that the model read. */
   readonly message: string;
 }
 

@@ -12,40 +12,52 @@ export interface FailureClass {
   readonly counts: "error" | "retry" | "nothing";
 }
 
-/** Why a tool call did not succeed. `docs/errors.md` shows all of them with what they mean and an example of each text. */
+/**
+ * Code of a tool call that did not succeed. `docs/errors.md` lists all codes with examples.
+ *
+ * @example
+ * ```ts
+ * const skipped: readonly ToolFailureCode[] = ["skipped", "not_executed"];
+ * ```
+ */
 export type ToolFailureCode =
   /** The delegation was refused. */
   | SpawnRefusalCode
-  /** The arguments are no JSON. */
+  /** The arguments are invalid JSON. */
   | "invalid_json"
-  /** The arguments do not fit the schema. */
+  /** The arguments do not match the tool's schema. */
   | "invalid_arguments"
-  /** The tool asked for a corrected call. */
+  /** The tool requested a corrected call. */
   | "tool_retry"
-  /** The model was asked for a corrected call as often as the tool allows. */
+  /** The call was corrected as often as the tool allows, and still failed. */
   | "retry_limit"
+  /** There is no tool of this name. */
   | "unknown_tool"
-  /** The tool threw, its result is no JSON, or it was reported as failed from elsewhere. */
+  /** The tool threw, returned a value that is not JSON, or `provideError` reported its failure. */
   | "tool_error"
-  /** It did not end in its time. */
+  /** The tool exceeded its `timeoutMs`. */
   | "tool_timeout"
-  /** Its process died while it was under way, and it must not be made twice. */
+  /** The process died during the call, and the tool must not run twice. */
   | "interrupted"
+  /** The subagent failed. */
   | "subagent_failed"
-  /** A subagent was stopped before its answer; what it had is in the result. */
+  /** The subagent was stopped before its answer. The result contains its partial text. */
   | "subagent_partial"
-  /** A subagent ended without a text and without a typed result. */
+  /** The subagent ended without a text and without a typed result. */
   | "subagent_no_output"
+  /** The subagent was cancelled. */
   | "subagent_cancelled"
-  /** The approver denied it. */
+  /** The approver denied the call. */
   | "denied"
-  /** Whether it needs an approval could not be found out. */
+  /** `needsApproval` failed, so the call was not permitted. */
   | "approval_check_failed"
-  /** The caller had the calls of the step left out. */
+  /** The caller skipped the calls of the step with `skipToolCalls`. */
   | "skipped"
+  /** The budget of `toolCalls` is used up. */
   | "tool_call_limit"
+  /** The time limit has passed. */
   | "time_limit"
-  /** The agent had to end while the call ran. */
+  /** The agent had to end during the call. */
   | "cancelled"
   /** The agent stopped before the call. */
   | "not_executed";

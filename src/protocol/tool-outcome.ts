@@ -8,9 +8,21 @@ import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
 
 /**
- * How a tool call ended. `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
- * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
- * is discarded.
+ * Outcome of a tool call.
+ *
+ * - `succeeded`: the tool returned a result.
+ * - `retry`: the model is asked for a corrected call.
+ * - `failed`: the tool failed, and the model reads the error.
+ * - `refused`: a limit, guard, approver or rule forbade the call.
+ * - `not_executed`: the agent stopped before the call.
+ * - `cancelled`: the agent had to end during the call; a late result is discarded.
+ *
+ * @example
+ * ```ts
+ * const failed = result.steps.flatMap(({ tools }) =>
+ *   tools.executions.filter(({ type }) => type === "failed" || type === "refused"),
+ * );
+ * ```
  */
 export type ToolOutcomeType =
   | "succeeded"
@@ -28,48 +40,59 @@ const TOOL_OUTCOME_TYPES = [
   "cancelled",
 ] as const satisfies readonly ToolOutcomeType[];
 
-/** One tool call with its outcome: exactly one for every call in a history. */
+/**
+ * Tool call with its outcome. Each call of a history has exactly one.
+ *
+ * @example
+ * ```ts
+ * for (const { tools } of result.steps)
+ *   for (const { call, type, text, errorCode } of tools.executions)
+ *     console.log(call.toolName, type, errorCode ?? text);
+ * ```
+ */
 export interface ToolExecution {
-  /** As the model wrote it. */
+  /** Call as the model wrote it. */
   readonly call: ToolCall;
   /**
-   * The arguments as the tool got them: after hooks, an answer that changed them, and coercion, defaults and transforms of the schema; what
-   * a schema makes no JSON of, before that. Absent: the call was not run.
+   * Arguments as the tool received them, after hooks, answers, and the schema. Absent if the call
+   * did not run.
+   *
+   * If the schema makes values that are not JSON, these are the arguments before the schema.
    */
   readonly arguments?: JsonValue;
-  /** The model's arguments were no JSON until a small slip in them was mended. */
+  /** True if the model's arguments were invalid JSON and were repaired. */
   readonly isRepaired?: true | undefined;
-  /** How the call ended. */
+  /** Outcome of the call. */
   readonly type: ToolOutcomeType;
-  /** What the model reads. */
+  /** Text that the model reads. */
   readonly text: string;
-  /** The whole of a result that was too long for the model. */
+  /** Full result, if it was too long for the model. */
   readonly fullText?: string | undefined;
-  /** The result as data, if the tool gave it by `toolResult`. */
+  /** Result as data, if the tool returned it with `toolResult`. */
   readonly structured?: JsonValue | undefined;
-  /** Images, sounds and files that came with the result. */
+  /** Images, audio and other files of the result. */
   readonly attachments?: readonly Attachment[] | undefined;
-  /** No model is shown the attachments: it reads `text` alone. */
+  /** True if the attachments are never sent to a model, which then reads `text` only. */
   readonly isTextOnly?: true | undefined;
-  /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
+  /** Failure code: a `ToolFailureCode`. Absent on success. */
   readonly errorCode?: string | undefined;
-  /** What it failed with, where `errorCode` is `retry_limit`. */
+  /** Code of the last failure, if `errorCode` is `retry_limit`. */
   readonly causeCode?: string | undefined;
-  /** Set unless it succeeded. */
+  /** Consequence for the agent. Absent on success. */
   readonly severity?: ToolErrorSeverity | undefined;
-  /** The guard or the hook that denied it. */
+  /** Name of the guard or hook that denied the call. */
   readonly blockedBy?: string | undefined;
-  /** What hooks noted about the call. */
+  /** Metadata that `afterTool` hooks added. */
   readonly metadata?: JsonObject | undefined;
-  /** Subtasks that the tool queued: worked off before the next model call. */
+  /** Subtasks that the tool queued. They run before the next model call. */
   readonly subtasks?: readonly SpawnRequest[] | undefined;
-  /** Subagents that the call started in the background: their results come as messages. */
+  /** Background subagents that the call started. Their results arrive as messages. */
   readonly startedAgentIds?: readonly AgentId[] | undefined;
-  /** Subagents in the background whose results this call gave to the model. */
+  /** Background subagents whose results this call returned to the model. */
   readonly reportedAgentIds?: readonly AgentId[] | undefined;
-  /** Milliseconds since the epoch. */
+  /** Start of the call, in milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** Milliseconds since the epoch. */
+  /** End of the call, in milliseconds since the epoch. */
   readonly endedAtMs: number;
 }
 

@@ -15,17 +15,30 @@ export interface ToolRule {
   readonly denied: readonly string[];
 }
 
-/** A tool of its role that a subagent does not have, and why. */
+/**
+ * Tool of a role that a subagent does not have, and the reason.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "subagent.spawned")
+ *     for (const { toolName, rule } of event.inherited.removedTools) console.log(toolName, rule);
+ * ```
+ */
 export interface RemovedTool {
-  /** The name of the tool. */
+  /** Tool name. */
   readonly toolName: string;
   /**
-   * `not_allowed`: there is a list of allowed tools, and it is not there. `denied`: it is in the list of denied ones. `conflict`: it is in
-   * both lists of one policy, which counts as denied. `no_depth_left`: it starts subagents, and there may be none below. `unknown`: no role of the
-   * run has a tool of this name; a model asked for it in a role that it wrote.
+   * Rule that removed the tool.
+   *
+   * - `not_allowed`: the list of allowed tools does not contain it.
+   * - `denied`: the list of denied tools contains it.
+   * - `conflict`: both lists of one policy contain it, which counts as denied.
+   * - `no_depth_left`: the tool starts subagents, and the depth limit is reached.
+   * - `unknown`: a dynamic role requested it, but no role of the run has such a tool.
    */
   readonly rule: "not_allowed" | "denied" | "conflict" | "no_depth_left" | "unknown";
-  /** The agent whose policy, request or limit it was, by its path. */
+  /** Path of the agent whose policy, request or limit applies. */
   readonly source: string;
 }
 

@@ -9,66 +9,99 @@ import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "./span-tree
 export const OWN_BAGGAGE = "espalier.baggage";
 
 /**
- * Places events in a trace and runs user code inside the span it belongs to. The only way in which telemetry touches a run.
- * None of its methods may block, or throw of itself.
+ * Tracing backend: assigns events to spans and runs code inside its span. `espalier/otel`
+ * implements it.
+ *
+ * No method may block or throw.
+ *
+ * @example
+ * ```ts
+ * const tracing: Tracing = {
+ *   traceEvent: ({ seq }) => ({ traceId: "0".repeat(31) + "1", spanId: `${seq}`.padStart(16, "0") }),
+ *   runInSpan: (_scope, work) => work(),
+ *   getIds: () => undefined,
+ * };
+ * const traced = new Orchestrator({ tracing });
+ * ```
  */
 export interface Tracing {
-  /** Opens, closes or finds the span of an event and gives its ids. Called once for each event, in order, before all sinks. */
+  /**
+   * Opens, closes or finds the span of an event, and returns its ids.
+   *
+   * Called once for each event, in order, before all sinks.
+   */
   traceEvent(draft: EventDraft): TraceIds;
   /**
-   * Events that it shows nothing of. While no sink takes the events of a run they are not handed to it, and need not be made. Read when a
-   * run has begun, or continues, with `place` of that event. Left out: none.
+   * Event types that the backend does not need. They are not passed to it unless a sink receives
+   * the events of the run.
+   *
+   * Read when a run begins or continues.
+   *
+   * @default none
    */
   readonly ignoredEvents?: ReadonlySet<EventType> | undefined;
-  /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
+  /**
+   * Runs a model call or a tool with its span active, so that instrumented libraries create child
+   * spans.
+   */
   runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
-  /** The ids of the innermost open span of a scope; undefined if its run is not open. */
+  /**
+   * Returns the ids of the innermost open span of a scope. `undefined` if the run has no open span.
+   */
   getIds(scope: EventScope): TraceIds | undefined;
-  /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
+  /** Records content of the open span of a scope. If it is absent, no content is created. */
   readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
   /**
-   * Ends spans that had not ended when their process died, before the run continues in this one. The outermost first: that of the run,
-   * which continues with `run.resumed`. `atUs`: when the last event of the dead process happened, on the time line of spans. Left out: nothing
-   * is ended.
+   * Ends the spans that were open when the previous process of the run died, before the run
+   * continues.
+   *
+   * The spans are ordered from the outermost, that of the run, which continues with `run.resumed`.
+   * `atUs` is the time of the last event of the dead process, in microseconds since the epoch. If
+   * it is absent, no span is ended.
    */
   readonly endLostSpans?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
   /**
-   * Events of the run up to this number are kept where another process finds them. Called with 0 before the first event of a run that is kept,
-   * and whenever more are. A span that came to its end with a later event should not leave the process: another one may have to end it. Left
-   * out: spans leave when they end.
+   * Reports that the events of a run up to `seq` are persisted. Called with 0 before the first
+   * event, if the run has a store.
+   *
+   * Hold back a span that ended with a later event: another process may have to end it. If it is
+   * absent, spans are exported when they end.
    */
   readonly onPersisted?: ((runId: RunId, seq: number) => void) | undefined;
   /**
-   * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
-   * continues it; `abandoned`: they end here. Nothing of the run stays in memory. Left out: nothing is forgotten.
+   * Reports that no event of a run follows, so that the backend can free its memory.
+   *
+   * `left` means that another process continues the run and its open spans; `abandoned` means that
+   * they end here.
    */
   readonly release?:
     | ((moment: Omit<EventDraft, "body">, why: "left" | "abandoned") => void)
     | undefined;
 }
 
-/** A span that had not ended when its process died, as it follows from the events of its run. */
+/** Span that was open when the process of its run died, restored from the events of the run. */
 export interface LostSpan extends SpanMoment {
-  /** The event with which it began. */
+  /** Event that began the span. */
   readonly body: SpanOpening;
+  /** Ids of the span. */
   readonly ids: TraceIds;
-  /** The span around it, which may have ended; undefined for that of the run. */
+  /** Ids of the parent span, which may have ended. `undefined` for the span of the run. */
   readonly parent: TraceIds | undefined;
-  /** The session of its run. */
+  /** Session of the run. `undefined` if the run has no session. */
   readonly conversationId: string | undefined;
-  /** What happened within it, the latest of it. */
+  /** Latest events within the span. */
   readonly notes: readonly (SpanMoment & { readonly body: SpanNote })[];
-  /** How many spans its trace had. */
+  /** Number of spans in the trace. */
   readonly spansInTrace: number;
-  /** Further traces in which the run, or the agent, continued, and when. */
+  /** Other traces in which the run or the agent continued. */
   readonly furtherTraces: readonly {
-    /** The id of the trace. */
+    /** Id of the trace. */
     readonly traceId: string;
-    /** When the first of it began, in microseconds since the epoch. */
+    /** Time of its first event, in microseconds since the epoch. */
     readonly sinceUs: number;
-    /** How many spans it has. */
+    /** Number of spans in the trace. */
     readonly spansInTrace: number;
   }[];
-  /** What it shows was over, but not all that is within it. */
+  /** Event that ended the span's own work, while spans within it were still open. */
   readonly closing?: (SpanMoment & { readonly body: SpanClosing }) | undefined;
 }

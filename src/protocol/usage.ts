@@ -5,59 +5,86 @@ import { addUsd, isWholeMicroUsd } from "../kernel/money.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
 /**
- * What an agent, or a whole subtree, consumed.
+ * Resources that an agent or a subtree consumed: model calls, tokens and cost.
  *
- * `cachedInputTokens` are part of `inputTokens`, `reasoningTokens` part of `outputTokens`; `totalTokens` is input plus output.
- * `costUsd` is in US dollars and covers the calls whose price is known; `unpricedCalls` counts the
- * others. The cost is null, never 0, if no part of it is known.
- * `estimatedCalls` counts calls for which no provider reported usage.
+ * `cachedInputTokens` are part of `inputTokens`, and `reasoningTokens` are part of `outputTokens`.
+ *
+ * @example
+ * ```ts
+ * const { totalTokens, costUsd, unpricedCalls } = result.usage.total;
+ * console.log(totalTokens, costUsd ?? "unknown", unpricedCalls);
+ * ```
  */
 export interface Usage {
-  /** Model calls, each with all its attempts, whatever came of them. */
+  /** Number of model calls. All attempts of a call count as one, whatever their outcome. */
   readonly modelCalls: number;
-  /** Those of them that were the call of a step: no summaries, and no further calls of hooks. */
+  /**
+   * Number of model calls that belong to a step. Summaries and further calls by hooks do not count.
+   */
   readonly steps: number;
-  /** Tool calls whose tool was found and whose arguments fit, delegations included; `Finish` is none. */
+  /**
+   * Number of tool calls with a known tool and valid arguments. Delegations count, `Finish` does
+   * not.
+   */
   readonly toolCalls: number;
-  /** Tokens that went in. */
+  /** Input tokens. */
   readonly inputTokens: number;
-  /** Part of `inputTokens`: what a provider read from its cache. */
+  /** Input tokens read from the provider's cache. Part of `inputTokens`. */
   readonly cachedInputTokens: number;
-  /** Tokens that came out. */
+  /** Output tokens. */
   readonly outputTokens: number;
-  /** Part of `outputTokens`: what went into reasoning. */
+  /** Output tokens spent on reasoning. Part of `outputTokens`. */
   readonly reasoningTokens: number;
-  /** Input plus output. */
+  /** Sum of `inputTokens` and `outputTokens`. */
   readonly totalTokens: number;
   /**
-   * US dollars, of the calls whose price is known: whole micro-dollars, so that costs can be compared
-   * exactly. Null: the known part is 0, and calls without a known price are counted in `unpricedCalls`.
-   * 0: no call yet, or every call was free.
+   * Cost in US dollars of the calls with a known price, in whole micro-dollars, so that sums are
+   * exact.
+   *
+   * `null` if the known part is 0 and some calls have no known price. 0 if there was no call, or
+   * every call was free.
    */
   readonly costUsd: number | null;
-  /** Calls whose price is not known: they are in no cost. */
+  /** Number of calls without a known price. `costUsd` does not include them. */
   readonly unpricedCalls: number;
-  /** Calls for which no provider reported usage: it is estimated. */
+  /** Number of calls whose usage is estimated, because the provider reported none. */
   readonly estimatedCalls: number;
 }
 
-/** Usage of an agent and its subtree: `total` is `own` plus `descendants`. */
+/**
+ * Usage of an agent and its descendants. `total` is the sum of `own` and `descendants`.
+ *
+ * @example
+ * ```ts
+ * const { own, descendants, total } = result.usage;
+ * console.log(own.totalTokens + descendants.totalTokens === total.totalTokens); // true
+ * ```
+ */
 export interface UsageReport {
-  /** What the agent itself consumed. */
+  /** Usage of the agent itself. */
   readonly own: Usage;
-  /** What all below it consumed. */
+  /** Usage of all agents below it. */
   readonly descendants: Usage;
-  /** Both together. */
+  /** Sum of `own` and `descendants`. */
   readonly total: Usage;
 }
 
-/** What was used of one model. */
+/**
+ * Usage of one model.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, otherModels = [] } of result.agents)
+ *   for (const { provider, model: id, usage } of otherModels)
+ *     console.log(agentPath, `${provider}/${id}`, usage.totalTokens);
+ * ```
+ */
 export interface ModelUsage {
-  /** Of the model. */
+  /** Provider of the model. */
   readonly provider: string;
-  /** The id of the model. */
+  /** Id of the model. */
   readonly model: string;
-  /** What was used of it. */
+  /** Usage of the model. */
   readonly usage: Usage;
 }
 

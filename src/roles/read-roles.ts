@@ -26,12 +26,27 @@ export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 const ENDING = ".md";
 
 /**
- * Reads the roles in a folder: every file there whose name ends in `.md` and does not begin with a dot, in the order of the names. What is
- * in folders below is not read. Which other roles a role names is checked when a run is started, as for roles in code.
+ * Reads the roles in a folder of Markdown files: each file whose name ends in `.md` and does not
+ * begin with a dot, sorted by name. Subfolders are not read.
  *
- * @throws EspalierError `invalid_role_file` for the first file that is wrong: its message begins with `file:line`, `data` has both, and
- * `cause` is what `defineAgent` says, if it is that. `invalid_option` if the folder cannot be read; `invalid_option`, `invalid_definition`
- * or `duplicate_tool` for options that cannot be used, and whatever `defineAgent` throws for what `extend` adds.
+ * A role that a file names in `subagents` is looked up when a run starts, as for roles in code.
+ *
+ * @throws EspalierError `invalid_role_file` for the first invalid file. The message begins with
+ * `file:line`, `data` contains both, and `cause` is the error of `defineAgent` if there is one.
+ * @throws EspalierError `invalid_option` if the folder cannot be read, or an option is unknown or
+ * has the wrong type.
+ * @throws EspalierError `invalid_definition` if a model or a tool in the options is invalid, or
+ * `extend` contains an invalid value.
+ * @throws EspalierError `duplicate_tool` if two tools have the same name.
+ *
+ * @example
+ * ```ts
+ * const roles = await readRoles(new URL("roles", import.meta.url), {
+ *   models: { fast: openai("gpt-5-mini") },
+ *   tools: [search],
+ * });
+ * const orchestrator = new Orchestrator({ roles });
+ * ```
  */
 export function readRoles<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
   folder: string | URL,
@@ -62,14 +77,28 @@ export async function readRoles(
 }
 
 /**
- * The role in one text, such as a role file has.
+ * Returns the role in the text of a role file.
  *
- * @throws EspalierError as `readRoles`.
+ * @throws EspalierError `invalid_role_file` if the text is invalid. The message begins with
+ * `file:line`.
+ * @throws EspalierError `invalid_option` if an option is unknown or has the wrong type.
+ * @throws EspalierError `invalid_definition` if a model or a tool in the options is invalid, or
+ * `extend` contains an invalid value.
+ * @throws EspalierError `duplicate_tool` if two tools have the same name.
+ *
+ * @example
+ * ```ts
+ * const text = "---\nmodel: gpt-5-mini\n---\nAnswer in one sentence.";
+ * const brief = parseRole(text, { file: "brief.md", models: openai });
+ * ```
  */
 export function parseRole<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
   text: string,
   options: RoleFileOptions<Context & InferContext<Own>, Own> & {
-    /** The file's name or path, for errors. Without `.md` its last part is the name of the role, unless the front matter has one. */
+    /**
+     * Name or path of the file, for errors. Its base name without `.md` is the name of the role,
+     * unless the front matter has `name`.
+     */
     readonly file: string;
   },
 ): AgentRole<unknown, Context & InferContext<Own>>;

@@ -12,24 +12,71 @@ import { checkNames } from "../tools/tool-set.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 
 /**
- * What role files are read with. `Context`: what `extend` asks of the context of a run. `Own`: the tools that files may name, which may each
- * ask for a part of it.
+ * Options of `readRoles` and `parseRole`.
+ *
+ * - `Context`: type of the run context that `extend` reads.
+ * - `Own`: types of the tools that files may name. Each may read a part of the context.
+ *
+ * @example
+ * ```ts
+ * const options: RoleFileOptions = {
+ *   models: { fast: openai("gpt-5-mini"), strong: openai("gpt-5") },
+ *   tools: [search],
+ *   extend: { researcher: { stopWhen: [hasToolCall("search")] } },
+ * };
+ * ```
  */
 export interface RoleFileOptions<
   Context = unknown,
   Own extends ToolsetTool<never> = ToolsetTool<Context>,
 > {
-  /** The models by the names that files use, or a function that gives one for a name: `openai`. Asked once for each file; may throw. */
+  /**
+   * Models by the names that files use, or a function that returns the model for a name. The
+   * function is called once per file.
+   *
+   * @example
+   * ```ts
+   * const roles = await readRoles("roles", { models: (name) => openai(name) });
+   * ```
+   */
   readonly models: Readonly<Record<string, Model>> | ((name: string) => Model);
-  /** The model of roles whose files name none. Default: each has to name one. */
+  /**
+   * The model of files that name none.
+   *
+   * @default each file must name a model
+   */
   readonly defaultModel?: Model;
-  /** The tools that files may name, one by one or many at once by how their names begin: `files_*`. Default: none. */
+  /**
+   * Tools that files may name, by their names or by a prefix with a star such as `files_*`.
+   *
+   * @default []
+   */
   readonly tools?: readonly Own[];
-  /** What files cannot say, by the name of the role. Comes before what its file says; groups such as `budget` key by key. */
+  /**
+   * Fields that a file cannot contain, by the name of the role. They take precedence over the file.
+   * Groups such as `budget` are merged key by key.
+   *
+   * @default nothing is added
+   *
+   * @example
+   * ```ts
+   * const roles = await readRoles("roles", {
+   *   models: openai,
+   *   extend: { classifier: { output: z.object({ category: z.string() }) } },
+   * });
+   * ```
+   */
   readonly extend?: Readonly<Record<string, RoleExtension<Context>>>;
 }
 
-/** What code says of a role that stands in a file: hooks, guards, a typed result, … */
+/**
+ * Fields that code adds to a role from a file, such as hooks, guards and a typed result.
+ *
+ * @example
+ * ```ts
+ * const extension: RoleExtension = { stopWhen: [hasToolCall("search")], budget: { steps: 5 } };
+ * ```
+ */
 export type RoleExtension<Context = unknown> = Partial<
   Omit<AgentDefinition<unknown, Context>, "name" | "instructions">
 >;

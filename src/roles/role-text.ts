@@ -48,22 +48,30 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
 }
 
 /**
- * What the text of a role file names, to have models, tools and other files ready before it is read as a role. `file`: for errors. A field that is not
- * a list has an empty list here; reading the file as a role reports it.
+ * Returns the names in the text of a role file, so that models, tools and other files can be loaded
+ * before the role is parsed. `file` is the name for errors. A field that is not an array is
+ * returned as an empty array. `parseRole` reports it.
  *
- * @throws EspalierError `invalid_role_file`, if its front matter cannot be read.
+ * @throws EspalierError `invalid_role_file` if the front matter is invalid.
+ * @throws EspalierError `invalid_definition` if an argument is not a text.
+ *
+ * @example
+ * ```ts
+ * const text = "---\nmodel: gpt-5-mini\ntools: [search]\n---\nSearch first.";
+ * const { model, tools } = parseRoleFileNames(text, "researcher.md"); // gpt-5-mini, ["search"]
+ * ```
  */
 export function parseRoleFileNames(
   text: string,
   file: string,
 ): {
-  /** Of the role; undefined: that of its file. */
+  /** The name of the role. `undefined` for the name of the file. */
   readonly name: string | undefined;
-  /** The model; undefined: none is named. */
+  /** The model. `undefined` if none is named. */
   readonly model: string | undefined;
-  /** Names of tools, and beginnings of names with a star behind them. */
+  /** Names of tools, and prefixes with a star such as `files_*`. */
   readonly tools: readonly string[];
-  /** The subagents. */
+  /** Names of the roles in `subagents`. */
   readonly subagents: readonly string[];
 } {
   checkText("parseRoleFileNames.file", file);

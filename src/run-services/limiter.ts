@@ -5,11 +5,26 @@ import type { AnySignal } from "../kernel/cancel.ts";
 import { Semaphore, type Release, type WorkCount } from "../kernel/semaphore.ts";
 import type { Throttle } from "../kernel/throttle.ts";
 
-/** How much of a run may be under way at once, over the whole tree. */
+/**
+ * Maximum number of operations that one run executes at the same time, over all its agents.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({ concurrency: { modelCalls: 10, toolCalls: 50 } });
+ * ```
+ */
 export interface Concurrency {
-  /** Default 1,024. */
+  /**
+   * Maximum number of concurrent model calls.
+   *
+   * @default 1_024
+   */
   readonly modelCalls: number;
-  /** Default 1,024. */
+  /**
+   * Maximum number of concurrent executions of tools. Delegations do not count while they wait.
+   *
+   * @default 1_024
+   */
   readonly toolCalls: number;
 }
 

@@ -50,13 +50,24 @@ import {
 } from "./store-errors.ts";
 import type { Store } from "./store.ts";
 
-/** What a store in memory works with. */
+/** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
-  /** Default: the clock of the machine. */
+  /**
+   * Clock for time stamps and heartbeats.
+   *
+   * @default the system clock
+   */
   readonly clock?: Clock;
 }
 
-/** A store that lives as long as its process: for tests, and for runs that need not outlive it. */
+/**
+ * Creates a store in memory, for tests and for runs that need not survive the process.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({ store: memoryStore() });
+ * ```
+ */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options.clock ?? systemClock);
 }

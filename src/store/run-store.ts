@@ -8,150 +8,325 @@
 
 import type { RunId } from "../protocol/ids.ts";
 
-/** The writer of a run. On the same machine, if its process is gone, the next owner need not wait until it is stale. */
+/**
+ * Process that owns a run and may write its journal.
+ *
+ * @example
+ * ```ts
+ * import { hostname } from "node:os";
+ *
+ * const owner: RunOwner = {
+ *   token: crypto.randomUUID(),
+ *   hostname: hostname(),
+ *   processId: process.pid,
+ * };
+ * ```
+ */
 export interface RunOwner {
-  /** Unique for each attempt to own a run. */
+  /** Unique text for each attempt to own a run. */
   readonly token: string;
-  /** The machine. */
+  /** Name of the machine. */
   readonly hostname: string;
-  /** The process. */
+  /** Process id. On the same machine, the store detects at once that this process has ended. */
   readonly processId: number;
 }
 
-/** The right to write the journal of one run. */
+/**
+ * Right to write the journal of one run. `create` and `claim` return it.
+ *
+ * @example
+ * ```ts
+ * const owner = { token: crypto.randomUUID(), hostname: "web-1", processId: process.pid };
+ * const ownership = await store.create(toRunId("order-4711"), "buyer: Buy a pear tree.", owner);
+ * await store.release(ownership, "open");
+ * ```
+ */
 export interface Ownership {
+  /** Run that the process owns. */
   readonly runId: RunId;
-  /** What the owner proves itself by. */
+  /** Token of the owner. */
   readonly token: string;
-  /** From 1; one more with each takeover. */
+  /** Fencing number: 1 at first, and one more with each `claim`. */
   readonly epoch: number;
 }
 
-/** `open`: it works, or has something to do and waits for an owner; `paused`: at rest, may continue; `ended`: for good. */
+/**
+ * Status of a stored run.
+ *
+ * - `open`: the run executes, or waits for a process that executes it.
+ * - `paused`: the run waits for answers or for `resume`.
+ * - `ended`: the run has ended for good.
+ *
+ * @example
+ * ```ts
+ * const count = async (status: StoredStatus) => (await store.list({ status, limit: 1_000 })).length;
+ * console.log(await count("open"), await count("paused"), await count("ended"));
+ * ```
+ */
 export type StoredStatus = "open" | "paused" | "ended";
 
-/** What a store knows of a run without reading its journal. */
+/**
+ * State of a run that a store knows without reading its journal.
+ *
+ * @example
+ * ```ts
+ * for (const { runId, status, title, updatedAtMs } of await store.list({ status: "paused" }))
+ *   console.log(runId, status, title, new Date(updatedAtMs).toISOString());
+ * ```
+ */
 export interface StoredRun {
   readonly runId: RunId;
+  /** Status of the run. A run that another process executes is `open`, too: see `owner`. */
   readonly status: StoredStatus;
-  /** In what words it was started, for lists of runs. */
+  /** Role and beginning of the task, for lists of runs. */
   readonly title: string;
-  /** How often the run was claimed. */
+  /** Number of times that the run was created or claimed. */
   readonly epoch: number;
-  /** Records that its journal has. */
+  /** Number of records in the journal. */
   readonly recordCount: number;
-  /** Milliseconds since the epoch. */
+  /** Creation time in milliseconds since the epoch. */
   readonly createdAtMs: number;
-  /** Milliseconds since the epoch. */
+  /** Time of the last change in milliseconds since the epoch. Heartbeats are not changes. */
   readonly updatedAtMs: number;
-  /** Null: it has no owner. */
+  /** Process that owns the run. `null` if no process does. */
   readonly owner: RunOwner | null;
-  /** When its owner last showed a sign of life; null: it has no owner. */
+  /**
+   * Time of the owner's last heartbeat in milliseconds since the epoch. `null` if no process owns
+   * the run.
+   */
   readonly heartbeatAtMs: number | null;
-  /** Owners in a row that were lost without a batch with `hasProgress`. See `RunStore.claim`. */
+  /**
+   * Number of crashed owners in a row. A batch with `hasProgress` resets it. See `RunStore.claim`.
+   */
   readonly crashCount: number;
-  /** When `claim` counted the last crash; `null` if it never counted one. */
+  /** Time of the last counted crash in milliseconds since the epoch. `null` if there was none. */
   readonly lastCrashAtMs: number | null;
 }
 
-/** Who claims a run, and from whom it may be taken. */
+/**
+ * Options of `RunStore.claim`: the new owner, and from whom it may take the run.
+ *
+ * @example
+ * ```ts
+ * const owner = { token: crypto.randomUUID(), hostname: "web-1", processId: process.pid };
+ * await store.claim(toRunId("order-4711"), { owner, staleAfterMs: 30_000 });
+ * ```
+ */
 export interface ClaimOptions {
+  /** New owner of the run. */
   readonly owner: RunOwner;
-  /** An owner that has not shown a sign of life for so long is gone. */
+  /** Time in milliseconds without a heartbeat after which the present owner counts as crashed. */
   readonly staleAfterMs: number;
-  /** Take it over even from a live owner. Default false. */
+  /**
+   * Takes the run even from a live owner.
+   *
+   * @default false
+   */
   readonly takeOver?: boolean;
   /**
-   * The supervisor of the owner has given the owner up. Takes the run over even if the owner seems
-   * alive, and counts a crash.
+   * Takes the run because the supervisor of the present owner has given that owner up. Counts as a
+   * crash, even if the owner seems alive.
+   *
    * @default false
    */
   readonly ownerLost?: boolean;
 }
 
-/** A batch of records. */
+/**
+ * Records that are appended to a journal, all or none.
+ *
+ * @example
+ * ```ts
+ * const batch: JournalBatch = {
+ *   firstNumber: 12,
+ *   records: [JSON.stringify({ type: "note", text: "Bought." })],
+ *   hasProgress: true,
+ * };
+ * ```
+ */
 export interface JournalBatch {
-  /** Number of its first record, from 1: the journal has exactly those before it. */
+  /** Number of the first record, from 1. The journal must end with the record before it. */
   readonly firstNumber: number;
-  /** At least one, each the text of one JSON value without line breaks. */
+  /** Records, at least one. Each is the text of one JSON value without line breaks. */
   readonly records: readonly string[];
   /**
-   * True if the batch completes something, such as a tool call. Resets `StoredRun.crashCount` to 0.
+   * Marks a batch that completes work, such as a step or tool call. Resets `StoredRun.crashCount`
+   * to 0.
+   *
    * @default false
    */
   readonly hasProgress?: boolean;
 }
 
-/** What was put into the mailbox of a run, for the process that leads it. */
+/** Message in the mailbox of a run, which any process may send and the owner of the run reads. */
 export interface Mail {
-  /** Within its run: from 1, without gaps. */
+  /** Number within the mailbox of the run, from 1 and without gaps. */
   readonly number: number;
-  /** What it is known by within its run, up to 512 characters. */
+  /** Idempotency key within the run, up to 512 characters. */
   readonly key: string;
-  /** The text of one JSON value without line breaks. */
+  /** Text of one JSON value without line breaks. */
   readonly body: string;
-  /** When it was taken, by the clock that the store goes by. */
+  /**
+   * Time at which the store accepted the mail, in milliseconds since the epoch by the clock of the
+   * store.
+   */
   readonly atMs: number;
 }
 
-/** Which runs to list. */
+/**
+ * Filter for `RunStore.list`.
+ *
+ * @example
+ * ```ts
+ * const page = await store.list({ status: "ended", limit: 20 });
+ * const last = page.at(-1);
+ * const next = last && (await store.list({ status: "ended", limit: 20, before: last.runId }));
+ * ```
+ */
 export interface RunFilter {
+  /**
+   * Status of the listed runs.
+   *
+   * @default any
+   */
   readonly status?: StoredStatus;
-  /** So many at most. Default 100. */
+  /**
+   * Maximum number of runs.
+   *
+   * @default 100
+   */
   readonly limit?: number;
-  /** Those that were made before this run: the last one of a list, for what comes next. */
+  /** Cursor for paging: only runs that were created before this one are listed. */
   readonly before?: RunId;
 }
 
-/** Where runs are kept: the journal of each, its mailbox, and which process leads it. */
+/**
+ * Port for stores of runs: the journal, the mailbox and the owner of each run. The records and
+ * mails are opaque texts for a store. Once `append` resolves, its batch must survive a crash.
+ *
+ * @example
+ * ```ts
+ * // The checks that a store of your own must pass:
+ * import { test } from "node:test";
+ * import { storeContract } from "espalier/testing";
+ *
+ * declare const createStore: () => Promise<Store>;
+ * for (const { name, run } of storeContract()) test(name, () => run(createStore));
+ * ```
+ */
 export interface RunStore {
   /**
-   * Makes an empty journal, owned by `owner`. Epoch 1.
-   * Rejects with `run_exists`.
+   * Creates an empty journal that `owner` owns, with epoch 1.
+   *
+   * @throws EspalierError `run_exists` if the id is taken.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   create(runId: RunId, title: string, owner: RunOwner): Promise<Ownership>;
   /**
-   * Takes over a run without an owner, or whose owner is gone. Bumps the epoch; status is `open` from then on.
-   * Adds 1 to `crashCount`, and sets `lastCrashAtMs`, if the run had an owner that is gone. The owner is
-   * gone if it is stale, if its process on this machine has ended, or if `ownerLost` says so.
-   * A run without an owner, or `takeOver` from a live one, is no crash.
-   * Rejects with `unknown_run`, or with `run_active` and nothing changed.
+   * Makes a process the owner of an existing run, and increments the epoch. The status becomes
+   * `open`. Succeeds if the run has no owner, if its owner has crashed, or with `takeOver` or
+   * `ownerLost`. An owner has crashed if it is stale, or its process on this machine has ended.
+   * Adds 1 to `crashCount` and sets `lastCrashAtMs` if the previous owner crashed, or with
+   * `ownerLost`.
+   *
+   * @throws EspalierError `run_active` if another owner is alive, and nothing changes.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   claim(runId: RunId, options: ClaimOptions): Promise<Ownership>;
   /**
-   * Takes a whole batch, or nothing, and counts as a sign of life. The very same batch once more changes nothing and is no error.
-   * Rejects with `run_fenced` if the run was taken over, `journal_conflict` if other records stand in its place or records
-   * before it are missing, `unknown_run`, and `store_failed` for whatever else keeps it from being taken; `data.isTransient` says whether
-   * it is worth another try.
+   * Appends a batch, all records or none, and counts as a heartbeat. Appending an identical batch
+   * again changes nothing, so that a lost acknowledgement can be retried.
+   *
+   * @throws EspalierError `run_fenced` if another process has claimed the run.
+   * @throws EspalierError `journal_conflict` if other records have these numbers or earlier records
+   * are missing.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` for any other failure, with `data.isTransient` if a retry
+   * may succeed.
    */
   append(ownership: Ownership, batch: JournalBatch): Promise<void>;
-  /** A sign of life. Rejects like `append`. */
+  /**
+   * Records that the owner is alive.
+   *
+   * @throws EspalierError `run_fenced` if another process has taken the run over.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   */
   heartbeat(ownership: Ownership): Promise<void>;
   /**
-   * Gives the run up: at rest, ended, or `open`, so that another process can continue it. The same once more changes nothing and is no error, also
-   * of a paused run that a post has opened since. `lastPost`: the number of the last post that its owner has seen, 0 for none; a run that is
-   * given up `paused` is `open` instead if a later one is there. Default: all of them were seen. Resets `crashCount` to 0,
-   * unless `status` is `open`. Rejects like `append`.
+   * Gives up the ownership and sets the status: `paused`, `ended`, or `open` for another process to
+   * continue. `lastPost` is the number of the last mail that the owner has read, 0 for none; by
+   * default all mail. With later mail, `paused` becomes `open`. Resets `crashCount` unless `status`
+   * is `open`. Releasing again with the same arguments changes nothing.
+   *
+   * @throws EspalierError `run_fenced` if another process has taken the run over.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void>;
   /**
-   * The records from number `from` on (default 1), in order, `limit` of them at most (default: all). Rejects with `unknown_run`, or
-   * `store_failed`.
+   * Iterates over the records in order, from number `from` (by default 1), at most `limit` (by
+   * default all).
+   *
+   * @throws EspalierError `unknown_run` from the iteration if the store has no such run.
+   * @throws EspalierError `store_failed` from the iteration if the store fails.
    */
   read(runId: RunId, from?: number, limit?: number): AsyncIterable<string>;
   /**
-   * Puts something into the mailbox of a run, whichever process owns it. A paused run is `open` from then on, still without an owner. Gives the number
-   * of the post, which is one more than that of the post before. A key that was posted already changes nothing, whatever its body, and
-   * gives the number that it has, also of a run that has ended since. Is no sign of life of the owner.
-   * Rejects with `unknown_run`, `run_ended` if the run has ended, or `store_failed`.
+   * Adds mail to the mailbox of a run, whichever process owns the run, and returns its number. A
+   * paused run becomes `open`. Is not a heartbeat. With a key that the mailbox has already, nothing
+   * changes, and the number of the existing mail is returned, also for an ended run.
+   *
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
    */
   sendMail(runId: RunId, sendMail: Pick<Mail, "key" | "body">): Promise<number>;
-  /** The posts from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
+  /**
+   * Returns the mail from number `from` (by default 1), in order.
+   *
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   */
   readMail(runId: RunId, from?: number): Promise<readonly Mail[]>;
-  /** One run; undefined: there is none, or it has just been started and is not kept yet: `run.whenPersisted()` resolves once it is. */
+  /**
+   * Returns the state of a run. `undefined` if the store has no such run. A run that has just
+   * started is found once `run.whenPersisted()` resolves.
+   *
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const found = await store.find(toRunId("order-4711"));
+   * if (found?.status === "ended") console.log((await orchestrator.getResult(found.runId)).text);
+   * ```
+   */
   find(runId: RunId): Promise<StoredRun | undefined>;
-  /** Newest first. Rejects with `unknown_run` if the run of `before` is not there (any more), or `store_failed`. */
+  /**
+   * Returns the runs that match a filter, newest first.
+   *
+   * @throws EspalierError `unknown_run` if the run of `before` does not exist.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * for (const { runId, title } of await store.list({ status: "paused", limit: 20 }))
+   *   console.log(runId, title);
+   * ```
+   */
   list(filter?: RunFilter): Promise<readonly StoredRun[]>;
-  /** Removes all that is kept of a run without an owner, or whose owner is gone. Rejects with `run_active`. False: there is none. */
+  /**
+   * Removes a run without a live owner, with its journal and mailbox. Returns `false` if there is
+   * no such run. An owner counts as crashed after `staleAfterMs` milliseconds without a heartbeat.
+   *
+   * @throws EspalierError `run_active` if the owner is alive.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * for (const { runId } of await store.list({ status: "ended" })) await store.remove(runId, 30_000);
+   * ```
+   */
   remove(runId: RunId, staleAfterMs: number): Promise<boolean>;
 }

@@ -57,46 +57,70 @@ import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { ONE_COPY, registeredApi, findUnseenCopy } from "./spans/api-versions.ts";
 import { traceIdGenerator } from "./spans/derived-ids.ts";
 
-/** Options for how runs are shown are those of `openTelemetry()`. */
+/** Options of `setUpNodeTracing`: those of `openTelemetry()`, and the export of spans. */
 export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer"> {
   /**
-   * `service.name`, by which Jaeger colours and filters. Left out: `OTEL_SERVICE_NAME`, else
-   * `espalier`.
+   * Value of `service.name`, by which backends group and filter traces.
+   *
+   * @default the environment variable `OTEL_SERVICE_NAME`, else "espalier"
    */
   readonly serviceName?: string;
   /**
-   * True: spans of runs have `<serviceName>/<role>` as their service, so that Jaeger gives each role a
-   * colour of its own and can leave roles out. Other backends take it for that many services.
-   * Default false.
+   * Whether spans have `<serviceName>/<role>` as their service, so that Jaeger colours and filters
+   * by role. Other backends show one service per role.
+   *
+   * @default false
    */
   readonly serviceNamePerRole?: boolean;
   /**
-   * Where spans go, with its path: `http://localhost:4318/v1/traces`, which is also the default.
-   * Left out: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, else `OTEL_EXPORTER_OTLP_ENDPOINT` with
-   * `/v1/traces` added.
+   * URL of the OTLP endpoint with its path.
+   *
+   * @default `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, else `OTEL_EXPORTER_OTLP_ENDPOINT` with
+   * `/v1/traces`, else `http://localhost:4318/v1/traces`
+   *
+   * @example
+   * ```ts
+   * const { tracing } = setUpNodeTracing({ tracesUrl: "http://collector.example:4318/v1/traces" });
+   * ```
    */
   readonly tracesUrl?: string;
   /**
-   * A ready-made `SpanExporter` in place of the one for OTLP over HTTP: for gRPC, or for a backend of
-   * another kind. It is shut down with the tracing. Not beside `tracesUrl`.
+   * `SpanExporter` in place of the one for OTLP over HTTP, for example for gRPC. It is shut down
+   * with the tracing. Not allowed together with `tracesUrl`.
+   *
+   * @example
+   * ```ts
+   * import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
+   *
+   * const exporter = new InMemorySpanExporter();
+   * const { tracing, flush } = setUpNodeTracing({ exporter });
+   * ```
    */
   readonly exporter?: AnySpanExporter;
-  /** Bounds `flush` and `shutdown`. Left out: the clock of the machine. */
+  /**
+   * Clock that limits `flush` and `shutdown`.
+   *
+   * @default the clock of the machine
+   */
   readonly clock?: Clock;
 }
 
-/** The tracing of this process, with what sends its spans. */
+/** Tracing of this process, with the export of its spans. Returned by `setUpNodeTracing`. */
 export interface NodeTracing {
-  /** Hand it to the orchestrator. */
+  /** Tracing to pass to the orchestrator as `tracing`. */
   readonly tracing: Tracing;
   /**
-   * Sends all spans that have ended. Never rejects. Call it before a short program ends: spans
-   * leave a second after they ended, and a timer does not keep a process alive for them.
+   * Sends all ended spans, and returns the counts. Never rejects. Call it before a short program
+   * ends: spans are sent a second after they end, and their timer does not keep the process alive.
    *
-   * `timeoutMs`: its longest time, 30,000 by default. For an invalid number the default is used, with a process warning.
+   * `timeoutMs` limits the time in milliseconds, by default to 30,000. An invalid number is
+   * replaced by the default, with a process warning.
    */
   flush(options?: { readonly timeoutMs?: number }): Promise<DeliveryCounts>;
-  /** The same, and takes no further spans. Never rejects. */
+  /**
+   * Sends all ended spans, and accepts no further ones. Returns the counts and never rejects.
+   * `timeoutMs` is that of `flush`.
+   */
   shutdown(options?: { readonly timeoutMs?: number }): Promise<DeliveryCounts>;
 }
 
@@ -109,17 +133,24 @@ const FLUSH_TIMEOUT_MS = 30_000;
 const MAX_ATTRIBUTE_LENGTH = 16_384;
 
 /**
- * Sets up tracing for this process: spans leave in batches by OTLP over HTTP, as Jaeger and every
- * collector take them, and the active span follows `await`. Registers itself globally, so that
- * instrumented libraries join the same traces. An application that has an SDK uses
- * `openTelemetry()` instead.
+ * Sets up an OpenTelemetry SDK for this process, with a batched export by OTLP over HTTP. It
+ * registers the SDK globally, so that instrumented libraries join the traces. In an application
+ * that has an SDK, use `openTelemetry()`.
  *
- * Sampling, protocol, headers, certificates, compression and limits are read from the usual `OTEL_*`
- * variables; one that does not fit is a process warning, and its default is used. With
- * `OTEL_SDK_DISABLED=true` or `OTEL_TRACES_EXPORTER=none` there are no spans. If the endpoint cannot
- * be reached, runs continue, spans are counted as lost, and one process warning has the reason.
+ * Sampling, protocol, headers, certificates, compression and limits come from the `OTEL_*`
+ * environment variables. An invalid one is replaced by its default, with a process warning. With
+ * `OTEL_SDK_DISABLED=true` or `OTEL_TRACES_EXPORTER=none` there are no spans. If the endpoint
+ * cannot be reached, runs continue, spans count as lost, and one process warning gives the reason.
  *
- * @throws EspalierError `invalid_option`, `invalid_definition` for options that do not fit.
+ * @throws EspalierError `invalid_option` or `invalid_definition` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const node = setUpNodeTracing({ serviceName: "survey" });
+ * const orchestrator = new Orchestrator({ tracing: node.tracing });
+ * await orchestrator.start(role, "What is an espalier?").result;
+ * const { lostSpans } = await node.shutdown({ timeoutMs: 5_000 });
+ * ```
  */
 export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing {
   checkNodeOptions(options);

@@ -20,32 +20,56 @@ export {
 } from "./delivery/export-queue.ts";
 export { traceIdGenerator } from "./spans/derived-ids.ts";
 
-/** How runs are shown as traces and as metrics. */
+/** Options for the traces and metrics of runs. */
 export interface OpenTelemetryOptions extends MetricsOptions {
   /**
-   * Makes the spans. Left out: the tracer `espalier` of the provider that is registered globally.
+   * Tracer that creates the spans.
+   *
+   * @default the tracer `espalier` of the provider that is registered globally
+   *
+   * @example
+   * ```ts
+   * import { trace } from "@opentelemetry/api";
+   *
+   * const tracing = openTelemetry({ tracer: trace.getTracer("survey") });
+   * ```
    */
   readonly tracer?: Tracer;
   /**
-   * Whether spans hold what models and tools were given and what they answered: `true`, `false`, or how. Left out:
-   * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` as it is now decides, and without that there is none.
+   * Whether spans contain the requests and replies of models, and the arguments and results of
+   * tools. `{ redact }` exports what the function returns.
+   *
+   * @default by the environment variable `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else
+   * `false`
+   *
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ tracing: openTelemetry({ content: true }) });
+   * ```
    */
   readonly content?:
     | boolean
     | {
-        /** Returns the content that may leave the process. Left out: content leaves unchanged. */
+        /**
+         * Removes confidential parts.
+         *
+         * @default exports content unchanged
+         */
         readonly redact?: RedactContent;
       };
   /**
-   * So many spans a trace may have before subagents that begin, and agents that ask their models again, continue
-   * in a further trace of the run, linked in both directions; 5,000 if left out, since viewers slow down
-   * beyond. Events follow.
+   * Number of spans after which a run continues in a further trace, linked in both directions. New
+   * subagents and further model calls go there. Viewers slow down with larger traces.
+   *
+   * @default 5_000
    */
   readonly maxSpansPerTrace?: number;
   /**
-   * True: the context in which tools, models and MCP servers are called has `espalier.run.id` and
-   * `espalier.agent.path` in its baggage, besides what the caller of the run put there. It leaves
-   * the process in a header of every outgoing call that carries baggage. Default false.
+   * Whether tools, models and MCP servers are called with `espalier.run.id` and
+   * `espalier.agent.path` in the OpenTelemetry baggage. Instrumented clients then send both in a
+   * header of every outgoing request.
+   *
+   * @default false
    */
   readonly baggage?: boolean;
 }
@@ -53,18 +77,23 @@ export interface OpenTelemetryOptions extends MetricsOptions {
 const MAX_SPANS_PER_TRACE = 5_000;
 
 /**
- * Shows every run as one trace: `invoke_workflow` → `invoke_agent` → `chat` and `execute_tool`, a
- * subagent below the call that spawned it. Tool bodies and model clients run inside their spans, so
- * that instrumented libraries nest below them and `traceparent` travels on outgoing calls.
+ * Creates the tracing of an orchestrator on the OpenTelemetry SDK that the application has set up.
+ * `setUpNodeTracing` of `espalier/otel/node` sets up an SDK as well.
  *
- * No text of a task, a message, an argument or a result is exported, unless `content` allows it. Depends on
- * `@opentelemetry/api` alone: without an SDK it makes no spans and costs next to nothing, and
- * events still carry ids of their own. An SDK that is registered later takes effect with the next
- * run.
+ * Each run is one trace: `invoke_workflow`, below it `invoke_agent`, below that `chat` and
+ * `execute_tool`. A subagent is below the call that started it. Tools and model clients run inside
+ * their spans, so that spans of instrumented libraries nest below them.
  *
- * Metrics of the same go to whatever `MeterProvider` the application has set up (docs/metrics.md).
+ * Spans contain no text of a task, message, argument or result unless `content` allows it. Without
+ * an SDK there are no spans, and events have ids of their own. An SDK that is registered later
+ * takes effect with the next run. Metrics go to the `MeterProvider` of the application.
  *
- * @throws EspalierError `invalid_option` for an option that does not exist or cannot be used.
+ * @throws EspalierError `invalid_option` if an option is unknown or invalid.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({ tracing: openTelemetry() });
+ * ```
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   checkKeys("openTelemetry", options, ["tracer", ...SHOWN_OPTIONS]);

@@ -4,26 +4,56 @@ import { withoutSecrets } from "../kernel/address.ts";
 import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 
-/** Pages of one Jaeger. */
+/** URLs of pages of one Jaeger. Created by `jaegerLinks`. */
 export interface JaegerLinks {
-  /** A trace: a whole run, as `traceId` of its result or of any event says. */
+  /**
+   * Returns the URL of a trace. `traceId` is that of a result or an event.
+   *
+   * @throws EspalierError `invalid_option` if `traceId` does not have 32 hexadecimal digits.
+   */
   trace(traceId: string): string;
   /**
-   * The same, with the spans of one agent and of all below it found. `agentPath`: `lead/researcher#2`. Jaeger finds what contains
-   * these words: `lead/researcher#20`, too.
+   * Returns the URL of a trace in which the spans of an agent and of all agents below it are
+   * highlighted. Jaeger searches for text, so `lead/researcher#2` also finds `lead/researcher#20`.
+   *
+   * @throws EspalierError `invalid_option` if `traceId` does not have 32 hexadecimal digits.
+   * @throws EspalierError `invalid_definition` if `agentPath` is empty.
    */
   agent(traceId: string, agentPath: string): string;
-  /** The same, with everything found that failed; the arrows beside the search box go from one to the next. */
+  /**
+   * Returns the URL of a trace in which failed spans are highlighted. The arrows beside the search
+   * box of Jaeger go from one to the next.
+   *
+   * @throws EspalierError `invalid_option` if `traceId` does not have 32 hexadecimal digits.
+   */
   failures(traceId: string): string;
-  /** The traces that have a span with these attributes. */
+  /**
+   * Returns the URL of a search for traces.
+   *
+   * @throws EspalierError `invalid_option` if a field is invalid, or `invalid_definition` if
+   * `service` or `operation` is empty.
+   *
+   * @example
+   * ```ts
+   * const url = jaegerLinks("http://localhost:16686").search({
+   *   service: "survey",
+   *   tags: { error: "true" },
+   *   lookback: "2d",
+   * });
+   * ```
+   */
   search(query: {
-    /** `service.name` of the process that ran the run. */
+    /** `service.name` of the process that executed the run. */
     readonly service: string;
-    /** Attributes that one span must have, all of them: `{ error: "true" }`. */
+    /** Attributes that one span of the trace must have, all of them: `{ error: "true" }`. */
     readonly tags?: Readonly<Record<string, string>>;
-    /** Only spans of this name: `invoke_agent researcher#2`. */
+    /** Name of the span, for example `invoke_agent researcher#2`. */
     readonly operation?: string;
-    /** How far back, as Jaeger says it: `30m`, `2d`. Default `1h`. */
+    /**
+     * Period to search, as a number with a unit: `30m`, `2d`.
+     *
+     * @default "1h"
+     */
     readonly lookback?: string;
   }): string;
 }
@@ -36,11 +66,17 @@ const TRACE_ID = /^[0-9a-f]{32}$/i;
 const EXAMPLE = "Pass the address of its pages, for example http://localhost:16686.";
 
 /**
- * Gives addresses of pages of the Jaeger at `baseUrl`, which may have a path of its own: `https://tools.example.org/jaeger`.
+ * Creates URLs of pages of the Jaeger at `baseUrl`. `baseUrl` may have a path, for example
+ * `https://tools.example.org/jaeger`.
  *
- * @throws EspalierError `invalid_option` if `baseUrl` is not an address of http or https, or has a query, a fragment or a password.
- * Its functions: `invalid_option` for a trace id that is none and for a search that does not fit, `invalid_definition` for a path, a
- * service or an operation that is empty.
+ * @throws EspalierError `invalid_option` if `baseUrl` is not an http or https URL, or has a query,
+ * a fragment or a password.
+ *
+ * @example
+ * ```ts
+ * const links = jaegerLinks("http://localhost:16686");
+ * console.log(links.failures(result.traceId));
+ * ```
  */
 export function jaegerLinks(baseUrl: string): JaegerLinks {
   const base = checkedBase(baseUrl);

@@ -9,16 +9,19 @@
 
 import { displayWidth } from "./terminal-text.ts";
 
-/** What it needs of a stream; `process.stdout` fits. */
+/** Part of a writable stream that a view needs. `process.stdout` and `process.stderr` fit. */
 export interface TerminalStream {
-  /** Whether it is a terminal. */
+  /** Whether the stream is a terminal. */
   readonly isTTY?: boolean;
-  /** How wide it is, in cells; 0, too, says that it is not known. */
+  /** Width in cells. `undefined` or 0 if it is unknown. */
   readonly columns?: number;
-  /** How high it is, in lines; 0, too, says that it is not known. */
+  /** Height in lines. `undefined` or 0 if it is unknown. */
   readonly rows?: number;
+  /** Writes text. */
   write(text: string): unknown;
+  /** Adds a listener for errors of the stream. */
   on(event: "error", listener: (error: Error) => void): unknown;
+  /** Removes a listener. */
   off(event: "error", listener: (error: Error) => void): unknown;
 }
 

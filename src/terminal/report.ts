@@ -21,17 +21,34 @@ import type { ShownAgent } from "./fold-tree.ts";
 
 const USUAL_WIDTH = 100;
 
-/** The report of a run, without a line break at its end. In a program: `docs/guides/command.md`. */
+/**
+ * Formats the result of a run as text: open questions, the tree, failed tool calls, the budget, the
+ * usage by role and by model, and the trace. The text has no line break at its end.
+ *
+ * @example
+ * ```ts
+ * console.log(formatRunReport(result, { color: process.stdout.isTTY, width: 120 }));
+ * ```
+ */
 export function formatRunReport(
   result: RunResult,
   options: {
-    /** Cells per line; no line is wider. Default 100. */
+    /**
+     * Width of a line in cells. Longer content is wrapped or cut.
+     *
+     * @default 100
+     */
     readonly width?: number;
-    /** Default false. */
+    /**
+     * Whether the text contains colours, as ANSI escape sequences.
+     *
+     * @default false
+     */
     readonly color?: boolean;
     /**
-     * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
-     * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
+     * Address of the Jaeger with the trace, for example `http://localhost:16686`. The report then
+     * links to the trace and, if the run failed, to the failures. If it is absent, the report
+     * contains the id of the trace.
      */
     readonly jaegerUrl?: string;
   } = {},

@@ -99,8 +99,13 @@ export function singleLine(text: string): string {
 }
 
 /**
- * Text of a model, or from elsewhere, as a terminal may be shown it: without escape sequences and
- * other control characters but line breaks.
+ * Returns text that is safe to print on a terminal: without escape sequences and control
+ * characters, except line breaks. Tabs become spaces.
+ *
+ * @example
+ * ```ts
+ * process.stdout.write(stripControlCharacters("\u001b[31mred\u001b[0m\n"));
+ * ```
  */
 export function stripControlCharacters(text: string): string {
   return printable(text, { layout: "rows", tab: TAB_STOP });

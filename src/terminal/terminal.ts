@@ -11,43 +11,91 @@ export { jaegerLinks, type JaegerLinks } from "./jaeger-links.ts";
 export { stripControlCharacters } from "./terminal-text.ts";
 export type { TerminalStream } from "./live-area.ts";
 
-/** Where a view draws, and how. */
+/** Options of `terminalView`. */
 export interface TerminalViewOptions {
-  /** Where to draw. Default: `process.stdout`. */
+  /**
+   * Stream to draw on.
+   *
+   * @default process.stdout
+   */
   readonly stream?: TerminalStream;
-  /** Read for `NO_COLOR`, `CI` and `TERM`. Default: `process.env`. */
+  /**
+   * Environment variables; `NO_COLOR`, `CI` and `TERM` are read.
+   *
+   * @default process.env
+   */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Default: the clock of the machine, with timers that do not keep the process alive. */
+  /**
+   * Clock of the frames.
+   *
+   * @default the clock of the machine, with timers that do not keep the process alive
+   */
   readonly clock?: Clock;
-  /** Whether the last picture of a live tree stays when its run has ended. Default: `keep`. */
+  /**
+   * Whether the last frame of a live tree stays on the terminal when its run has ended.
+   *
+   * @default "keep"
+   */
   readonly lastFrame?: "keep" | "erase";
 }
 
-/** Shows runs while they run. Hand it to the orchestrator as a sink. */
+/**
+ * View of runs on a terminal, created by `terminalView`. Pass it to the orchestrator in `sinks`.
+ */
 export interface TerminalView extends EventSink {
-  /** True if it draws trees, in colour; false if it writes plain lines. */
+  /** `true` if the view draws live trees in colour, `false` if it writes plain lines. */
   readonly isLive: boolean;
   /**
-   * Prints text of models, or of the program, above the trees, a row once it is complete: `onStreamPart: (piece) => piece.type === "text" &&
-   * view.print(piece.text)`, of one run or of an orchestrator. Control characters are left out. Anything else that is written to the terminal
-   * of a live tree is drawn over. After `stop`, and once the stream is broken, it does nothing.
+   * Prints text above the trees, each row when it is complete. Control characters are removed.
+   * Other output on the terminal of a live tree is overwritten. Does nothing after `stop()`, or
+   * when the stream is broken.
+   *
+   * @example
+   * ```ts
+   * const view = terminalView();
+   * const orchestrator = new Orchestrator({
+   *   sinks: [view],
+   *   onStreamPart: (part) => part.type === "text" && view.print(part.text),
+   * });
+   * ```
    */
   print(text: string): void;
   /**
-   * Takes what is drawn away, and draws and writes nothing until the function that it gives is called: for prompts on the same terminal.
-   * What happens meanwhile is shown then.
+   * Erases the view and stops drawing, for a prompt on the same terminal. The returned function
+   * resumes the view, which then shows the events since.
+   *
+   * @example
+   * ```ts
+   * import { createInterface } from "node:readline/promises";
+   *
+   * const prompt = async (view: TerminalView, text: string) => {
+   *   const resume = view.suspend();
+   *   const terminal = createInterface({ input: process.stdin, output: process.stdout });
+   *   const answer = await terminal.question(`${text} `);
+   *   terminal.close();
+   *   resume();
+   *   return answer;
+   * };
+   * ```
    */
   suspend(): () => void;
   /**
-   * Ends the view at once and gives the terminal back. Not needed after runs that have ended; may
-   * be called twice.
+   * Ends the view and restores the cursor. Not needed if all runs have ended. Has no effect the
+   * second time.
    */
   stop(): void;
 }
 
 /**
- * A live tree on a terminal; plain lines if the stream is none, or if `NO_COLOR`, `CI` or
- * `TERM=dumb` ask for them. In a program: `docs/guides/command.md`.
+ * Creates a view that shows runs as they happen: a live tree on a terminal, or plain lines. Lines
+ * are plain if the stream is not a terminal, or if `NO_COLOR`, `CI` or `TERM=dumb` is set.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({ sinks: [terminalView()] });
+ * const result = await orchestrator.start(role, "What do pears cost?").result;
+ * console.log(formatRunReport(result));
+ * ```
  */
 export function terminalView(options: TerminalViewOptions = {}): TerminalView {
   const { stream = process.stdout, env = process.env, clock = machineClock } = options;

@@ -1,8 +1,19 @@
 import type { Message, ToolCall } from "../protocol/message.ts";
 
 /**
- * What is wrong with a list of messages that a model is about to be sent; empty if nothing is. Every call needs exactly one
- * result, right after its reply and in call order; system messages come first; the list ends with something to answer.
+ * Returns the problems of a message list that providers would reject, in words. Empty if the list
+ * is valid.
+ *
+ * System messages must come first. Each tool call needs one result, after its reply and in call
+ * order. The last message must be a user message or a tool result.
+ *
+ * @example
+ * ```ts
+ * const problems = findMessageProblems([
+ *   { role: "system", text: "Be brief.", origin: "instructions" },
+ * ]);
+ * console.log(problems); // ["the list ends with system"]
+ * ```
  */
 export function findMessageProblems(messages: readonly Message[]): readonly string[] {
   const problems: string[] = [];

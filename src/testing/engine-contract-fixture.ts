@@ -21,29 +21,39 @@ import type { ModelRequest } from "../model/model.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { says, ScriptedModel, type ScriptedReply } from "./scripted-model.ts";
 
-/** Where the runs of a check are led: what several processes share. */
+/**
+ * Environment of one check of `engineContract`: the store and the engines that the processes of the
+ * check share.
+ */
 export interface EngineSetup {
   /**
-   * An engine of its own each time, as another process would have it. `deployment`: names the workers of which one will serve with it; all
-   * of one name have the same roles in the same version. Default: it orders runs and serves none.
+   * Creates an engine, as a separate process would. `deployment` names the workers that will serve
+   * with it: those with one name have the same roles and versions. Without it, the engine only
+   * enqueues runs.
    */
   createEngine(deployment?: string): Engine;
-  /** The store of all of them, in which nothing is kept yet. */
+  /** Empty store that all engines of the check share. */
   readonly store: Store;
   /**
-   * How long a check waits for one thing before it fails, in milliseconds: against hanging. Less than `sweepIntervalMs` of the engine,
-   * unless that is how its workers learn of runs: what is found by a sweep only was forgotten. Default 20,000.
+   * Longest wait of a check for one condition, in milliseconds. Choose less than `sweepIntervalMs`
+   * of the engine, so that a run which only a sweep finds fails the check. An engine that relies on
+   * sweeps needs more.
+   *
+   * @default 20_000
    */
   readonly timeoutMs?: number;
-  /** Gives back what the place holds. Every engine that it gave has been closed. */
+  /** Releases the resources of the setup. Called when all its engines are closed. */
   close(): Promise<void>;
 }
 
-/** One promise of an engine. */
+/** Check of one promise of an engine. */
 export interface EngineCheck {
-  /** The promise, as a sentence. */
+  /** Promise as a sentence, for the name of the test. */
   readonly name: string;
-  /** Rejects if it is broken. `make` gives a place of which nothing is known yet; the check closes it. */
+  /**
+   * Runs the check, and rejects if the promise is broken. `make` must return a new setup; the check
+   * closes it.
+   */
   run(make: () => Promise<EngineSetup>): Promise<void>;
 }
 

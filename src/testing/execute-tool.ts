@@ -11,27 +11,53 @@ import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { FunctionTool } from "../tools/tool.ts";
 import { asks, says, ScriptedModel } from "./scripted-model.ts";
 
-/** The options of `executeTool`. */
+/** Options of `executeTool`. */
 export interface ExecuteToolOptions<Context = unknown> {
-  /** The `context.context` of the tool. */
+  /** Value of `context.context` in the tool. Required if the tool declares a type for it. */
   readonly context?: Context;
-  /** The `context.metadata` of the tool. Default: an empty object. */
+  /**
+   * Value of `context.metadata` in the tool.
+   *
+   * @default {}
+   */
   readonly metadata?: JsonObject;
-  /** Answers the questions of the tool. Default: every call is approved. */
+  /**
+   * Answers approvals and questions of the tool.
+   *
+   * @default approves every call
+   *
+   * @example
+   * ```ts
+   * const denied = await executeTool(
+   *   search,
+   *   { query: "pears" },
+   *   { approver: (question) => deny(question, "Not today.") },
+   * );
+   * console.log(denied.type);
+   * ```
+   */
   readonly approver?: Approver;
-  /** Default: the clock of the machine. */
+  /**
+   * Clock of the time limits.
+   *
+   * @default the clock of the machine
+   */
   readonly clock?: Clock;
 }
 
 /**
- * Calls a tool once, as an agent does: arguments are validated, time limits hold, and an error becomes
- * a result. Returns what the model would read, with the outcome. Does not throw for what the tool throws.
+ * Calls a tool once, as an agent does, for unit tests. Arguments are validated and time limits
+ * apply. Returns the outcome with the text that the model would read; an error of the tool is an
+ * outcome, too.
  *
- * @throws EspalierError `invalid_state` if the call does not end, for example if the approver does not answer.
+ * @throws EspalierError `invalid_state` if the call does not end, for example because the approver
+ * does not answer.
  *
  * @example
- * const { type, text } = await executeTool(lookUp, { thing: "pears" });
- * assert.deepEqual([type, text], ["succeeded", "12 euros"]);
+ * ```ts
+ * const { type, text } = await executeTool(search, { query: "pears" });
+ * console.log(type, text); // succeeded 12 euros
+ * ```
  */
 export async function executeTool<Context = unknown>(
   tool: FunctionTool<Context>,

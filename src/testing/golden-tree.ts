@@ -9,8 +9,20 @@ interface LabeledBranch {
 }
 
 /**
- * Draws a run: agents with status, reason and usage; below them their steps; below these their tool calls; below a delegation the
- * subagent that it started. Siblings come in the order of their start.
+ * Formats the events of a run as a text tree, for snapshot tests. Agents show status, reason and
+ * tokens; below them are their steps, the tool calls of each step, and subagents below the call
+ * that started them.
+ *
+ * @example
+ * ```ts
+ * const sink = new RecordingSink();
+ * const model = new ScriptedModel([says("12 euros.")]);
+ * const lead = defineAgent({ name: "lead", instructions: "Find prices.", model });
+ * await new Orchestrator({ sinks: [sink] }).start(lead, "What do pears cost?").result;
+ * console.log(formatEventTree(sink.events));
+ * // lead completed (completed) 1 steps, 15 of 15 tokens
+ * // └─ step 1 answered
+ * ```
  */
 export function formatEventTree(events: readonly EspalierEvent[]): string {
   const tree: Drawing = { roots: [], agents: new Map(), open: new Map() };

@@ -10,8 +10,16 @@ interface Timer {
 }
 
 /**
- * A clock that stands still until a test moves it. Its monotonic clock begins at 0 and counts microseconds: `advance(0.3)` is time for
- * events and spans. Its wall clock shows whole milliseconds, as that of a machine does.
+ * Clock for tests that moves only with `advance`. The monotonic clock begins at 0 and counts
+ * microseconds, so that `advance(0.3)` is visible in events and spans. The wall clock shows whole
+ * milliseconds.
+ *
+ * @example
+ * ```ts
+ * const clock = new ManualClock(Date.parse("2026-09-23T08:00:00Z"));
+ * const orchestrator = new Orchestrator({ clock });
+ * clock.advance(30_000); // wakes every timer that is due within these 30 seconds
+ * ```
  */
 export class ManualClock implements Clock {
   #monotonicMs = 0;
@@ -21,23 +29,29 @@ export class ManualClock implements Clock {
   readonly #timers = new Set<Timer>();
 
   /**
-   * `startMs`: what the wall clock shows at first, in milliseconds since the epoch.
+   * Creates a clock. `startMs` is the first time of the wall clock, in milliseconds since the
+   * epoch.
    *
-   * @throws EspalierError `invalid_option` for what is no finite number.
+   * @throws EspalierError `invalid_option` if `startMs` is not a finite number.
    */
   constructor(startMs = 0) {
     checkTime("startMs", startMs);
     this.#originMs = startMs;
   }
 
+  /** Returns the time of the wall clock, in milliseconds since the epoch. */
   nowMs(): number {
     return Math.floor(toMicroseconds(this.#originMs + this.#monotonicMs));
   }
 
+  /** Returns the time of the monotonic clock, in milliseconds since the clock was created. */
   monotonicMs(): number {
     return this.#monotonicMs;
   }
 
+  /**
+   * Calls `wake` when the clock has advanced by `delayMs`. The returned function cancels the timer.
+   */
   setTimer(delayMs: number, wake: () => void): () => void {
     const timer: Timer = { dueMs: toMicroseconds(this.#monotonicMs + delayMs), wake };
     this.#timers.add(timer);
@@ -45,9 +59,17 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Sets the wall clock, to milliseconds since the epoch. No time passes: the monotonic clock and timers stay as they are.
+   * Sets the wall clock to `toMs`, in milliseconds since the epoch. The monotonic clock and all
+   * timers stay unchanged.
    *
-   * @throws EspalierError `invalid_option` for what is no finite number.
+   * @throws EspalierError `invalid_option` if `toMs` is not a finite number.
+   *
+   * @example
+   * ```ts
+   * const clock = new ManualClock();
+   * clock.setWallClock(Date.parse("2026-10-25T03:00:00+01:00"));
+   * console.log(clock.monotonicMs()); // 0
+   * ```
    */
   setWallClock(toMs: number): void {
     checkTime("toMs", toMs);
@@ -55,9 +77,10 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Moves time on and wakes, in order, every timer that is due on the way. What they start runs in later ticks.
+   * Advances both clocks by `byMs` milliseconds, and calls in order every timer that is due on the
+   * way. Promises that a timer resolves continue later; await `flushEventLoop()` for them.
    *
-   * @throws EspalierError `invalid_option` for what is no finite number from 0 up: time does not go back.
+   * @throws EspalierError `invalid_option` if `byMs` is negative or not a finite number.
    */
   advance(byMs: number): void {
     checkAmount("byMs", byMs, "Time cannot go back. Use setWallClock to change the shown time.");
@@ -72,7 +95,7 @@ export class ManualClock implements Clock {
     this.#monotonicMs = untilMs;
   }
 
-  /** Timers that neither were stopped nor ran out: none may be left when a run has ended. */
+  /** Number of timers that were neither called nor cancelled. It is 0 when a run has ended. */
   get pendingTimers(): number {
     return this.#timers.size;
   }

@@ -20,58 +20,154 @@ import type { FinishReason } from "../protocol/finish-reason.ts";
 import { CallIdSchema } from "../protocol/ids.ts";
 import { findMessageProblems } from "./check-messages.ts";
 
-/** One reply of a script. */
+/**
+ * Reply of a scripted model. `says()` and `asks()` create the usual ones.
+ *
+ * @example
+ * ```ts
+ * const busy = new ModelError({ code: "model_overloaded", message: "The server is busy." });
+ * const model = new ScriptedModel([
+ *   { error: busy },
+ *   { text: "One moment.", calls: [{ toolName: "search", arguments: { query: "pears" } }] },
+ *   { text: "12 euros.", usage: { outputTokens: 4 } },
+ * ]);
+ * ```
+ */
 export interface ScriptedReply {
-  /** The text of the reply. */
+  /** Text of the reply. */
   readonly text?: string;
+  /** Tool calls of the reply. */
   readonly calls?: readonly ScriptedCall[];
-  /** What is said piece by piece, with reasoning and data of a provider: in the place of `text` and `calls`. */
+  /**
+   * Texts, reasoning, calls and provider data of the reply, in order. Replaces `text` and `calls`.
+   *
+   * @example
+   * ```ts
+   * const reply: ScriptedReply = {
+   *   pieces: [
+   *     { type: "reasoning", text: "The user wants a price." },
+   *     { type: "text", text: "12 euros." },
+   *   ],
+   * };
+   * ```
+   */
   readonly pieces?: readonly ReplyPiece[];
-  /** What it says when it declines. */
+  /** Text with which the model refuses to answer. */
   readonly refusal?: string;
-  /** Default: `tool_calls` with calls, else `stop`. */
+  /**
+   * Reason for which the model stopped writing.
+   *
+   * @default "tool_calls" with calls, else "stop"
+   */
   readonly finishReason?: FinishReason;
-  /** Default 10 input and 5 output tokens; null: the provider reports none. */
+  /**
+   * Reported tokens. `null` if the provider reports none, so that the call is charged by estimate.
+   *
+   * @default 10 input tokens and 5 output tokens
+   */
   readonly usage?: Partial<TokenUsage> | null;
-  /** What of the request it left out or changed. */
+  /** Parts of the request that the model reports as ignored or changed. */
   readonly warnings?: readonly string[];
-  /** Thrown instead of a reply. */
+  /**
+   * Error that the call throws in place of a reply. Use a `ModelError` to simulate a failure of the
+   * provider.
+   */
   readonly error?: Error;
-  /** The reply comes when this resolves; an abort comes through at once. */
+  /**
+   * Promise that the reply waits for, for example `latch().opened`. An abort ends the wait at once.
+   */
   readonly after?: Promise<unknown>;
-  /** With `after`: ignore the signal too, like a client that hangs. */
+  /**
+   * Whether the wait of `after` ignores the abort signal, like a client that hangs.
+   *
+   * @default false
+   */
   readonly ignoresSignal?: boolean;
 }
 
-/** One tool call of a scripted reply. */
+/**
+ * Tool call of a scripted reply.
+ *
+ * @example
+ * ```ts
+ * const call: ScriptedCall = { toolName: "search", arguments: { query: "pears" } };
+ * const model = new ScriptedModel([{ calls: [call, call] }, says("Done.")]);
+ * ```
+ */
 export interface ScriptedCall {
-  /** The tool that is called. */
+  /** Name of the tool. */
   readonly toolName: string;
-  /** An object becomes JSON; text is sent as it is, valid or not. */
+  /**
+   * Arguments of the call. An object is sent as JSON. A string is sent unchanged, so it can be
+   * invalid JSON.
+   */
   readonly arguments: object | string;
-  /** Default: `call_1`, `call_2`, … per model. */
+  /**
+   * Id of the call.
+   *
+   * @default `call_1`, `call_2`, … counted per model
+   */
   readonly callId?: string;
 }
 
-/** A reply, or a function that makes one from the request. */
+/**
+ * Step of a script: a reply, or a function that returns a reply to the request.
+ *
+ * @example
+ * ```ts
+ * const echo: ScriptStep = ({ messages }) => says(`I read ${messages.length} messages.`);
+ * const model = new ScriptedModel([asks("search", { query: "pears" }), echo]);
+ * ```
+ */
 export type ScriptStep = ScriptedReply | ((request: ModelRequest) => ScriptedReply);
 
-/** How a scripted model presents itself. */
+/** Options of `new ScriptedModel()`: properties that the model reports about itself. */
 export interface ScriptedModelOptions {
-  /** Default `scripted`. */
+  /**
+   * Name of the model.
+   *
+   * @default "scripted"
+   */
   readonly id?: string;
-  /** Whose parts it takes back. Default: `scripted/` and its id. */
+  /**
+   * Key of the models that can read each other's reasoning.
+   *
+   * @default `scripted/` with the id
+   */
   readonly replayKey?: string;
-  /** What it takes besides text. Default: nothing. */
+  /**
+   * Kinds of attachments that the model reads.
+   *
+   * @default []
+   */
   readonly inputModalities?: readonly AttachmentKind[];
+  /** Price of the model, for tests of cost limits. `undefined` if the price is unknown. */
   readonly price?: ModelPrice;
-  /** Whether it can be held to a schema, and to a choice of tools. Default false. */
+  /**
+   * Whether the model accepts a schema of a typed result.
+   *
+   * @default false
+   */
   readonly supportsStructuredOutputs?: boolean;
-  /** Whether it says that it can be forced to call a tool. */
+  /**
+   * Whether the model obeys `toolChoice`.
+   *
+   * @default false
+   */
   readonly supportsToolChoice?: boolean;
   /**
-   * What it says that a request will cost. Default: 10 for every request. Null: the model cannot count. The notices of `showBudget` and
-   * `wrapUp` are estimated on top, some 15 to 20 tokens each: the lease is larger by that, what is charged is `usage` alone.
+   * Counts the input tokens of a request. `null` for a model that cannot count.
+   *
+   * Notices of `showBudget` and `wrapUp` are estimated on top, at 15 to 20 tokens each. They
+   * enlarge the reservation; the charge is `usage` alone.
+   *
+   * @default 10 tokens for every request
+   *
+   * @example
+   * ```ts
+   * const countTokens = ({ messages }: ModelRequest) => 100 * messages.length;
+   * const model = new ScriptedModel([says("Done.")], { countTokens });
+   * ```
    */
   readonly countTokens?: ((request: ModelRequest) => number) | null;
 }
@@ -83,12 +179,26 @@ const DEFAULT_USAGE: TokenUsage = {
   reasoningTokens: 0,
 };
 
-/** A reply with text only. */
+/**
+ * Creates a scripted reply with a text.
+ *
+ * @example
+ * ```ts
+ * const model = new ScriptedModel([says("12 euros.", { usage: { outputTokens: 4 } })]);
+ * ```
+ */
 export function says(text: string, more: Omit<ScriptedReply, "text"> = {}): ScriptedReply {
   return { text, ...more };
 }
 
-/** A reply with one tool call. */
+/**
+ * Creates a scripted reply with one tool call.
+ *
+ * @example
+ * ```ts
+ * const model = new ScriptedModel([asks("search", { query: "pears" }), says("12 euros.")]);
+ * ```
+ */
 export function asks(
   name: string,
   input: object | string,
@@ -98,8 +208,19 @@ export function asks(
 }
 
 /**
- * A model that replies from a script. A request that the script does not expect is an error. With `onDelta` it streams a text word by word, a
- * call and its arguments whole, all in one turn and once `after` has resolved; of a reply with `error` it streams nothing.
+ * Model for tests that replies from a script. A request that the script does not expect, or that no
+ * provider would accept, fails with `script_mismatch`.
+ *
+ * With `onDelta` it streams texts word by word, and calls whole. It streams at once when `after`
+ * has resolved, and nothing of a reply with `error`.
+ *
+ * @example
+ * ```ts
+ * const model = new ScriptedModel([asks("search", { query: "pears" }), says("12 euros.")]);
+ * const buyer = defineAgent({ name: "buyer", instructions: "Find prices.", model, tools: [search] });
+ * const { text } = await new Orchestrator().start(buyer, "What do pears cost?").result;
+ * console.log(text, model.requests.length); // 12 euros. 2
+ * ```
  */
 export class ScriptedModel implements Model {
   readonly provider = "scripted";
@@ -110,16 +231,20 @@ export class ScriptedModel implements Model {
   readonly supportsStructuredOutputs: boolean;
   readonly supportsToolChoice: boolean;
   readonly countTokens?: (request: ModelRequest) => number;
-  /** Every request, in order, as it was sent. */
+  /** Requests that the model received, in order. */
   readonly requests: ModelRequest[] = [];
   readonly #steps: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply);
   #callCount = 0;
 
   /**
-   * `script`: replies in order, or a function that answers every request. What a function throws, and what it gives that is no reply, is an
-   * error of the script, unless it is a `ModelError`: a failure of the model is a reply with `error`.
+   * Creates a model. `script` is a list of replies in order, or a function that replies to every
+   * request.
    *
-   * @throws EspalierError `invalid_definition` for a script that is neither.
+   * To simulate a failure of the provider, reply with `error`, or throw a `ModelError` in a
+   * function. Any other error of a function fails the test with `script_mismatch`, as does a value
+   * that is not a reply.
+   *
+   * @throws EspalierError `invalid_definition` if `script` is neither a list nor a function.
    */
   constructor(
     script: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply),
@@ -138,6 +263,12 @@ export class ScriptedModel implements Model {
       this.countTokens = options.countTokens ?? (() => DEFAULT_USAGE.inputTokens);
   }
 
+  /**
+   * Returns the next reply of the script, and adds the request to `requests`.
+   *
+   * @throws EspalierError `script_mismatch` if the script has no reply left, or if the message list
+   * of the request is invalid.
+   */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
     const index = this.requests.length;
     this.requests.push(request);
@@ -159,7 +290,19 @@ export class ScriptedModel implements Model {
     return answer;
   }
 
-  /** Throws `script_mismatch` if replies are left over. */
+  /**
+   * Checks that the model was called once for each reply of the script.
+   *
+   * @throws EspalierError `script_mismatch` if replies are left over.
+   *
+   * @example
+   * ```ts
+   * const model = new ScriptedModel([says("Hello.")]);
+   * const greeter = defineAgent({ name: "greeter", instructions: "Greet.", model });
+   * await new Orchestrator().start(greeter, "Hi.").result;
+   * model.assertComplete();
+   * ```
+   */
   assertComplete(): void {
     const expected = typeof this.#steps === "function" ? this.requests.length : this.#steps.length;
     if (this.requests.length >= expected) return;

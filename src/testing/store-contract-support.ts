@@ -7,11 +7,14 @@ import { RunIdSchema, SessionIdSchema, type RunId, type SessionId } from "../pro
 import type { ClaimOptions, JournalBatch, Ownership, RunOwner } from "../store/run-store.ts";
 import type { Store } from "../store/store.ts";
 
-/** One promise of a store. */
+/** Check of one promise of a store. */
 export interface StoreCheck {
-  /** The promise, as a sentence. */
+  /** Promise as a sentence, for the name of the test. */
   readonly name: string;
-  /** Rejects if it is broken. `make` gives a store in which nothing is kept yet; the check closes it. */
+  /**
+   * Runs the check, and rejects if the promise is broken. `make` must return an empty store; the
+   * check closes it.
+   */
   run(make: () => Promise<Store>): Promise<void>;
 }
 

@@ -7,8 +7,14 @@ import type { StoreCheck } from "./store-contract-support.ts";
 export type { StoreCheck } from "./store-contract-support.ts";
 
 /**
- * What every store promises, as checks that any test runner can run: for stores of your own.
- * `for (const { name, run } of storeContract()) test(name, () => run(() => makeMyStore()));`
+ * Returns the checks that every store must pass, for tests of your own store with any test runner.
+ *
+ * @example
+ * ```ts
+ * import { test } from "node:test";
+ *
+ * for (const { name, run } of storeContract()) test(name, () => run(async () => memoryStore()));
+ * ```
  */
 export function storeContract(): readonly StoreCheck[] {
   return [

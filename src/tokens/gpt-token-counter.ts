@@ -22,11 +22,22 @@ const TOKENS_PER_CALL = 8;
 const TOKENS_PER_REPLY = 3;
 
 /**
- * Counts tokens as this model does: for the option `countTokens` of `openai()`. Texts are counted exactly; what a provider writes around
- * messages, and how it writes down tools, is not public and is counted about right, as is what it sealed into replies. Each message is counted once, however often it is sent.
- * Needs the package `gpt-tokenizer`; its vocabulary takes some tens of megabytes of memory and about 0.2 s to load, once in a process.
+ * Loads a token counter of an OpenAI model, for the option `countTokens` of `openai()`. It counts
+ * without network access. Needs the package `gpt-tokenizer`.
  *
- * @throws EspalierError `invalid_option`, if the vocabulary of the model is not known or the package is not installed.
+ * Texts are counted exactly. The tokens that the provider adds for messages, tools and sealed
+ * reasoning are not public, so they are estimated. Each message is counted once, however often it
+ * is sent. The vocabulary takes tens of megabytes of memory, and about 0.2 seconds to load, once
+ * per process.
+ *
+ * @throws EspalierError `invalid_option` if the vocabulary of the model is unknown, or if the
+ * package is not installed.
+ *
+ * @example
+ * ```ts
+ * const countTokens = await loadGptTokenCounter("gpt-5.6");
+ * const gpt = openai("gpt-5.6", { countTokens });
+ * ```
  */
 export async function loadGptTokenCounter(
   modelId: string,

@@ -11,40 +11,121 @@ import { checkFlag, SETTING_FIELDS, toolSettings, type ToolSettings } from "./to
 import { binding, delegationTool } from "./make-tool.ts";
 import type { DelegationTool, ExternalTool, FunctionTool, ToolDescriptor } from "./tool.ts";
 
-/** What all kinds of tools are defined by. */
+/** Options that all kinds of tools share. */
 export interface ToolBasics<Input extends ToolInput> {
-  /** What the model calls it by: letters, digits, `_` and `-`, at most 64. */
+  /** The name by which the model calls the tool. 1 to 64 letters, digits, `_` and `-`. */
   readonly name: string;
-  /** What the model reads about it. */
+  /**
+   * The description that the model reads to decide when and how to call the tool.
+   *
+   * @example
+   * ```ts
+   * const getWeather = defineTool({
+   *   name: "get_weather",
+   *   description: "Returns today's weather of a city. Give the city's name in English.",
+   *   input: z.object({ city: z.string() }),
+   *   execute: ({ city }) => `Sunny in ${city}, 21 °C.`,
+   * });
+   * ```
+   */
   readonly description: string;
-  /** Its arguments: a zod object schema, or `jsonSchema({ … })` for a tool from elsewhere. */
+  /**
+   * The schema of the arguments: `z.object({ … })`, or `jsonSchema({ … })` for a schema that is not
+   * written in TypeScript.
+   *
+   * @example
+   * ```ts
+   * const input = z.object({
+   *   plant: z.string().describe("Name of the plant, in English"),
+   *   count: z.int().min(1).max(100),
+   * });
+   * ```
+   */
   readonly input: Input;
   /**
-   * Converts arguments of another type where nothing is lost: the text "3" becomes the number 3.
+   * Converts an argument to the type in the schema if the conversion is lossless, such as the text
+   * `"3"` to the number `3`.
    *
    * @default true
    */
   readonly coerceArguments?: boolean;
   /**
-   * Whether providers that can are asked to hold the model to the schema: its arguments then have its shape, in the first call, too. What a
-   * strict form cannot say, such as the length of a text, is checked here as ever. Default: as the model's options say.
+   * Requests that the provider restricts the model to the schema, so that the first call already
+   * fits. Rules that a strict schema cannot express, such as the length of a text, are still
+   * checked here.
+   *
+   * `true` is refused for a schema that has no strict form.
+   *
+   * @default the option of the model's adapter
    */
   readonly strictSchema?: boolean;
 }
 
-/** What `defineTool` takes. `Context`: what it asks of the context of a run. */
+/**
+ * Options of `defineTool` for a tool that runs in this process.
+ *
+ * `Context` is the type of the run context that the tool reads. Declare it as the type of the
+ * second parameter of `execute`.
+ *
+ * @example
+ * ```ts
+ * const definition: ToolDefinition<ToolInput, { readonly userId: string }> = {
+ *   name: "my_orders",
+ *   description: "Lists the orders of the user.",
+ *   input: z.object({}),
+ *   execute: async (_input, { context }) => {
+ *     const response = await fetch(`https://shop.example/orders/${context.userId}`);
+ *     return await response.text();
+ *   },
+ * };
+ * ```
+ */
 export interface ToolDefinition<Input extends ToolInput, Context = unknown>
   extends ToolBasics<Input>, ToolSettings {
   /**
-   * Does the work. A text that it returns goes to the model as it is, nothing as an empty text, anything else as JSON; a value that is not
-   * JSON is a failed call. `toolResult()` makes a result with attachments. May throw: the message of the error goes to the model as a result, and the run continues; see `ToolError` and
-   * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should end when `context.signal` is aborted.
+   * Executes one call and returns its result for the model.
+   *
+   * - A text reaches the model unchanged, `undefined` as an empty text, and any other value as
+   *   JSON. A value that JSON cannot represent fails the call.
+   * - `toolResult()` adds structured data and attachments such as images.
+   * - A thrown error fails the call: the model reads its message and the run continues. `ToolError`
+   *   and `ToolRetryError` say more.
+   *
+   * Calls may run in parallel. The function should stop when `context.signal` is aborted.
+   *
+   * @example
+   * ```ts
+   * const readPage = defineTool({
+   *   name: "read_page",
+   *   description: "Returns the text of a web page.",
+   *   input: z.object({ url: z.url() }),
+   *   execute: async ({ url }, { signal }) => {
+   *     const response = await fetch(url, { signal });
+   *     return await response.text();
+   *   },
+   * });
+   * ```
    */
   readonly execute: (input: InferInput<Input>, context: ToolContext<Context>) => unknown;
   /**
-   * Whether a call must be approved before it runs: always, or as the function decides, whose text is the reason that is shown.
-   * The approver is asked, or the run pauses. Default: as the role's `toolDefaults` say, or never. If the function throws, the call is
-   * refused.
+   * Requires an approval before a call runs: always, or as a function of the arguments decides. A
+   * text that the function returns requires one too, and is the reason shown.
+   *
+   * The question goes to the `approver`. Without an answer the run pauses. If the function throws,
+   * the call is denied.
+   *
+   * @default `toolDefaults.needsApproval` of the role, otherwise false
+   *
+   * @example
+   * ```ts
+   * const refund = defineTool({
+   *   name: "refund",
+   *   description: "Refunds an order.",
+   *   input: z.object({ orderId: z.string(), amountUsd: z.number() }),
+   *   needsApproval: ({ amountUsd }) => amountUsd > 100 && `Refunds ${amountUsd} US dollars.`,
+   *   execute: ({ orderId }) => ({ refunded: orderId }),
+   * });
+   * ```
    */
   readonly needsApproval?:
     | boolean
@@ -52,34 +133,94 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
         input: InferInput<Input>,
         context: ToolContext<Context>,
       ) => boolean | string | Promise<boolean | string>);
-  /** A call of it runs alone: after the calls before it in its reply, and before those after it. Default false. */
+  /**
+   * Runs each call alone: after the earlier calls of the same reply, and before the later ones.
+   *
+   * @default false
+   */
   readonly sequential?: boolean;
   /**
-   * Whether a call may be made once more that was under way when its process died, in a run that is recovered. Default true: right for
-   * whatever only reads, and for work that is done once under `context.idempotencyKey`. False: the call is not repeated, and the model reads
-   * that it is not known whether it took effect.
+   * Repeats a call that was running when its process crashed, once the run is recovered. `true`
+   * suits tools that only read, or that pass `context.idempotencyKey` to the service that they
+   * call. With `false` the call is not repeated, and the model reads that its effect is unknown.
+   *
+   * @default true
+   *
+   * @example
+   * ```ts
+   * const sendMail = defineTool({
+   *   name: "send_mail",
+   *   description: "Sends an e-mail.",
+   *   input: z.object({ to: z.email(), text: z.string() }),
+   *   retryAfterCrash: false, // a mail must not be sent twice
+   *   execute: async ({ to, text }) => {
+   *     const { status } = await fetch(`https://mail.example/${to}`, { method: "POST", body: text });
+   *     return { status };
+   *   },
+   * });
+   * ```
    */
   readonly retryAfterCrash?: boolean;
 }
 
-/** What `defineTool` takes for a tool that is executed elsewhere: the same without `execute`. */
+/**
+ * Options of `defineTool` for a tool that another program executes: those of any tool, without
+ * `execute`.
+ *
+ * A call pauses the run, unless the `approver` provides the result. The run continues with
+ * `provideResult(question, value)`.
+ *
+ * @example
+ * ```ts
+ * const definition: ExternalToolDefinition<ToolInput> = {
+ *   name: "pick_file",
+ *   description: "Lets the user pick a file in the browser.",
+ *   input: z.object({ title: z.string() }),
+ * };
+ * ```
+ */
 export interface ExternalToolDefinition<Input extends ToolInput> extends ToolBasics<Input> {
-  /** How often in a row the model is asked for a corrected call. Default 2. */
+  /**
+   * Number of corrected calls in a row that the model may make after invalid arguments.
+   *
+   * @default 2
+   */
   readonly maxRetries?: number;
-  /** Left out: that is what makes it one that is executed elsewhere. */
+  /** Not allowed. Leaving `execute` out makes the tool an external one. */
   readonly execute?: never;
 }
 
-/** What `defineDelegation` takes. `Context`: what it asks of the context of a run. */
+/**
+ * Options of `defineDelegation`.
+ *
+ * `Context` is the type of the run context that the delegation reads.
+ */
 export interface DelegationDefinition<
   Input extends ToolInput,
   Context = unknown,
 > extends ToolBasics<Input> {
-  /** How often in a row the model is asked for a corrected call. Default 2. */
+  /**
+   * Number of corrected calls in a row that the model may make after invalid arguments.
+   *
+   * @default 2
+   */
   readonly maxRetries?: number;
   /**
-   * Starts a subagent with `context.spawn`, or acts on running ones, and gives the outcome as it is. Holds no place in the queue of tool calls while it waits.
-   * If the subagent is paused with the run, what comes after `spawn` does not run again: the call then has the subagent's own result.
+   * Starts a subagent with `context.spawn`, or acts on running subagents, and returns the outcome
+   * unchanged. While it waits, it occupies no slot of `concurrency.toolCalls`.
+   *
+   * If the run pauses during `spawn`, the code after it does not run: the result of the call is
+   * then the result of the subagent.
+   *
+   * @example
+   * ```ts
+   * const research = defineDelegation({
+   *   name: "research",
+   *   description: "Researches a topic and returns a short report.",
+   *   input: z.object({ topic: z.string() }),
+   *   execute: ({ topic }, { spawn }) => spawn({ role: "researcher", task: `Research ${topic}.` }),
+   * });
+   * ```
    */
   readonly execute: (
     input: InferInput<Input>,
@@ -102,13 +243,45 @@ const FUNCTION_FIELDS = [
 ];
 
 /**
- * Defines a tool. Without `execute` it is one that is executed elsewhere: a call pauses the run until its result is handed in.
+ * Defines an external tool: a tool without `execute`, which another program executes. A call pauses
+ * the run until its result is provided.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option` if the name, the description, the schema or a setting cannot be used.
+ * @throws EspalierError `invalid_definition` if the name, the description or the schema cannot be
+ * used.
+ * @throws EspalierError `invalid_option` if a field is unknown, or a setting is out of range.
+ *
+ * @example
+ * ```ts
+ * const pickDate = defineTool({
+ *   name: "pick_date",
+ *   description: "Asks the user to pick a date.",
+ *   input: z.object({ title: z.string() }),
+ * });
+ * const { pausedRun } = await orchestrator.start(role, "Book a table.").result;
+ * const answers = pausedRun?.questions.map((one) => provideResult(one, "2027-01-15")) ?? [];
+ * if (pausedRun) await orchestrator.resume(pausedRun, answers).result;
+ * ```
  */
 export function defineTool<Input extends ToolInput>(
   definition: ExternalToolDefinition<Input>,
 ): ExternalTool;
+/**
+ * Defines a tool: a function that the model may call with arguments that fit a schema.
+ *
+ * @throws EspalierError `invalid_definition` if the name, the description or the schema cannot be
+ * used.
+ * @throws EspalierError `invalid_option` if a field is unknown, or a setting is out of range.
+ *
+ * @example
+ * ```ts
+ * const getWeather = defineTool({
+ *   name: "get_weather",
+ *   description: "Returns today's weather of a city.",
+ *   input: z.object({ city: z.string() }),
+ *   execute: ({ city }) => ({ city, weather: "sunny", celsius: 21 }),
+ * });
+ * ```
+ */
 export function defineTool<Input extends ToolInput, Context = unknown>(
   definition: ToolDefinition<Input, Context>,
 ): FunctionTool<Context>;
@@ -120,9 +293,32 @@ export function defineTool<Input extends ToolInput>(
 }
 
 /**
- * Defines a tool that starts a subagent. The agent may start the roles in its `subagents`; any other is refused, and the model reads why.
+ * Defines a tool that starts a subagent, with arguments of your choice in place of those of
+ * `SpawnSubagent`.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`, as `defineTool`.
+ * The calling agent may start only the roles in its `subagents`. Any other role is refused, and the
+ * model reads the reason.
+ *
+ * @throws EspalierError `invalid_definition` if the name, the description, the schema or `execute`
+ * cannot be used.
+ * @throws EspalierError `invalid_option` if a field is unknown, or a setting is out of range.
+ *
+ * @example
+ * ```ts
+ * const research = defineDelegation({
+ *   name: "research",
+ *   description: "Researches a topic and returns a short report.",
+ *   input: z.object({ topic: z.string() }),
+ *   execute: ({ topic }, { spawn }) => spawn({ role: "researcher", task: `Research ${topic}.` }),
+ * });
+ * const lead = defineAgent({
+ *   name: "lead",
+ *   instructions: "Delegate.",
+ *   model,
+ *   tools: [research],
+ *   subagents: [researcher],
+ * });
+ * ```
  */
 export function defineDelegation<Input extends ToolInput, Context = unknown>(
   definition: DelegationDefinition<Input, Context>,

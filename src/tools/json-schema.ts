@@ -7,10 +7,27 @@ import { declareInput, objectSchema } from "./arguments/json-schema-input.ts";
 import { isZodLike } from "./arguments/unusable-schema.ts";
 
 /**
- * Makes a JSON Schema the input of a tool, or the `output` of an agent, where it is not written in TypeScript. It is read by the rules of
- * 2020-12, or of draft 7 where it says so in `$schema`. `Value`: the type of what fits it, which the compiler takes from you unseen.
+ * Declares a JSON Schema as the `input` of a tool or the `output` of a role. The dialect is
+ * 2020-12, or draft 7 if `$schema` says so.
  *
- * @throws EspalierError `invalid_definition` if it is not the JSON Schema of an object. The rest is checked when the tool is defined.
+ * `Value` is the type of valid values. It is not checked against the schema.
+ *
+ * @throws EspalierError `invalid_definition` if the value is not the JSON Schema of an object. Its
+ * other parts are checked by `defineTool` and `defineAgent`.
+ *
+ * @example
+ * ```ts
+ * const getWeather = defineTool({
+ *   name: "get_weather",
+ *   description: "Returns the weather of a city.",
+ *   input: jsonSchema<{ readonly city: string }>({
+ *     type: "object",
+ *     properties: { city: { type: "string" } },
+ *     required: ["city"],
+ *   }),
+ *   execute: ({ city }) => `Sunny in ${city}.`,
+ * });
+ * ```
  */
 export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaInput<Value> {
   const field = "jsonSchema.schema";

@@ -9,66 +9,197 @@ import type { SettledStatus } from "../protocol/stop.ts";
 import type { DynamicRole, SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
 
 /**
- * What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. `Context`: what the tool
- * asks of the run's context, such as `{ readonly userId: string }`. A role that has the tool asks for it, too; default: nothing.
+ * The second argument of a tool's `execute`: facts about the call, and services that the tool may
+ * use. Frozen, and separate for each call.
+ *
+ * `Context` is the type of the run context that the tool reads. A role that has the tool requires
+ * it, too.
+ *
+ * @example
+ * ```ts
+ * const listOrders = defineTool({
+ *   name: "list_orders",
+ *   description: "Lists the orders of the customer.",
+ *   input: z.object({}),
+ *   execute: async (_input, { context, signal }: ToolContext<{ readonly customerId: string }>) => {
+ *     const response = await fetch(`https://shop.example/${context.customerId}`, { signal });
+ *     return await response.text();
+ *   },
+ * });
+ * ```
  */
 export interface ToolContext<out Context = unknown> {
+  /** The run of the calling agent. */
   readonly runId: RunId;
+  /** The calling agent. */
   readonly agentId: AgentId;
-  /** Place of the calling agent in the tree: `lead/researcher#2`. */
+  /** Path of the calling agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth of the calling agent. The root is at 0. */
   readonly depth: number;
+  /** The execution of the agent that made the call. */
   readonly executionId: ExecutionId;
-  /** From 1. */
+  /** The step that made the call, counted from 1. */
   readonly stepNumber: number;
+  /** The id of the call. */
   readonly callId: CallId;
-  /** The same for every attempt at this very call, also after a crash: hand it to services that do a thing once under a key. */
+  /**
+   * A key that stays the same for every attempt at this call, also after a crash. Pass it to
+   * services that deduplicate requests.
+   *
+   * @example
+   * ```ts
+   * const charge = defineTool({
+   *   name: "charge",
+   *   description: "Charges the customer's card.",
+   *   input: z.object({ amountUsd: z.number() }),
+   *   execute: ({ amountUsd }, { idempotencyKey }) =>
+   *     fetch("https://pay.example/charges", {
+   *       method: "POST",
+   *       headers: { "Idempotency-Key": idempotencyKey },
+   *       body: JSON.stringify({ amountUsd }),
+   *     }).then((response) => response.text()),
+   * });
+   * ```
+   */
   readonly idempotencyKey: string;
-  /** How often in a row the model was asked for a corrected call of this tool; 0 at first, and after a call that succeeded. */
+  /**
+   * Number of corrected calls of this tool in a row so far. 0 at first, and again after a
+   * successful call.
+   */
   readonly retryCount: number;
-  /** How often it may be asked. With `retryCount` at this number, one more `ToolRetryError` is the end of it. */
+  /**
+   * Maximum of `retryCount`. A `ToolRetryError` at this count ends the agent with `retry_limit`,
+   * unless `errorPolicy` says otherwise.
+   */
   readonly maxRetries: number;
   /** The history of the agent at the time of the call. Frozen. */
   readonly messages: readonly Message[];
   /**
-   * Aborted when the call must end: its agent has to (`reason` is a `CancelReason`), or its time is up. End then: after a grace
-   * period the result is discarded.
+   * Aborted when the call must end: its agent ends (`reason` is a `CancelReason`), or the call
+   * timed out. After a grace period (`graceMs` of the orchestrator) the result is discarded.
    */
   readonly signal: AbortSignal;
-  /** The agent's metadata: given at the start of the run, or inherited. Frozen. */
+  /** The metadata of the agent: passed to `start`, or inherited from the parent. Frozen JSON. */
   readonly metadata: JsonObject;
-  /** The context of the run: the very value that was given to `start`, `resume`, `recover` or `fork`; undefined: none was. */
+  /**
+   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * `undefined` if none was passed.
+   */
   readonly context: Context;
   /**
-   * Queues a delegation that the agent works off before its next model call; the result comes as a message. What is queued
-   * after the tool has returned is dropped. A role that the agent may not start is refused in that message.
+   * Queues a subagent that the agent runs before its next model call. The model reads the result as
+   * a message, or why the subagent was refused. A request made after the tool has returned is
+   * ignored.
+   *
+   * @throws EspalierError `invalid_option` if the request is invalid, or asks for a background
+   * subagent.
+   *
+   * @example
+   * ```ts
+   * const review = defineTool({
+   *   name: "save_draft",
+   *   description: "Saves a draft and has it reviewed.",
+   *   input: z.object({ draft: z.string() }),
+   *   execute: ({ draft }, { queueSubtask }) => {
+   *     queueSubtask({ role: "reviewer", task: `Review this draft:\n${draft}` });
+   *     return "Saved. The review follows.";
+   *   },
+   * });
+   * ```
    */
   queueSubtask(request: SpawnRequest): void;
-  /** Reports how far the call is: an event, nothing for the model. Of one call the first 1,000 reports count. */
+  /**
+   * Emits the event `tool.progressed`. The model does not read it. Reports after the first 1,000 of
+   * a call are ignored.
+   *
+   * @throws EspalierError `invalid_option` if a field of the report is invalid.
+   *
+   * @example
+   * ```ts
+   * const index = defineTool({
+   *   name: "index_files",
+   *   description: "Indexes files.",
+   *   input: z.object({ paths: z.array(z.string()) }),
+   *   execute: ({ paths }, { reportProgress }) => {
+   *     for (const [done, path] of paths.entries())
+   *       reportProgress({ done, total: paths.length, message: path });
+   *   },
+   * });
+   * ```
+   */
   reportProgress(progress: ToolProgress): void;
   /**
-   * Asks the approver of the run for a value, while the call is at work: a question of kind `external`, which `provideResult` answers and
-   * `provideError` or `deny` declines. The run does not pause for it, and the wait counts as work of the tool, in its time limit too.
+   * Asks the `approver` of the run for a value while the call is running. The question is of kind
+   * `external`. The approver answers it with `provideResult`, or declines with `provideError` or
+   * `deny`.
    *
-   * @throws EspalierError `invalid_option` for what is no request.
+   * The run does not pause. The waiting time counts toward the time limit of the tool.
+   *
+   * @throws EspalierError `invalid_option` if the request is invalid.
+   *
+   * @example
+   * ```ts
+   * const login = defineTool({
+   *   name: "login",
+   *   description: "Logs in to the shop.",
+   *   input: z.object({}),
+   *   execute: async (_input, { ask }) => {
+   *     const outcome = await ask({ reason: "Enter the code from the app.", arguments: {} });
+   *     return outcome.type === "answered" ? `Code: ${String(outcome.value)}` : outcome.reason;
+   *   },
+   * });
+   * ```
    */
   ask(request: AskRequest): Promise<AskOutcome>;
 }
 
-/** What a tool asks the approver of the run. */
+/**
+ * A question of a running tool to the approver of the run.
+ *
+ * @example
+ * ```ts
+ * const request: AskRequest = {
+ *   reason: "Which account should pay?",
+ *   arguments: { accounts: ["checking", "savings"] },
+ *   validate: (value) => (typeof value === "string" ? undefined : "Expected an account name."),
+ * };
+ * ```
+ */
 export interface AskRequest {
-  /** Why, for the approver. */
+  /** The reason of the question, shown to the approver. */
   readonly reason: string;
-  /** What is asked for, as plain JSON: the `arguments` of the question. */
+  /** The subject of the question as plain JSON, available as `question.arguments`. */
   readonly arguments: JsonObject;
-  /** What is wrong with a value, in words: it counts as no answer then. Default: any value will do. */
+  /**
+   * Checks a provided value. Returns a description of the problem, or `undefined` if the value is
+   * valid. An invalid value counts as no answer.
+   *
+   * @default any value is valid
+   */
   readonly validate?: (value: JsonValue) => string | undefined;
-  /** Aborted when no answer is needed any more. Default: with the call. */
+  /**
+   * Withdraws the question when aborted.
+   *
+   * @default the signal of the call
+   */
   readonly signal?: AbortSignal;
 }
 
-/** What came of it. `declined`: the approver says no, or there is none; `unanswered`: no answer that can be used came, or none in time. */
+/**
+ * The outcome of a question that a tool asked.
+ *
+ * - `answered`: the approver provided a value.
+ * - `declined`: the approver declined, or the run has no approver.
+ * - `unanswered`: there was no valid answer, or none in time.
+ *
+ * @example
+ * ```ts
+ * function toText(outcome: AskOutcome): string {
+ *   return outcome.type === "answered" ? String(outcome.value) : `No answer: ${outcome.reason}`;
+ * }
+ * ```
+ */
 export type AskOutcome =
   | { readonly type: "answered"; readonly value: JsonValue }
   | { readonly type: "declined" | "unanswered"; readonly reason: string };
@@ -78,119 +209,243 @@ export const QUESTION_ENDED: AskOutcome = Object.freeze({
   reason: "The call ended before an answer came.",
 });
 
-/** How far a call is. Every part may be left out. */
+/**
+ * A progress report of a running call.
+ *
+ * @example
+ * ```ts
+ * const progress: ToolProgress = { done: 3, total: 10, message: "Indexing chapter 3" };
+ * ```
+ */
 export interface ToolProgress {
-  /** How much is done, in units of its own. */
+  /** Completed work, in units of your choice. */
   readonly done?: number;
-  /** How much there is to do, in the same units. */
+  /** All work, in the same units as `done`. */
   readonly total?: number;
-  /** What it is doing, in words. */
+  /** A description of the current work. */
   readonly message?: string;
 }
 
-/** What a delegation gets: the means to start a subagent, but no `ask`, since it runs again in a replay, where no approver is. */
+/**
+ * The second argument of a delegation's `execute`: the facts of `ToolContext`, and services for
+ * subagents. `ask` is missing, because a delegation runs again in a replay, where there is no
+ * approver.
+ *
+ * @example
+ * ```ts
+ * const translate = defineDelegation({
+ *   name: "translate",
+ *   description: "Translates a text.",
+ *   input: z.object({ text: z.string(), language: z.string() }),
+ *   execute: ({ text, language }, { spawn }) =>
+ *     spawn({ role: "translator", task: `Translate into ${language}:\n${text}` }),
+ * });
+ * ```
+ */
 export interface DelegationContext<out Context = unknown> extends Omit<
   ToolContext<Context>,
   "ask"
 > {
   /**
-   * Starts a subagent and waits for its end. A refusal and a failure are outcomes; rejects only with `invalid_option` for what is no request, and if a hook
-   * before the subagent broke. After
-   * the call has ended nothing is started any more.
+   * Starts a subagent and waits until it has ended. A refused or failed subagent is an outcome, not
+   * an error. After the call has ended, nothing is started.
+   *
+   * @throws EspalierError `invalid_option` if the request is invalid.
+   * @throws EspalierError `hook_failed` if a `subagentStart` hook threw.
+   * @throws EspalierError `hook_timeout` if a `subagentStart` hook did not settle in time.
+   *
+   * @example
+   * ```ts
+   * const ask = defineDelegation({
+   *   name: "ask_lawyer",
+   *   description: "Asks the lawyer.",
+   *   input: z.object({ question: z.string() }),
+   *   execute: ({ question }, { spawn }) => spawn({ role: "lawyer", task: question }),
+   * });
+   * ```
    */
   spawn(request: SpawnRequest): Promise<SpawnOutcome>;
-  /** The subagents that the agent has started so far, and what it may do with them. */
+  /** The subagents that the agent has started so far, and actions on them. */
   readonly subagents: SubagentService;
 }
 
-/** What an agent may do with the subagents that it has started; all know them by `childName`, such as `researcher#2`. */
+/**
+ * Actions of an agent on the subagents that it has started. Each subagent is identified by its
+ * `childName`, such as `researcher#2`.
+ *
+ * @example
+ * ```ts
+ * const stopAll = defineDelegation({
+ *   name: "stop_all",
+ *   description: "Stops all running subagents.",
+ *   input: z.object({}),
+ *   execute: async (_input, { subagents }) => {
+ *     const running = subagents.list().filter(({ status }) => status === "running");
+ *     for (const { childName } of running) await subagents.cancel(childName, "No longer needed.");
+ *     return { type: "answered", text: `Stopped ${running.length} subagents.` };
+ *   },
+ * });
+ * ```
+ */
 export interface SubagentService {
-  /** In the order of their start. */
+  /** Returns all subagents in the order in which they were started. */
   list(): readonly SubagentInfo[];
-  /** Continues a subagent that has ended: with its history, and a new task. Counts as no further subagent. */
+  /**
+   * Gives a new task to a subagent that has ended. The subagent keeps its history and its account,
+   * and does not count again toward the limits.
+   *
+   * @example
+   * ```ts
+   * const revise = defineDelegation({
+   *   name: "revise",
+   *   description: "Has the writer revise the draft.",
+   *   input: z.object({ criticism: z.string() }),
+   *   execute: ({ criticism }, { subagents }) =>
+   *     subagents.continue({ childName: "writer#1", task: criticism }),
+   * });
+   * ```
+   */
   continue(request: ContinueRequest): Promise<SpawnOutcome>;
   /**
-   * Waits until subagents rest, and gives their results. Default: all that work in the background, without limit in time. One that is
-   * paused is not waited for.
+   * Waits until subagents have ended or paused, and returns their results. The default is all
+   * background subagents, without a time limit. When the time is over, subagents that still run are
+   * listed with their status.
+   *
+   * @example
+   * ```ts
+   * const collect = defineDelegation({
+   *   name: "collect",
+   *   description: "Waits for the reports, one minute at most.",
+   *   input: z.object({}),
+   *   execute: (_input, { subagents }) => subagents.wait({ timeoutMs: 60_000 }),
+   * });
+   * ```
    */
   wait(request?: {
-    /** The subagents that are waited for. Default: all that are at work. */
+    /**
+     * Names of the subagents to wait for, such as `["researcher#1"]`.
+     *
+     * @default all background subagents
+     */
     readonly childNames?: readonly string[];
-    /** How long, in milliseconds. Default: until they rest. */
+    /**
+     * Maximum time in milliseconds.
+     *
+     * @default no time limit
+     */
     readonly timeoutMs?: number;
   }): Promise<DelegationOutcome>;
-  /** Writes to a subagent that is running: it reads the message before its next model call. */
+  /**
+   * Sends a message to a running subagent, which reads it before its next model call. A subagent
+   * that has ended is refused.
+   */
   sendMessage(childName: string, text: string): DelegationOutcome;
-  /** Cancels a subagent with all below it, and waits for its end. */
+  /**
+   * Cancels a subagent with all its descendants, and waits until they have ended. The outcome
+   * contains what the subagent had so far.
+   */
   cancel(childName: string, reason?: string): Promise<DelegationOutcome>;
 }
 
-/** What is known of a subagent. */
+/** The current state of a subagent. */
 export interface SubagentInfo {
-  /** What its parent calls it: `researcher#2`. */
+  /** The name of the subagent among its siblings, such as `researcher#2`. */
   readonly childName: string;
   /** The name of its role. */
   readonly role: string;
   /** The text of its task. */
   readonly task: string;
+  /** Its current status. */
   readonly status: SettledStatus | "running";
-  /** It works beside its parent. */
+  /** True if the subagent runs in the background. */
   readonly isBackground: boolean;
-  /** What it and all below it consumed so far. */
+  /** Tokens that the subagent and its descendants have used so far. */
   readonly totalTokens: number;
 }
 
-/** What a subagent is to do next. Nothing of it is left out in silence: what cannot be done is refused, with the reason. */
+/**
+ * A new task for a subagent that has ended. Fields that cannot apply are refused with a reason.
+ *
+ * @example
+ * ```ts
+ * const request: ContinueRequest = { childName: "researcher#2", task: "Add sources from 2026." };
+ * ```
+ */
 export interface ContinueRequest {
-  /** The subagent that has ended: `researcher#2`. */
+  /** The name of the subagent, such as `researcher#2`. */
   readonly childName: string;
+  /** The new task: a text, or parts such as images and files. */
   readonly task: MessageContent;
-  /** Default false. */
+  /**
+   * Runs the subagent in the background: the call returns a receipt at once, and the result comes
+   * as a message.
+   *
+   * @default false
+   */
   readonly background?: boolean;
-  /** Refused if it is not the role that the subagent has. Default: that one. */
+  /** Must be the role of the subagent if it is set. Any other role is refused. */
   readonly role?: string;
-  /** Refused: results of others are handed on only when a subagent is started. */
+  /** Refused: results of siblings are passed on only when a subagent is started. */
   readonly includeResultsFrom?: readonly string[];
   /** Refused: a subagent keeps its role. */
   readonly roleDefinition?: DynamicRole;
 }
 
-/** The one subagent that a call asks for: a new one, or one that continues. */
+/** The subagent that a call requests: a new one, or one that continues. */
 export type SubagentRequest =
   | { readonly type: "spawn"; readonly request: SpawnRequest }
   | { readonly type: "continue"; readonly request: ContinueRequest };
 
-/** The result of a delegation: the outcome of a subagent, or an answer for the model. */
+/**
+ * The result of a delegation: the outcome of a subagent, or a text for the model.
+ *
+ * @example
+ * ```ts
+ * const outcome: DelegationOutcome = { type: "answered", text: "All subagents are running." };
+ * ```
+ */
 export type DelegationOutcome = SpawnOutcome | DelegationReply;
 
-/** What the model reads about its subagents. */
+/** A text about subagents that the model reads as the result of a call. */
 export interface DelegationReply {
-  /** It is an answer. */
+  /** Distinguishes a reply from the outcome of a subagent. */
   readonly type: "answered";
-  /** What the model reads. */
+  /** The text that the model reads. */
   readonly text: string;
-  /** Subagents in the background whose results are in the text: they are not reported once more. */
+  /**
+   * Background subagents whose results are in the text. Their results are not reported again as
+   * messages.
+   */
   readonly reportedAgentIds?: readonly AgentId[];
 }
 
-/** What wrappers of a tool work with, besides the context of the call. Not for tools themselves. */
+/** Services for wrappers of a tool, besides the context of the call. */
 export interface ToolRuntime {
-  /** What the model called the tool by, after all renaming: for texts that it reads. */
+  /**
+   * The name by which the model called the tool, after all renaming. Use it in texts for the model.
+   */
   readonly toolName: string;
+  /** The clock of the run. */
   readonly clock: Clock;
-  /** How long a tool that ignores its signal is waited for. */
+  /** Milliseconds that a tool may take to end after its signal was aborted. */
   readonly graceMs: number;
-  /** Aborted when nothing further may start: a wrapper that waits to begin something gives up. Aborted with the call's own signal, too. */
+  /**
+   * Aborted when nothing further may start, or together with the signal of the call. A wrapper that
+   * waits should then give up.
+   */
   readonly endSignal: AbortSignal;
-  /** Stands for the run: what a wrapper has to know over the whole tree it keeps by this key, weakly. */
+  /**
+   * An object that identifies the run. Wrappers may use it as the key of a `WeakMap` for state of
+   * the whole tree.
+   */
   readonly run: object;
-  /** Says that the call is tried once more, without the model, after an attempt that failed. */
+  /** Records that a failed attempt is repeated without the model, as the event `tool.retried`. */
   readonly noteRetry: (retry: {
-    /** The attempt that failed, from 1. */
+    /** The number of the failed attempt, counted from 1. */
     readonly attempt: number;
-    /** What it threw. */
+    /** The error of the failed attempt. */
     readonly error: unknown;
-    /** How long the next one is waited for. */
+    /** Milliseconds until the next attempt. */
     readonly delayMs: number;
   }) => void;
 }

@@ -8,33 +8,81 @@ import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { checkedAttachments } from "../protocol/message-content.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
 
-/** What goes with a `ToolError`. */
+/** Options of a `ToolError`. */
 export interface ToolErrorOptions {
-  /** What it means for what follows. Default `recoverable`: the model reads it, and continues. */
+  /**
+   * The effect of the failure on the agent.
+   *
+   * - `"recoverable"`: the model reads the message, and the agent continues.
+   * - `"retryable"`: the model is asked for a corrected call, up to `maxRetries` times in a row.
+   * - `"fatal"`: the model is told not to repeat this call, and the agent continues.
+   * - `"abortive"`: the agent ends.
+   *
+   * @default "recoverable"
+   *
+   * @example
+   * ```ts
+   * const error = new ToolError("The account is locked.", { severity: "fatal" });
+   * ```
+   */
   readonly severity?: ToolErrorSeverity;
-  /** What the model should do instead; follows the message. Blank: nothing. */
+  /**
+   * Advice for the model, appended to the message.
+   *
+   * @example
+   * ```ts
+   * const error = new ToolError("No such city.", { hint: "Use the English name: Munich." });
+   * ```
+   */
   readonly hint?: string;
-  /** What belongs to the failure and is no text: kept and shown as that of `toolResult`. Copied. Default none. */
+  /**
+   * Images, audio and files that belong to the failure. They are copied, and shown as those of
+   * `toolResult`.
+   *
+   * @default []
+   */
   readonly attachments?: readonly Attachment[];
-  /** For logs and programs, not for the model. */
+  /**
+   * Data for logs and programs. The model does not read it.
+   *
+   * @example
+   * ```ts
+   * const error = new ToolError("The shop did not answer.", { data: { status: 503 } });
+   * ```
+   */
   readonly data?: JsonObject;
-  /** What was thrown before; for logs, not for the model. */
+  /** The original error, for logs. The model does not read it. */
   readonly cause?: unknown;
 }
 
 /**
- * The failure of a tool, with what it means for what follows. Any other error that a tool throws counts as `recoverable`.
+ * An error of a tool with its severity for the agent. Any other error that a tool throws counts as
+ * `recoverable`.
  *
- * @throws EspalierError `invalid_option` if there is no such severity, or an attachment does not fit.
+ * @throws EspalierError `invalid_option` if the severity is unknown, or an attachment is invalid.
+ *
+ * @example
+ * ```ts
+ * const transfer = defineTool({
+ *   name: "transfer",
+ *   description: "Transfers money.",
+ *   input: z.object({ amountUsd: z.number() }),
+ *   execute: ({ amountUsd }) => {
+ *     if (amountUsd > 500) throw new ToolError("The limit is 500 dollars.", { severity: "fatal" });
+ *     return "Transferred.";
+ *   },
+ * });
+ * ```
  */
 export class ToolError extends EspalierError {
-  /** What it means for what follows. */
+  /** The effect of the failure on the agent. */
   readonly severity: ToolErrorSeverity;
-  /** What the model should do instead; undefined: nothing was said. */
+  /** Advice for the model. `undefined` if there is none. */
   readonly hint: string | undefined;
-  /** What belongs to the failure and is no text. */
+  /** Images, audio and files that belong to the failure. */
   readonly attachments: readonly Attachment[];
 
+  /** Creates an error. The model reads the message and the hint. */
   constructor(message: string, options: ToolErrorOptions = {}) {
     const { severity = "recoverable", hint, attachments, data = {}, cause } = options;
     super({ code: severity === "retryable" ? "tool_retry" : "tool_error", message, data, cause });
@@ -49,8 +97,25 @@ export class ToolError extends EspalierError {
   }
 }
 
-/** Asks the model to make the call again, corrected as the message says. Bounded by the tool's `maxRetries`. */
+/**
+ * An error that asks the model to repeat the call with other arguments. The number of repetitions
+ * in a row is limited by `maxRetries` of the tool.
+ *
+ * @example
+ * ```ts
+ * const lookUp = defineTool({
+ *   name: "look_up",
+ *   description: "Looks up a customer.",
+ *   input: z.object({ name: z.string() }),
+ *   execute: ({ name }) => {
+ *     if (!name.includes(" ")) throw new ToolRetryError("Give the first and the last name.");
+ *     return { name, since: 2019 };
+ *   },
+ * });
+ * ```
+ */
 export class ToolRetryError extends ToolError {
+  /** Creates an error. The model reads the message and the hint. */
   constructor(message: string, options: Omit<ToolErrorOptions, "severity"> = {}) {
     super(message, { ...options, severity: "retryable" });
   }

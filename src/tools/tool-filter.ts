@@ -7,31 +7,47 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { toolScope, type ToolScope } from "./tool-scope.ts";
 
-/** What a filter may look at. Read-only. `Context`: what the filter asks of the run's context; default: nothing. */
+/**
+ * Read-only facts about the agent whose step is about to begin.
+ *
+ * `Context` is the type of the run context that the filter reads.
+ */
 export interface FilterContext<out Context = unknown> {
-  /** Place of the agent in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth of the agent. The root is at 0. */
   readonly depth: number;
-  /** Of the step that is about to begin, from 1. */
+  /** The step that is about to begin, counted from 1. */
   readonly stepNumber: number;
-  /** The completed steps of this execution, oldest first. */
+  /** Completed steps of this execution, oldest first. */
   readonly steps: readonly StepRecord[];
-  /** What the agent itself has consumed in this execution. */
+  /** Consumption of the agent itself in this execution, without its subagents. */
   readonly usage: Usage;
-  /** What the agent may still spend, by axis (`totalTokens`, `costUsd`, `steps`, …); axes without a limit are absent. */
+  /**
+   * The agent's remaining budget by axis, such as `totalTokens`, `costUsd` and `steps`. Axes
+   * without a limit are absent.
+   */
   readonly remaining: Readonly<Record<string, number>>;
   /** The metadata of the agent. */
   readonly metadata: JsonObject;
-  /** The context of the run: the very value that was given with it; undefined: none was. */
+  /**
+   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * `undefined` if none was passed.
+   */
   readonly context: Context;
 }
 
-/** Made by {@link toolFilter}. `Context`: what it asks of the context of a run. */
+/**
+ * A filter of the offered tools, created by `toolFilter`. `Context` is the type of the run context
+ * that the filter reads.
+ */
 export interface ToolFilter<in Context = unknown> extends ToolScope {
   /**
-   * Called before each step for every tool that the filter is for. Returns whether the model is offered the tool in this step. Must be pure,
-   * and answers at once; if it throws or returns no boolean, its agent fails. A tool that one filter takes away is away.
+   * Returns true if the model is offered the tool in the next step. A tool that one filter hides is
+   * hidden.
+   *
+   * The function must be synchronous and pure. If it throws or does not return a boolean, the agent
+   * fails with `tool_filter_failed`.
    */
   readonly check: (toolName: string, facts: FilterContext<Context>) => boolean;
 }
@@ -39,10 +55,29 @@ export interface ToolFilter<in Context = unknown> extends ToolScope {
 const made = new WeakSet<object>();
 
 /**
- * A filter for the `toolFilters` of an agent. What it takes away cannot be called either. It holds for agents of the role alone:
- * to forbid something to those below, too, use a guard.
+ * Creates a filter for `toolFilters` of a role. A hidden tool is not in the request, and a call of
+ * it is refused.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * A filter applies to agents of the role only. Use `toolGuard` to forbid a tool to the agents
+ * below, too.
+ *
+ * @throws EspalierError `invalid_definition` if `check` is not a function, or a name is invalid.
+ * @throws EspalierError `invalid_option` if an option is unknown.
+ *
+ * @example
+ * ```ts
+ * const searchAtFirst = toolFilter((_toolName, { stepNumber }) => stepNumber <= 3, {
+ *   name: "search-at-first",
+ *   tools: ["search"],
+ * });
+ * const author = defineAgent({
+ *   name: "author",
+ *   instructions: "Search, then write the article.",
+ *   model,
+ *   tools: [search],
+ *   toolFilters: [searchAtFirst],
+ * });
+ * ```
  */
 export function toolFilter<Context = unknown>(
   check: ToolFilter<Context>["check"],

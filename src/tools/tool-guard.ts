@@ -6,60 +6,92 @@ import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import { toolScope, type ToolScope } from "./tool-scope.ts";
 
-/** What a guard answers about a call: it may run, it must not, or an approval is to be asked for. */
+/**
+ * A guard's decision about a call. `deny` overrides `ask`, and `ask` overrides `allow`.
+ *
+ * - `allow`: the guard has no objection.
+ * - `deny`: the call is not executed. The model reads `reason`.
+ * - `ask`: the call needs an approval. The question contains `reason`, and the model reads it if
+ *   the call is denied.
+ *
+ * @example
+ * ```ts
+ * const decision: GuardDecision = { type: "ask", reason: "The path is outside of docs/." };
+ * ```
+ */
 export type GuardDecision =
   | { readonly type: "allow" }
-  /** `reason`: the model reads it. */
+  /** `reason`: a text that the model reads. */
   | { readonly type: "deny"; readonly reason: string }
-  /** `reason`: stands in the question; the model reads it if the call is denied. */
+  /** `reason`: a text in the question. The model reads it if the call is denied. */
   | { readonly type: "ask"; readonly reason: string };
 
-/** The call that a guard is asked about. Its arguments fit the tool's schema. */
+/** The call that a guard decides about. Its arguments fit the schema of the tool. */
 export interface GuardedCall {
-  /** The name of the tool. */
+  /** The name of the tool as the model calls it, prefix included. */
   readonly toolName: string;
+  /** The id of the call. */
   readonly callId: CallId;
-  /** As the tool will get them: after hooks, coercion, defaults and transforms of the schema; what a schema makes no JSON of, before. Frozen. */
+  /**
+   * The arguments that the tool will get: after hooks, coercion, and the defaults and transforms of
+   * the schema. Frozen. If a transform returns a value that is not JSON, they are the arguments
+   * before that transform.
+   */
   readonly arguments: JsonValue;
-  /** `delegation`: a subagent would be started. `external`: it would be executed elsewhere. */
+  /**
+   * The kind of the tool. A call of a `delegation` starts a subagent, a call of an `external` tool
+   * pauses the run.
+   */
   readonly kind: "function" | "external" | "delegation";
 }
 
 /**
- * What a guard may know of the agent that makes the call. Read-only; it cannot stop anything else than the call. `Context`: what the
- * guard asks of the run's context; default: nothing.
+ * Read-only facts about the agent that makes the call.
+ *
+ * `Context` is the type of the run context that the guard reads.
  */
 export interface GuardContext<out Context = unknown> {
-  /** The name of the guard that is asked. */
+  /** The name of this guard. */
   readonly guardName: string;
+  /** The run of the agent. */
   readonly runId: RunId;
+  /** The agent that makes the call. */
   readonly agentId: AgentId;
-  /** Place of the agent in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth of the agent. The root is at 0. */
   readonly depth: number;
   /** The name of the agent's role. */
   readonly role: string;
+  /** The execution of the agent that makes the call. */
   readonly executionId: ExecutionId;
-  /** From 1. */
+  /** The step that makes the call, counted from 1. */
   readonly stepNumber: number;
   /** The history of the agent. Frozen. */
   readonly messages: readonly Message[];
   /** The metadata of the agent. */
   readonly metadata: JsonObject;
-  /** The context of the run: the very value that was given with it; undefined: none was. */
+  /**
+   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * `undefined` if none was passed.
+   */
   readonly context: Context;
-  /** Aborted when the guard must end: its agent has to, or its time is up. */
+  /** Aborted when the guard must end, because its agent ends or `hookTimeoutMs` has passed. */
   readonly signal: AbortSignal;
 }
 
-/** Made by {@link toolGuard}. `Context`: what it asks of the context of a run. */
+/**
+ * A guard of tool calls, created by `toolGuard`. `Context` is the type of the run context that the
+ * guard reads.
+ */
 export interface ToolGuard<in Context = unknown> extends ToolScope {
   /**
-   * Called once for every call of the tools that the guard is for, once more if an answer changed the arguments, and once more when a run
-   * continues with a call that was approved before. Guards of one call are asked at the same time, and all of them: deny beats ask beats
-   * allow. May be asynchronous, within the time that hooks have. If it throws, rejects, takes too long or returns anything else than an
-   * answer, the call is denied.
+   * Decides about a call of a guarded tool. All guards of a call run in parallel.
+   *
+   * The function is called once per call. It is called again if an approver changed the arguments,
+   * and if a run continues with a call that was approved before.
+   *
+   * If the function throws, exceeds `hookTimeoutMs` or returns anything else, the call is denied.
    */
   readonly check: (
     call: GuardedCall,
@@ -70,9 +102,26 @@ export interface ToolGuard<in Context = unknown> extends ToolScope {
 const made = new WeakSet<object>();
 
 /**
- * A guard of tool calls, for the `guards` of an agent or an orchestrator. It holds for the agent and for every agent below it.
+ * Creates a guard of tool calls, for `guards` of a role or of an orchestrator. The guard applies to
+ * the agent and to every agent below it.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * The options restrict the guard to some tools, and name it in events.
+ *
+ * @throws EspalierError `invalid_definition` if `check` is not a function, or a name is invalid.
+ * @throws EspalierError `invalid_option` if an option is unknown.
+ *
+ * @example
+ * ```ts
+ * const onlyDocs = toolGuard(
+ *   ({ arguments: input }) => {
+ *     const { path } = z.object({ path: z.string() }).parse(input);
+ *     if (path.startsWith("docs/")) return { type: "allow" };
+ *     return { type: "ask", reason: `${path} is outside of docs/.` };
+ *   },
+ *   { name: "only-docs", tools: ["write_file"] },
+ * );
+ * const guarded = new Orchestrator({ guards: [onlyDocs] });
+ * ```
  */
 export function toolGuard<Context = unknown>(
   check: ToolGuard<Context>["check"],

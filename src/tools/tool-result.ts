@@ -9,36 +9,67 @@ import type { ToolMessage } from "../protocol/message.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { plainResult, resultText } from "./result-text.ts";
 
-/** What `toolResult` takes. */
+/** Options of `toolResult`. */
 export interface ToolResultOptions {
   /**
-   * What the model reads. Default: `structured` as JSON (or as it is, if it is a text), and a line for each attachment that says what
-   * there is, such as `[image/png "chart.png", 1,234 bytes]`.
+   * The text that the model reads.
+   *
+   * @default `structured` as JSON, or unchanged if it is a text, and a line for each attachment
+   * such as `[image/png "chart.png", 1,234 bytes]`
    */
   readonly text?: string;
-  /** The result as data: kept in the record of the step. Copied. No key in it may be named `__proto__`. */
+  /**
+   * The result as data, kept in the record of the step. It is copied. No key may be named
+   * `__proto__`.
+   *
+   * @example
+   * ```ts
+   * const result = toolResult({ text: "2 rows", structured: [{ id: 1 }, { id: 2 }] });
+   * ```
+   */
   readonly structured?: unknown;
   /**
-   * Images, sounds and files. Kept in the record of the step. Those whose bytes are given, in a common format, are shown to a model that
-   * takes their kind (`Model.inputModalities`), after the text. Copied. Default none.
+   * Images, audio and files, kept in the record of the step. They are copied.
+   *
+   * A model reads an attachment after the text if its `inputModalities` contain the kind, the bytes
+   * are given in `data`, and the format is PNG, JPEG, GIF, WebP, MP3, WAV or PDF.
+   *
+   * @default []
+   *
+   * @example
+   * ```ts
+   * const result = toolResult({
+   *   text: "The chart of 2026.",
+   *   attachments: [{ type: "image", mediaType: "image/png", name: "a.png", data: "iVBORw0KGgo=" }],
+   * });
+   * ```
    */
   readonly attachments?: readonly Attachment[];
-  /** False: no model is shown the attachments; it reads the text. Default true. */
+  /**
+   * Shows the attachments to models that support them. With `false` the model reads the text only.
+   *
+   * @default true
+   */
   readonly show?: boolean;
 }
 
 const MARK = Symbol.for("espalier.toolResult");
 
-/** A result of a tool with all that belongs to it. Frozen. Made by `toolResult`. */
+/**
+ * A result of a tool with a text for the model, data and attachments, created by `toolResult`.
+ * Frozen.
+ */
 export class ToolResult {
-  /** What the model reads. */
+  /** The text that the model reads. */
   readonly text: string;
-  /** The result as plain data, if there is any. */
+  /** The result as plain data. `undefined` if there is none. */
   readonly structured: JsonValue | undefined;
+  /** Images, audio and files of the result. */
   readonly attachments: readonly Attachment[];
-  /** Whether a model that takes them is shown the attachments. */
+  /** True if models that support the attachments are shown them. */
   readonly show: boolean;
 
+  /** Creates a result. Use `toolResult`. */
   constructor(options: ToolResultOptions) {
     checkKeys("toolResult", options, ["text", "structured", "attachments", "show"]);
     const { text, structured, attachments, show = true } = options;
@@ -59,17 +90,32 @@ export class ToolResult {
     Object.freeze(this);
   }
 
-  /** Within another value it is its text. */
+  /** Returns the text, so that a result inside another value is serialised as its text. */
   toJSON(): string {
     return this.text;
   }
 }
 
 /**
- * A result with a text of its own for the model, with data, or with attachments. A tool may return it instead of a plain value.
+ * Creates a result of a tool with a text for the model, data or attachments. Return it from
+ * `execute` in place of a plain value.
  *
- * @throws EspalierError `invalid_option` if a field has the wrong type, `structured` is nothing that can be shown, or an attachment does
- * not fit.
+ * @throws EspalierError `invalid_option` if a field has the wrong type, `structured` cannot be
+ * represented as JSON, or an attachment is invalid.
+ *
+ * @example
+ * ```ts
+ * const screenshot = defineTool({
+ *   name: "screenshot",
+ *   description: "Takes a screenshot.",
+ *   input: z.object({}),
+ *   execute: () =>
+ *     toolResult({
+ *       text: "The screen of the shop.",
+ *       attachments: [{ type: "image", mediaType: "image/png", data: "iVBORw0KGgo=" }],
+ *     }),
+ * });
+ * ```
  */
 export function toolResult(options: ToolResultOptions): ToolResult {
   return new ToolResult(options);

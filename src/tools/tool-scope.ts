@@ -2,11 +2,19 @@
 
 import { checkFunction, checkKeys, copyToolNames, nameFunction } from "../kernel/check.ts";
 
-/** The name of a guard or a filter, and the tools that it is for. */
+/** The name of a guard or a filter, and the tools that it applies to. */
 export interface ToolScope {
-  /** Appears in events, questions, results and errors. Default: the name of the function, or one by place: `researcher.guard#2`. */
+  /**
+   * The name in events, questions, results and errors.
+   *
+   * @default the name of the function, or a name by position such as `researcher.guard#2`
+   */
   readonly name: string | undefined;
-  /** Only these tools, named as the model calls them. Default: all. */
+  /**
+   * The tools that it applies to, named as the model calls them.
+   *
+   * @default all tools
+   */
   readonly tools: readonly string[] | undefined;
 }
 

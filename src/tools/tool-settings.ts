@@ -11,27 +11,70 @@ import {
 } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 
-/** What may be set for a tool, and as `toolDefaults` for all tools of a role. */
+/**
+ * Settings of one tool, or of all tools of a role as `toolDefaults`. A tool's own setting takes
+ * precedence.
+ *
+ * @example
+ * ```ts
+ * const toolDefaults: ToolSettings = { timeoutMs: 10_000, maxRetries: 1, maxIdenticalCalls: 5 };
+ * ```
+ */
 export interface ToolSettings {
-  /** How long one call may take, wrappers of the tool included. Default: as long as its agent. */
+  /**
+   * Maximum duration of one call in milliseconds, including the wrappers of the tool.
+   *
+   * @default no limit but the time of the agent
+   */
   readonly timeoutMs?: number;
-  /** How often in a row the model is asked for a corrected call before the tool is given up: N retries are allowed. Default 2. */
+  /**
+   * Number of corrected calls in a row that the model may make after invalid arguments or a
+   * `ToolRetryError`.
+   *
+   * @default 2
+   */
   readonly maxRetries?: number;
   /**
-   * Most UTF-16 code units of a result that the model is shown, and of what a tool says when it fails; a notice of the real and the shown
-   * size follows. Default 50,000. Of a failure, what is said around the tool's words stays (at most 2,000 more). The JSON of a delegation
-   * is shortened inside, notices included, and keeps at least `outcome` and `subagent`, also where these alone are longer.
+   * Maximum number of UTF-16 code units of a result, or of an error message, that the model reads.
+   * A notice with the real and the shown size follows. The record of the step keeps the whole
+   * result.
+   *
+   * The surrounding words of a failure, at most 2,000 code units, are not cut. The result of a
+   * delegation stays valid JSON: its texts are shortened.
+   *
+   * @default 50_000
    */
   readonly maxResultCharacters?: number;
-  /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
+  /**
+   * The treatment of a result that exceeds `maxResultCharacters`. `"truncate"` cuts it,
+   * `"summarize"` has the agent's own model shorten it, in a call that counts toward the budget.
+   *
+   * @default "truncate"
+   */
   readonly longResultPolicy?: "truncate" | "summarize";
-  /** How often in a row the same call may be made. The next one is asked about, or refused without an approver. Default 2. */
+  /**
+   * Number of identical calls in a row that run without a question. The next one needs an approval,
+   * and is refused without an approver. Use `"unlimited"` for polling.
+   *
+   * @default 2
+   */
   readonly maxIdenticalCalls?: number | "unlimited";
 }
 
-/** What may be set for all tools of a role; a tool's own value comes first. */
+/**
+ * Settings of all tools of a role. A tool's own setting takes precedence.
+ *
+ * @example
+ * ```ts
+ * const toolDefaults: ToolDefaults = { needsApproval: true, timeoutMs: 30_000 };
+ * ```
+ */
 export interface ToolDefaults extends ToolSettings {
-  /** Whether calls need an approval, where a tool does not say. Default false. */
+  /**
+   * Requires an approval for each call of a tool that does not set `needsApproval` itself.
+   *
+   * @default false
+   */
   readonly needsApproval?: boolean;
 }
 

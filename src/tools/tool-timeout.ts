@@ -17,7 +17,17 @@ export function toolTimedOut(toolName: string, timeoutMs: number): ToolError {
   return new ToolTimeoutError(message, { data: { toolName, timeoutMs } });
 }
 
-/** True if a tool failed because it took too long; also by way of another copy of the package. Good as `shouldRetry`. */
+/**
+ * Returns true if the error is that of a call which exceeded `timeoutMs`. It recognises errors of
+ * other copies of the package. Use it as `shouldRetry` of `withRetries`.
+ *
+ * @example
+ * ```ts
+ * const patient = withRetries(withTimeout(search, { timeoutMs: 2_000 }), {
+ *   shouldRetry: isToolTimeout,
+ * });
+ * ```
+ */
 export function isToolTimeout(thrown: unknown): thrown is ToolError {
   return isToolError(thrown) && MARK in thrown;
 }

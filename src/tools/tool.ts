@@ -11,81 +11,136 @@ import type {
 } from "./tool-context.ts";
 import type { ToolSettings } from "./tool-settings.ts";
 
-/** What is common to all kinds of tools. */
+/** Fields that all kinds of tools share. */
 export interface ToolDescriptor {
-  /** What the model calls it by. */
+  /** The name by which the model calls the tool. */
   readonly name: string;
-  /** What the model reads about it. */
+  /** The description that the model reads. */
   readonly description: string;
+  /** The JSON Schema of the arguments that the model reads. */
   readonly inputSchema: JsonObject;
-  /** Providers are asked to hold the model to the schema. Left out: as the model's options say. */
+  /**
+   * Requests that the provider restricts the model to the schema. Absent for the option of the
+   * model's adapter.
+   */
   readonly strictSchema?: boolean;
+  /** The tool's own settings, without defaults. */
   readonly settings: ToolSettings;
-  /** A call of it runs alone: after the calls before it in its reply, and before those after it. */
+  /**
+   * True if each call runs alone: after the earlier calls of its reply, and before the later ones.
+   */
   readonly sequential: boolean;
 }
 
-/** A tool that works by itself: the common kind. `Context`: what it asks of the context of a run. */
+/**
+ * A tool that runs in this process, created by `defineTool`. `Context` is the type of the run
+ * context that the tool reads.
+ *
+ * @example
+ * ```ts
+ * const tools: readonly FunctionTool[] = [search, withTimeout(search, { timeoutMs: 5_000 })];
+ * ```
+ */
 export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
-  /** A tool that runs here. */
+  /** Distinguishes the kinds of tools. */
   readonly kind: "function";
-  /** False: a call that was under way when its process died is not made once more. */
+  /** False if a call that was running when its process crashed must not be repeated. */
   readonly retryAfterCrash: boolean;
   /**
-   * Checks arguments and, if they fit, closes over them. Pure. `parsed`: the value that the schema
-   * made of them before. The use closes over a copy of that value, and nothing is parsed.
+   * Validates arguments, and returns the function that executes the call if they fit. `parsed` is
+   * the value to which the schema converted the arguments before; it is used without parsing again.
    */
   bind(input: JsonValue, parsed?: JsonValue): Bound<FunctionUse<Context>>;
 }
 
-/** What a call of a function tool may do. */
+/** A call of a function tool with valid arguments. */
 export interface FunctionUse<in Context = unknown> {
-  /** `runtime` is called by wrappers that work with more than the context. */
+  /** Executes the call. `runtime` returns services for wrappers. */
   readonly run: (context: ToolContext<Context>, runtime: () => ToolRuntime) => unknown;
-  /** Whether the call needs an approval: always, never, or as the function says of it. Undefined: as the role has it. */
+  /**
+   * True if the call needs an approval, or the function that decides. `undefined` for the setting
+   * of the role.
+   */
   readonly needsApproval: undefined | boolean | ((context: ToolContext<Context>) => unknown);
 }
 
-/** A tool that is executed elsewhere: its calls pause the run until the result is handed in. */
+/**
+ * A tool that another program executes, created by `defineTool` without `execute`. A call pauses
+ * the run until its result is provided.
+ */
 export interface ExternalTool extends ToolDescriptor {
-  /** A tool that is executed elsewhere. */
+  /** Distinguishes the kinds of tools. */
   readonly kind: "external";
-  /** `parsed`: as for a function tool. */
+  /** Validates arguments. */
   bind(input: JsonValue, parsed?: JsonValue): Bound<undefined>;
 }
 
-/** A tool that may start subagents. It holds no queue slot while it waits for them. */
+/**
+ * A tool that may start subagents, created by `defineDelegation`. While it waits for them, it
+ * occupies no slot of `concurrency.toolCalls`.
+ */
 export interface DelegationTool<in Context = unknown> extends ToolDescriptor {
-  /** A tool that may start subagents. */
+  /** Distinguishes the kinds of tools. */
   readonly kind: "delegation";
-  /** `parsed`: as for a function tool. What is bound is code, or the one subagent that a call asks for. */
+  /**
+   * Validates arguments, and returns the function that executes the call, or the one subagent that
+   * it requests.
+   */
   bind(
     input: JsonValue,
     parsed?: JsonValue,
   ): Bound<((context: DelegationContext<Context>) => Promise<DelegationOutcome>) | SubagentRequest>;
 }
 
-/** The tool whose arguments are the typed result of an agent: calling it well ends the execution. */
+/**
+ * The tool `Finish`, whose arguments are the typed result of an agent. A valid call ends the
+ * execution.
+ */
 export interface FinishTool extends ToolDescriptor {
-  /** The tool by which a typed result is given. */
+  /** Distinguishes the kinds of tools. */
   readonly kind: "finish";
+  /** Validates a typed result. */
   bind(input: JsonValue): Bound<JsonValue>;
 }
 
-/** Anything that a model may call. */
+/**
+ * Any tool that a model may call. `kind` distinguishes the four types.
+ *
+ * @example
+ * ```ts
+ * function isLocal(tool: Tool): boolean {
+ *   return tool.kind === "function" || tool.kind === "delegation";
+ * }
+ * ```
+ */
 export type Tool<Context = unknown> =
   | FunctionTool<Context>
   | DelegationTool<Context>
   | ExternalTool
   | FinishTool;
 
-/** Arguments that fit, with what they allow, and as JSON after coercion; or what is wrong with them. */
+/**
+ * The result of validating arguments: a call that can be executed, or the problems.
+ *
+ * @example
+ * ```ts
+ * const bound = search.bind({ words: 7 });
+ * if (bound.type === "invalid")
+ *   for (const { parameter, expected } of bound.problems) console.log(parameter, expected);
+ * ```
+ */
 export type Bound<Use> =
   | {
       readonly type: "valid";
+      /** The function or value by which the call is executed. */
       readonly use: Use;
+      /** The arguments as JSON, after coercion. */
       readonly input: JsonValue;
-      /** What the tool gets: with the defaults and transforms of its schema. Need not be JSON. */
+      /**
+       * The arguments that the tool gets, after the defaults and transforms of its schema. The
+       * value need not be JSON.
+       */
       readonly value: unknown;
     }
+  /** Arguments that do not fit the schema. */
   | { readonly type: "invalid"; readonly problems: readonly ArgumentProblem[] };

@@ -7,16 +7,31 @@ import type { JsonValue } from "../kernel/json.ts";
 import { checkTool, checkToolName } from "./check-tool.ts";
 import type { DelegationTool, ExternalTool, FunctionTool } from "./tool.ts";
 
-/** What a toolset may hold: every tool but `Finish`, which an agent has by its `output`. */
+/**
+ * Any tool that a list of tools may contain: every kind but `Finish`, which `output` of a role
+ * adds.
+ *
+ * @example
+ * ```ts
+ * const tools: readonly ToolsetTool[] = [search, withApproval(search)];
+ * ```
+ */
 export type ToolsetTool<Context = unknown> =
   | FunctionTool<Context>
   | ExternalTool
   | DelegationTool<Context>;
 
 /**
- * The tools with `prefix` before their names: with `"github_"`, `search` becomes `github_search`.
+ * Returns the tools with a prefix before their names. With `"github_"`, the tool `search` becomes
+ * `github_search`.
  *
- * @throws EspalierError `invalid_definition` if a name comes out that no tool can have, `duplicate_tool`.
+ * @throws EspalierError `invalid_definition` if a new name is not a valid name of a tool.
+ * @throws EspalierError `duplicate_tool` if two tools have the same name.
+ *
+ * @example
+ * ```ts
+ * const webTools = prefixTools([search], "web_"); // web_search
+ * ```
  */
 export function prefixTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
@@ -31,10 +46,16 @@ export function prefixTools<T extends ToolsetTool<never>>(
 }
 
 /**
- * The tools, some of them by another name: `renameTools(tools, { search: "find" })`. Two may swap their names.
+ * Returns the tools, some of them under new names. Two tools may swap their names.
  *
- * @throws EspalierError `invalid_option` if no tool has an old name, `invalid_definition` if no tool can have a new one,
- * `duplicate_tool` if a new one is taken.
+ * @throws EspalierError `invalid_option` if no tool has one of the old names.
+ * @throws EspalierError `invalid_definition` if a new name is not a valid name of a tool.
+ * @throws EspalierError `duplicate_tool` if two tools would have the same name.
+ *
+ * @example
+ * ```ts
+ * const tools = renameTools([search], { search: "find_articles" });
+ * ```
  */
 export function renameTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
@@ -55,10 +76,22 @@ export function renameTools<T extends ToolsetTool<never>>(
 }
 
 /**
- * Some of the tools, in the order that they have: those that are named, or for which the function says true.
+ * Returns some of the tools in their order: those with the given names, or those for which the
+ * function returns true.
  *
- * @throws EspalierError `invalid_option` if no tool has a name, `invalid_definition` if the function gives neither true nor false,
- * `duplicate_tool`.
+ * @throws EspalierError `invalid_option` if no tool has one of the names.
+ * @throws EspalierError `invalid_definition` if the function does not return a boolean.
+ * @throws EspalierError `duplicate_tool` if two tools have the same name.
+ *
+ * @example
+ * ```ts
+ * const github = await connectMcp({
+ *   name: "github",
+ *   transport: { type: "http", url: "https://mcp.example/github" },
+ * });
+ * const byName = filterTools(github.tools, ["search_issues", "get_issue"]);
+ * const readers = filterTools(github.tools, ({ name }) => name.startsWith("get_"));
+ * ```
  */
 export function filterTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
@@ -77,9 +110,15 @@ export function filterTools<T extends ToolsetTool<never>>(
 }
 
 /**
- * The tools of all these lists, in order.
+ * Returns the tools of all lists, in their order.
  *
- * @throws EspalierError `duplicate_tool` if two of them have one name, with both places.
+ * @throws EspalierError `duplicate_tool` if two tools have the same name. The message names both
+ * positions.
+ *
+ * @example
+ * ```ts
+ * const tools = combineTools([search], prefixTools([search], "web_"));
+ * ```
  */
 export function combineTools<Lists extends readonly (readonly ToolsetTool<never>[])[]>(
   ...lists: Lists

@@ -1,4 +1,5 @@
-// AgentFold: one agent as its events have left it, in numbers, names and times: no content of its steps. Changed in place by its `RunFold`.
+// AgentFold: the state of one agent, folded from its events: numbers, names and times, without the
+// content of its steps. Updated in place by its `RunFold`.
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -17,100 +18,149 @@ interface AskFold extends CallUnderWay {
   readonly span: number;
 }
 
-/** Where an agent stands. */
+/** Position of an agent in the tree of its run. */
 export interface AgentPlace {
-  /** From 0, in the order in which agents were first started: where it is in `RunFold.agents`. */
+  /** Position in `RunFold.agents`, from 0. */
   readonly index: number;
-  /** Undefined: it is the root. */
+  /** Parent agent. `undefined` for the root. */
   readonly parent: AgentFold | undefined;
-  /** When its run began: spans count from there. */
+  /** Start of the run in milliseconds since the epoch. Spans are relative to it. */
   readonly runStartedAtMs: number;
-  /** What it was given at its creation; undefined: it is the root, or that was not seen. */
+  /**
+   * Context that the agent inherited from its parent. `undefined` for the root, or if the spawn was
+   * not folded.
+   */
   readonly inherited: InheritanceRecord | undefined;
 }
 
 /**
- * One agent, as the events that its `RunFold` has taken have left it, in numbers, names and times: what it does, its steps with their calls,
- * what it has spent, and its waits. It changes with each event: copy what is to stay.
+ * State of one agent, folded from its events: activity, steps, tool calls, costs and waits. Without
+ * prompts, arguments and results.
+ *
+ * `RunFold` updates the agent in place with each event. Copy values that must not change.
+ *
+ * @example
+ * ```ts
+ * import type { AgentFold } from "espalier/view";
+ *
+ * function printTree(agent: AgentFold): void {
+ *   console.log(`${"  ".repeat(agent.depth)}${agent.name}: ${agent.activity}, step ${agent.step}`);
+ *   for (const child of agent.children) printTree(child);
+ * }
+ * if (fold.root !== undefined) printTree(fold.root);
+ * ```
  */
 export class AgentFold {
-  /** From 0, in the order in which agents were first started: where it is in `RunFold.agents`. */
+  /** Position in `RunFold.agents`, from 0. */
   readonly index: number;
-  /** Undefined: it is the root. */
+  /** Parent agent. `undefined` for the root. */
   readonly parent: AgentFold | undefined;
-  /** Its subagents, in the order in which they were first started. */
+  /** Subagents in the order of their first start. */
   readonly children: AgentFold[] = [];
-  /** Which agent. */
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** Place in the tree: `lead/researcher#2`. */
+  /** Path in the agent tree, for example `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth in the agent tree; 0 for the root. */
   readonly depth: number;
-  /** What it is. */
+  /** Name of the agent's role. */
   readonly role: string;
-  /** What it was given at its creation; undefined: it is the root, or that was not seen. */
+  /**
+   * Context that the agent inherited from its parent. `undefined` for the root, or if the spawn was
+   * not folded.
+   */
   readonly inherited: InheritanceRecord | undefined;
-  /** Of its model. */
+  /** Provider of the agent's model, for example `openai`. */
   provider: string;
-  /** The id of its model. */
+  /** Id of the agent's model, for example `gpt-5-mini`. */
   model: string;
-  /** Of its last execution. */
+  /** Task of the last execution. */
   task: string;
-  /** Of its last execution. */
+  /** Id of the last execution. */
   executionId: ExecutionId | null;
-  /** How often it was given a task, the first included. */
+  /** Number of executions: 1, plus 1 for each follow-up task after an end. */
   executionCount = 1;
-  /** When it was first started, in milliseconds since the epoch. */
+  /** First start of the agent in milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** When its last execution began, in milliseconds since the epoch. */
+  /** Start of the last execution in milliseconds since the epoch. */
   executionStartedAtMs: number;
-  /** What it does, or how it came to rest. */
+  /**
+   * Current activity, or the status with which the agent paused or ended.
+   *
+   * @example
+   * ```ts
+   * const waiting = fold.agents.filter(({ activity }) => activity === "awaiting_budget");
+   * for (const { name, waitsForBudgetOf } of waiting)
+   *   console.log(name, "waits for budget of", waitsForBudgetOf?.name);
+   * ```
+   */
   activity: ActivityName = "preparing";
-  /** Since when it does that, in milliseconds since the epoch. */
+  /** Start of the current activity in milliseconds since the epoch. */
   sinceMs: number;
-  /** The attempt of its model call that comes next, and why there is one, while it is `retrying`. */
+  /**
+   * Latest retry of a model call. Use it while `activity` is `retrying`. `undefined` if no model
+   * call was retried.
+   *
+   * @example
+   * ```ts
+   * for (const { name, activity, retry } of fold.agents)
+   *   if (activity === "retrying") console.log(name, retry?.attempt, retry?.errorCode);
+   * ```
+   */
   retry:
     | {
-        /** From 1. */
+        /** Number of the next attempt, from 1. */
         readonly attempt: number;
-        /** Of the attempt before it. */
+        /** Error code of the failed attempt, for example `model_rate_limited`. */
         readonly errorCode: string;
       }
     | undefined;
-  /** How it came to rest; undefined while it runs. */
+  /**
+   * How the last execution ended or paused. `undefined` while the agent is active, or after a crash
+   * of its process.
+   */
   end: ExecutionEnd | undefined;
-  /** The step it is at; 0 before the first. */
+  /** Number of the current step in the last execution; 0 before the first step. */
   step = 0;
-  /** What it could spend when it began; limited axes only. */
+  /** Budget of the agent at its start plus later grants, by axis. Only limited axes are present. */
   budget: Readonly<Record<string, number>>;
-  /** Spawns of its own that were refused. */
+  /** Number of refused spawns of this agent. */
   refusalCount = 0;
-  /** Calls of its own that failed or had to be corrected. */
+  /** Number of this agent's tool calls that failed or had to be corrected by the model. */
   toolErrorCount = 0;
-  /** Of all executions, in order. */
+  /**
+   * Steps of all executions, oldest first.
+   *
+   * @example
+   * ```ts
+   * for (const { number, calls } of fold.root?.steps ?? [])
+   *   for (const { toolName, outcome } of calls) console.log(number, toolName, outcome);
+   * ```
+   */
   readonly steps: StepFold[] = [];
-  /** What its time went into. */
+  /** Timeline of the agent: its model calls, tool calls and waits. */
   readonly spans: SpanList;
-  /** The record that touched it last. */
+  /** Number of the journal record that last changed the agent. */
   record = 0;
-  /** Calls that have not ended, those that wait for a paused subagent too. */
+  /** Calls that have not ended, also calls that wait for a paused subagent. */
   readonly #calls = new Map<CallId, CallFold>();
-  /** The spans of calls that are under way. */
+  /** Open spans of running calls. */
   readonly #callSpans = new Map<CallFold, number>();
   readonly #asks = new Map<QuestionId, AskFold>();
   readonly #modelCalls: ModelCalls;
   readonly #use: BudgetUse;
   #openTools = 0;
   #openDelegations = 0;
-  /** Of the step that was opened last and is not completed. */
+  /** Id of the open step. */
   #stepId: StepId | null = null;
-  /** Of the time at rest; -1: it is not at rest. */
+  /** Position of the span of the present pause; -1 while the agent is active. */
   #park = -1;
-  /** The number of the event with which its last execution began. */
+  /** Number of the event that began the last execution. */
   #startSeq: number;
-  /** How its earlier executions ended. `undefined` if it had one execution. */
+  /** Ends of earlier executions. `undefined` if there was only one execution. */
   #earlierRests: ExecutionEnd[] | undefined;
 
+  /** Creates the agent from its first event. Called by `RunFold`. */
   constructor(event: EspalierEvent<"agent.started" | "agent.resumed">, place: AgentPlace) {
     this.index = place.index;
     this.parent = place.parent;
@@ -136,67 +186,87 @@ export class AgentFold {
     this.sinceMs = event.atMs;
   }
 
-  /** The last part of its path, such as `surveyor#3`. */
+  /** Last part of the path, for example `researcher#2`. */
   get name(): string {
     return this.agentPath.slice(this.agentPath.lastIndexOf("/") + 1);
   }
 
-  /** The agent whose budget its model call waits for. `undefined` if it waits for none. */
+  /**
+   * Agent whose budget must free up before the next model call: this agent or an ancestor.
+   * `undefined` if no model call waits for budget.
+   */
   get waitsForBudgetOf(): AgentFold | undefined {
     const path = this.#modelCalls.lackingPath;
     return path === undefined ? undefined : accountHolder(this, path);
   }
 
-  /** What it has spent by its own calls. */
+  /** Tokens and cost of the agent's own model calls. */
   get own(): Spent {
     return this.#use.own;
   }
 
-  /** What it and all below it have spent. */
+  /** Tokens and cost of the agent and all its descendants. */
   get subtree(): Spent {
     return this.#use.subtree;
   }
 
-  /** What is left to it now, on limited axes. Calls in flight are not counted. */
+  /**
+   * Unspent budget by axis, never more than the parent has. Reservations of calls in flight count
+   * as unspent. Only limited axes are present.
+   */
   get remaining(): Record<string, number> {
     return this.#use.left();
   }
 
-  /** What it has used of its budget by itself, without its subagents. Limited axes only. */
+  /**
+   * Amounts that the agent itself used of its budget, without its subagents. Only limited axes are
+   * present.
+   */
   get used(): Readonly<Record<string, number>> {
     return this.#use.within(this.budget);
   }
 
-  /** Calls and questions that are under way, in the order in which they began; questions last. */
+  /**
+   * Running tool calls, oldest first, then open questions.
+   *
+   * @example
+   * ```ts
+   * for (const { name, openCalls } of fold.agents)
+   *   console.log(name, openCalls.map(({ kind, toolName }) => `${kind} ${toolName}`).join(", "));
+   * ```
+   */
   get openCalls(): readonly CallUnderWay[] {
     const calls = [...this.#calls.values()].filter((call) => this.#callSpans.has(call));
     return [...calls, ...this.#asks.values()];
   }
 
-  /** True unless it rests, or does nothing but wait for subagents and answers. */
+  /** True unless the agent is paused or ended, or only waits for budget, subagents or answers. */
   get isWorking(): boolean {
     return !IDLE.has(this.activity);
   }
 
-  /** Returns how its last execution before an event had ended. `undefined` if none had. */
+  /**
+   * Returns how the last execution that settled before event number `seq` ended or paused.
+   * `undefined` if no execution had settled.
+   */
   findEndBefore(seq: number): ExecutionEnd | undefined {
     const { end: end } = this;
     if (end !== undefined && end.endSeq < seq) return end;
     return this.#earlierRests?.findLast(({ endSeq }) => endSeq < seq);
   }
 
-  /** True if it is paused or has ended. */
+  /** True if the agent is paused or ended. */
   get isSettled(): boolean {
     return SETTLED_STATUSES.some((status) => status === this.activity);
   }
 
-  /** A record changes it: its row is new to readers that know only earlier records. */
+  /** Records that a journal record changed the agent. Called by `RunFold`. */
   touch(record: number): void {
     this.record = record;
     this.spans.record = record;
   }
 
-  /** Takes in what an event says of the agent itself. */
+  /** Applies one event of this agent. Called by `RunFold.apply`. */
   apply(event: EspalierEvent): void {
     this.#use.take(event);
     switch (event.type) {
@@ -285,7 +355,7 @@ export class AgentFold {
     }
   }
 
-  /** It is started, or continues after a pause or after its process died. */
+  /** Starts an execution, or continues it after a pause or a crash. */
   #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { atMs, task, executionId } = event;
     if (event.type === "agent.started" && executionId !== this.executionId) {
@@ -305,7 +375,7 @@ export class AgentFold {
     this.#do("preparing", atMs);
   }
 
-  /** It comes to rest. What was under way of it, but for questions of one that is paused, is over. */
+  /** Ends or pauses the agent, and everything in flight. Questions of a paused agent stay open. */
   #settle(event: EspalierEvent<"agent.paused" | "agent.ended">): void {
     const { atMs, reason } = event;
     this.#cut(atMs);
@@ -324,7 +394,7 @@ export class AgentFold {
     this.#do(this.end.status, atMs);
   }
 
-  /** Its process died at `atMs`. */
+  /** Marks the agent as paused, since its process died at `atMs`. Called by `RunFold`. */
   markLost(atMs: number): void {
     this.#cut(atMs);
     this.#dropAsks(atMs);
@@ -332,7 +402,7 @@ export class AgentFold {
     this.#do("paused", atMs);
   }
 
-  /** Ends what is under way but for questions. */
+  /** Ends everything in flight except questions. */
   #cut(atMs: number): void {
     for (const call of this.#calls.values()) this.#rest(call, atMs, "cut");
     this.#modelCalls.cut(atMs);
@@ -349,7 +419,10 @@ export class AgentFold {
     this.sinceMs = atMs;
   }
 
-  /** The step of a call that begins: a call of the agent itself may be that of the next step. */
+  /**
+   * Returns the step of a starting model call. A call outside an open step belongs to the next
+   * step.
+   */
   #stepOf({ callId, stepId }: EspalierEvent): number {
     const isOfOpenStep = stepId !== null && stepId === this.#stepId;
     return callId === null && !isOfOpenStep ? this.step + 1 : this.step;
@@ -420,7 +493,7 @@ export class AgentFold {
     this.#updateActivity(atMs);
   }
 
-  /** The call that has started or resumed an agent, as far as it is known. */
+  /** Returns the open tool call with this id, or `undefined` if no such call is open. */
   findCall(callId: CallId | null): CallFold | undefined {
     return callId === null ? undefined : this.#calls.get(callId);
   }
@@ -443,7 +516,7 @@ export class AgentFold {
     this.#updateActivity(atMs);
   }
 
-  /** What it does follows from what is under way. */
+  /** Derives the activity from the calls and questions in flight. */
   #updateActivity(atMs: number): void {
     if (this.end !== undefined) return;
     const { state } = this.#modelCalls;
@@ -454,7 +527,7 @@ export class AgentFold {
     else this.#do("preparing", atMs);
   }
 
-  /** A call is not under way any more. */
+  /** Closes the span of a call. */
   #rest(call: CallFold, atMs: number, end: SpanEnding): void {
     const span = this.#callSpans.get(call);
     if (span === undefined) return;
@@ -468,7 +541,7 @@ export class AgentFold {
     named: Pick<CallFold, "callId" | "toolName" | "kind" | "index">,
     startedAtMs: number,
   ): CallFold {
-    // A view that began in the middle of a step has not seen it open.
+    // A fold that began in the middle of a step has no `step.started`.
     const call = addCall(this.#stepAt(this.step, startedAtMs), { ...named, startedAtMs });
     this.#calls.set(call.callId, call);
     return call;
@@ -495,7 +568,7 @@ const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>([
   ...SETTLED_STATUSES,
 ]);
 
-/** Returns the agent, or the ancestor of it, that holds the account. */
+/** Returns the agent, or its ancestor, that has the account. */
 function accountHolder(agent: AgentFold | undefined, path: string): AgentFold | undefined {
   return agent === undefined || agent.agentPath === path
     ? agent

@@ -1,32 +1,32 @@
-// How an agent came to rest, and in which of its executions.
+// How the executions of an agent ended or paused.
 
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 
-/** Every status of an agent that does nothing: paused, or ended. */
+/** Activities of an agent that is paused or ended. */
 export const SETTLED_STATUSES = ["paused", "completed", "stopped", "failed", "cancelled"] as const;
 
-/** How an agent came to rest. */
+/** How an execution of an agent ended or paused. */
 export interface AgentEnd {
-  /** How it came to rest. */
+  /** Status at the end, or `paused`. */
   readonly status: SettledStatus;
-  /** Why. */
+  /** Reason of the end or the pause. */
   readonly reason: StopReason;
-  /** What it failed of. Undefined: it did not fail. */
+  /** Error of a failed execution. `undefined` if it did not fail. */
   readonly error?: ErrorRecord | undefined;
-  /** Milliseconds since the epoch. */
+  /** Time of the end or the pause in milliseconds since the epoch. */
   readonly atMs: number;
-  /** Of its execution. */
+  /** Duration of the execution in milliseconds, pauses included. */
   readonly durationMs: number;
 }
 
-/** How one execution of an agent came to rest. */
+/** How one of several executions of an agent ended or paused. */
 export interface ExecutionEnd extends AgentEnd {
-  /** Which execution, from 1. */
+  /** Number of the execution, from 1. */
   readonly execution: number;
-  /** The number of the event with which that execution began. */
+  /** Number of the event that began the execution. */
   readonly startSeq: number;
-  /** The number of the event with which it came to rest. */
+  /** Number of the event that ended or paused the execution. */
   readonly endSeq: number;
-  /** The last step of that execution. 0 if it had taken none. */
+  /** Number of the last step of the execution; 0 if the execution had no step. */
   readonly step: number;
 }

@@ -1,4 +1,4 @@
-// An agent as a row of its tree, and in detail, out of what is folded of it. Pure.
+// Builds the viewer's row and details of an agent from its fold. Pure.
 
 import { defined } from "../kernel/json.ts";
 import type { AgentFold } from "./agent-fold.ts";
@@ -38,7 +38,7 @@ export function agentRow(agent: AgentFold): AgentRow {
   ];
 }
 
-/** `refusals`: of the whole run. */
+/** Returns the details of an agent. `refusals` are those of the whole run. */
 export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): AgentDetail {
   const { agentId, agentPath, depth, role, provider, model, task, end: rest, inherited } = agent;
   const { executionCount: executions, startedAtMs, budget, remaining } = agent;
@@ -67,7 +67,7 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
   };
 }
 
-/** The calls of tools that are under way in a run, or were when it was cut off. */
+/** Returns the running tool calls of a run, or those that a crash interrupted. */
 export function openToolCalls({
   agents,
 }: {
@@ -78,7 +78,9 @@ export function openToolCalls({
   );
 }
 
-/** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `step_limit`. */
+/**
+ * Returns the detail of the activity, for example `read ×2, mail`, `2 subagents` or `step_limit`.
+ */
 function noteOf({
   activity,
   end: rest,

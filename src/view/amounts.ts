@@ -1,19 +1,22 @@
-// AxisAmounts as a person reads them.
+// Amounts of budgets: arithmetic, and text for people.
 
 import { addUsd, floorMicroUsd, toUsd } from "../kernel/money.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
-/** Where a comma stands. A formatter of `Intl` says the same, and takes longer to make than the first screen of the page to draw. */
+/**
+ * Position of a thousands separator. Creating an `Intl` formatter takes longer than drawing the
+ * first screen.
+ */
 const BEFORE_THOUSANDS = /\B(?=(?:\d{3})+$)/g;
 const SMALLEST_SHOWN_USD = 0.0001;
-/** From here on four decimals would round up to a dollar. */
+/** From here on, four decimals would round up to a dollar. */
 const A_DOLLAR_USD = 0.99995;
 
 const UNKNOWN = "unknown";
 const MOST_NAMES = 3;
 
-/** Returns the amounts with a grant added. Axes without an amount have no limit. */
+/** Returns the amounts plus a grant. Axes without an amount have no limit, and stay absent. */
 export function raiseAmounts(
   amounts: AxisAmounts,
   { costUsd = 0, ...others }: EspalierEvent<"budget.granted">["budget"],
@@ -27,17 +30,17 @@ export function raiseAmounts(
   );
 }
 
-/** Adds amounts of an axis. Costs are added exactly. */
+/** Adds two amounts of an axis. Costs are added exactly, in micro-dollars. */
 export function addAmounts(axis: string, left: number, right: number): number {
   return axis === "costUsd" ? addUsd(left, right) : left + right;
 }
 
-/** `41,203`. */
+/** Formats a count: `41,203`. */
 export function countText(count: number): string {
   return String(Math.round(count)).replace(BEFORE_THOUSANDS, ",");
 }
 
-/** `950`, `3.1k`, `14k`, `1.2M`. */
+/** Formats a count briefly: `950`, `3.1k`, `14k`, `1.2M`. */
 export function shortCount(count: number): string {
   if (count < 1_000) return countText(count);
   if (count < 9_950) return `${(count / 1_000).toFixed(1)}k`;
@@ -45,7 +48,7 @@ export function shortCount(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** `$0.0123`, `$4.20`; nothing is `$0`. For what was paid see `costText`. */
+/** Formats US dollars: `$0.0123`, `$4.20`; zero is `$0`. Use `costText` for costs. */
 export function usdText(usd: number): string {
   if (usd === 0) return "$0";
   if (usd < SMALLEST_SHOWN_USD) return "<$0.0001";
@@ -53,8 +56,8 @@ export function usdText(usd: number): string {
 }
 
 /**
- * Money of which a part may be unknown: unknown is never shown as zero, nor is the cost of
- * an agent for which no call has been charged yet.
+ * Formats a cost of which a part may be unknown. An unknown cost is never shown as zero. An agent
+ * without a charged call has `–`.
  */
 export function costText({ totalTokens, costUsd, unpricedCalls }: Spent): string {
   const cost = costUsd ?? 0;
@@ -64,13 +67,13 @@ export function costText({ totalTokens, costUsd, unpricedCalls }: Spent): string
   return isShown ? `≥${usdText(cost)}` : UNKNOWN;
 }
 
-/** The same where no heading says that it is a cost. */
+/** Formats a cost for a place without a heading: `cost unknown`. */
 export function costWords(spent: Spent): string {
   const text = costText(spent);
   return text === UNKNOWN ? `cost ${text}` : text;
 }
 
-/** ` (no price for gpt-x)`, to stand behind a cost; empty if all prices are known. */
+/** Returns ` (no price for gpt-x)` as a suffix of a cost. Empty if all prices are known. */
 export function unpricedText(models: readonly string[]): string {
   return models.length === 0 ? "" : ` (no price for ${joinNames(models)})`;
 }
@@ -81,13 +84,13 @@ export function joinNames(names: readonly string[]): string {
   return [...names.slice(0, MOST_NAMES), ...more].join(", ");
 }
 
-/** Returns each name once, with its number if there are several: `read ×2`. */
+/** Returns each distinct name, with its count if above 1: `read ×2`. */
 export function countNames(names: readonly string[]): readonly string[] {
   const alike = Map.groupBy(names, (name) => name);
   return [...alike].map(([name, { length }]) => (length === 1 ? name : `${name} ×${length}`));
 }
 
-/** `420ms`, `12.3s`, `4m 52s`, `1h 02m`; rounded to the nearest. */
+/** Formats a duration, rounded: `420ms`, `12.3s`, `4m 52s`, `1h 02m`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.floor(ms)}ms`;
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`;
@@ -96,14 +99,12 @@ export function durationText(ms: number): string {
   return `${Math.floor(seconds / 3_600)}h ${twoDigits(Math.floor(seconds / 60) % 60)}m`;
 }
 
-/** `1 agent`, `2 agents`. */
+/** Formats a count with its noun: `1 agent`, `2 agents`. */
 export function numberOf(count: number, thing: string): string {
   return `${countText(count)} ${thing}${count === 1 ? "" : "s"}`;
 }
 
-/**
- * How an axis of a budget is called and written; in the order in which a person asks for them.
- */
+/** Label and formatters of a budget axis. */
 export interface AxisText {
   readonly axis: string;
   readonly label: string;
@@ -111,6 +112,7 @@ export interface AxisText {
   readonly short: (amount: number) => string;
 }
 
+/** All budget axes, in the order of importance to a person. */
 export const AXES: readonly AxisText[] = [
   { axis: "totalTokens", label: "tokens", text: countText, short: shortCount },
   { axis: "inputTokens", label: "input tokens", text: countText, short: shortCount },

@@ -1,8 +1,8 @@
-// BudgetUse: what one agent used by itself, what it and all below it used, and what is left of its
-// budget. The one place in which views add up the use of an agent.
+// BudgetUse: the amounts that an agent used, with and without its subagents, and its unspent
+// budget. The only place where views add up usage.
 //
-// 1. What an agent uses counts for it and for every agent above it.
-// 2. What is held for calls in flight still counts as left.
+// 1. The usage of an agent counts for the agent and for every ancestor.
+// 2. Reservations of calls in flight count as unspent.
 // 3. An agent never has more left than its parent.
 
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -12,35 +12,35 @@ import type { AxisAmounts, Spent } from "./viewer-data.ts";
 
 type UsedAmounts = Record<string, number>;
 
-/** The use of one agent. Changed in place by its `AgentFold`. */
+/** Usage and unspent budget of one agent. Updated in place by its `AgentFold`. */
 export class BudgetUse {
   readonly #above: BudgetUse | undefined;
   readonly #own: UsedAmounts = {};
   readonly #tree: UsedAmounts = {};
   /** Tool calls of completed steps. */
   #completedCalls = 0;
-  /** What was left when that was last said. */
+  /** Unspent budget in the latest event that reported it. */
   #left: AxisAmounts;
-  /** What it and all below it had used then. */
+  /** Usage of the subtree at that time. */
   #before: AxisAmounts = {};
 
-  /** `above`: of its parent. `budget`: what it may spend when it begins. */
+  /** `above` belongs to the parent. `budget` is the budget of the agent at its start. */
   constructor(above: BudgetUse | undefined, budget: AxisAmounts) {
     this.#above = above;
     this.#left = budget;
   }
 
-  /** What it has spent by its own calls. */
+  /** Tokens and cost of the agent's own calls. */
   get own(): Spent {
     return spentOf(this.#own);
   }
 
-  /** What it and all below it have spent. */
+  /** Tokens and cost of the agent and all its descendants. */
   get subtree(): Spent {
     return spentOf(this.#tree);
   }
 
-  /** Returns what is left on the limited axes. */
+  /** Returns the unspent budget by axis. Only limited axes are present. */
   left(): Record<string, number> {
     const left: UsedAmounts = {};
     const above = this.#above?.left() ?? {};
@@ -52,7 +52,7 @@ export class BudgetUse {
     return left;
   }
 
-  /** Takes an event of the agent. */
+  /** Applies an event of the agent. */
   take(event: EspalierEvent): void {
     switch (event.type) {
       case "budget.granted":
@@ -63,11 +63,11 @@ export class BudgetUse {
         this.#settle(event);
         return;
       case "tool.started":
-        // Tool calls are charged without an event of their own: exact once their step completes.
+        // Tool calls have no charge event: the count is exact once the step completes.
         if (event.kind !== "finish") this.#use({ toolCalls: 1 });
         return;
       case "step.completed":
-        // Calls that a guard or a person denied are charged, too, and never start.
+        // Denied calls are charged too, although they never start.
         this.#completedCalls += event.usage.toolCalls;
         this.#use({ toolCalls: this.#completedCalls - (this.#own["toolCalls"] ?? 0) });
         return;
@@ -78,7 +78,10 @@ export class BudgetUse {
     }
   }
 
-  /** Returns its own use on the limited axes. Time passes for an agent as for its subagents. */
+  /**
+   * Returns the agent's own usage on the limited axes. Elapsed time counts for the agent and its
+   * subagents alike.
+   */
   within(budget: AxisAmounts): AxisAmounts {
     const left = this.left();
     const used: UsedAmounts = {};
@@ -106,7 +109,10 @@ export class BudgetUse {
       add(at.#tree, usage);
   }
 
-  /** What it spent before a resumption, unseen, is known at its end: it took nothing of what is left. */
+  /**
+   * Adds the usage before the first folded event, which is known at the end of the agent. That
+   * usage is not part of the folded budget.
+   */
   #close({ usage }: EspalierEvent<"agent.ended">): void {
     Object.assign(this.#own, amountsOf(usage.own));
     this.#completedCalls = usage.own.toolCalls;
@@ -122,7 +128,7 @@ export class BudgetUse {
   }
 }
 
-/** A cost may be unknown. */
+/** Returns usage as numbers. An unknown cost counts as 0. */
 function amountsOf(usage: Partial<Usage>): UsedAmounts {
   return Object.fromEntries(
     Object.entries(usage).map(([axis, amount]) => [axis, amount ?? 0] as const),
@@ -134,9 +140,11 @@ function add(sums: UsedAmounts, more: Partial<Usage> | UsedAmounts): void {
     sums[axis] = addAmounts(axis, sums[axis] ?? 0, amount ?? 0);
 }
 
-/** The part of a use that rows show. A cost of which no part is known is null. */
+/**
+ * Returns the part of usage that rows show. `costUsd` is `null` if no part of the cost is known.
+ */
 function spentOf({ totalTokens = 0, costUsd = 0, unpricedCalls = 0 }: UsedAmounts): Spent {
-  // As `toUsage`, whose file a command that shows runs would load for this line alone.
+  // Repeats `toUsage`, so that commands need not load its file.
   const isUnknown = costUsd === 0 && unpricedCalls > 0;
   return { totalTokens, costUsd: isUnknown ? null : costUsd, unpricedCalls };
 }

@@ -1,4 +1,4 @@
-// First cause first: where it began that a run failed or was stopped, and how that went up the tree. Pure.
+// Root cause analysis of a run: where a failure or a stop began, and its path up the tree. Pure.
 
 import type { StopCode } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
@@ -13,9 +13,10 @@ const MOST = 20;
 type CauseChain = readonly Cause[];
 
 /**
- * Of a run whose root failed or was stopped: what that came from, and its way up. Of any other: the same of each agent that failed, the
- * earliest first; then of each limit that stopped an agent or had a spawn refused, with the agent that came to it first. `agents`: parents before
- * those below them.
+ * Returns the causes of a run, at most 20. `agents` must have parents before their descendants.
+ *
+ * If the root failed or was stopped: its chain of causes. Otherwise the chains of failed agents,
+ * earliest first, then the first agent that reached each limit.
  */
 export function causesOf(
   agents: readonly AgentFold[],
@@ -36,7 +37,7 @@ export function causesOf(
   return [...earliestFirst(failed), ...earliestFirst(limits)].flat().slice(0, MOST);
 }
 
-/** The chains of agents, without those that stand in one before. */
+/** Returns the chains of agents, without agents that an earlier chain contains. */
 function chainsOf(
   broken: readonly AgentFold[],
   agents: readonly AgentFold[],
@@ -50,7 +51,9 @@ function chainsOf(
   });
 }
 
-/** Of each limit that stopped agents: whose limit it is, if it was stopped too; else the first of them. */
+/**
+ * Returns for each limit the stopped agent that owns the limit, or else the first stopped agent.
+ */
 function firstAtEachLimit(agents: readonly AgentFold[]): readonly AgentFold[] {
   const firsts = new Map<string, AgentFold>();
   for (const agent of agents) {
@@ -67,7 +70,7 @@ function firstAtEachLimit(agents: readonly AgentFold[]): readonly AgentFold[] {
   return [...firsts.values()];
 }
 
-/** Of each agent, the first spawn that each limit refused. */
+/** Returns for each agent the first spawn that each limit refused. */
 function refusedByLimits(
   agents: readonly AgentFold[],
   refusals: readonly RefusalRow[],
@@ -94,7 +97,7 @@ function earliestFirst(chains: readonly CauseChain[]): readonly CauseChain[] {
   return chains.toSorted(([left], [right]) => (left?.atMs ?? 0) - (right?.atMs ?? 0));
 }
 
-/** Returns what an agent broke of, the first cause first, itself last. */
+/** Returns the chain of causes of an agent: root cause first, the agent last. */
 function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.end): CauseChain {
   if (at === undefined) return [];
   const own = causeIn(agent, at);
@@ -103,12 +106,12 @@ function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.end)
   const made = callBehind(agent, at);
   if (made === undefined) return [own];
   const below = chainBelow(made.call, agents);
-  // A call without words of its own failed as its subagent did.
+  // A call without a message failed for the reason of its subagent.
   const isSaid = below.length > 0 && made.call.message === undefined;
   return [...below, ...(isSaid ? [] : [callCause(agent, made)]), own];
 }
 
-/** Returns the chain of the subagent that had broken when a call ended. Empty if none had. */
+/** Returns the chain of the subagent whose failure ended a call. Empty if there was none. */
 function chainBelow(call: CallFold, agents: readonly AgentFold[]): CauseChain {
   const { endSeq = Infinity } = call;
   for (const index of call.children) {
@@ -119,12 +122,12 @@ function chainBelow(call: CallFold, agents: readonly AgentFold[]): CauseChain {
   return [];
 }
 
-/** It failed, or was stopped. */
+/** Returns true for an execution that failed or was stopped. */
 export function isBroken(rest: AgentEnd | undefined): boolean {
   return rest?.status === "failed" || rest?.status === "stopped";
 }
 
-/** A limit stopped it: one of a budget, or of its errors. */
+/** Returns true if a budget limit or an error limit stopped the execution. */
 function isAtLimit({ status, reason }: AgentEnd): boolean {
   return status === "stopped" && STOPPED_BY_LIMITS.has(reason.code);
 }
@@ -167,7 +170,10 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   retry: "The call had to be corrected.",
 };
 
-/** The first agent, at or below an agent, that was stopped by the limit that stopped it; undefined: itself, or it was no limit. */
+/**
+ * Returns the first descendant that the same limit stopped. `undefined` if that is the agent
+ * itself, or no limit stopped the agent.
+ */
 function firstAtLimit(
   agent: AgentFold,
   { reason, startSeq }: ExecutionEnd,
@@ -180,7 +186,7 @@ function firstAtLimit(
     const { end: rest } = other;
     if (rest?.reason.data["axis"] !== axis) continue;
     if (rest.reason.data["accountPath"] !== accountPath || !isBelow(other, agent)) continue;
-    // A limit that stopped it before this execution has been raised since.
+    // The limit was raised before this execution.
     if (rest.endSeq < startSeq) continue;
     const isEarlier = rest.atMs < (first.end?.atMs ?? 0);
     const isDeeper = rest.atMs === first.end?.atMs && other.depth > first.depth;
@@ -194,7 +200,10 @@ function isBelow(agent: AgentFold, ancestor: AgentFold): boolean {
   return false;
 }
 
-/** From an agent up to one above it, without that; those that did not break are left out. */
+/**
+ * Returns the causes from an agent up to below an ancestor, without agents that neither failed nor
+ * were stopped.
+ */
 function pathUp(agent: AgentFold, end: AgentFold): readonly Cause[] {
   const causes: Cause[] = [];
   for (let at: AgentFold | undefined = agent; at !== undefined && at !== end; at = at.parent)
@@ -202,13 +211,15 @@ function pathUp(agent: AgentFold, end: AgentFold): readonly Cause[] {
   return causes;
 }
 
-/** A call, and the number of the step in which it was made. */
+/** Tool call and the number of its step. */
 interface MadeCall {
   readonly step: number;
   readonly call: CallFold;
 }
 
-/** Returns the call for which an execution ended. `undefined` if it ended for another reason. */
+/**
+ * Returns the call that ended an execution. `undefined` if the execution ended for another reason.
+ */
 function callBehind(agent: AgentFold, { execution, reason }: ExecutionEnd): MadeCall | undefined {
   const calls = agent.steps
     .filter((step) => step.execution === execution)
@@ -236,7 +247,7 @@ function firstOfBudget(calls: readonly MadeCall[], limit: unknown): MadeCall | u
   return calls.find(({ call }) => isCounted(call, counts));
 }
 
-/** Returns the most failed calls without a successful one between them. */
+/** Returns the longest sequence of failed calls without a successful call between them. */
 function longestRow(calls: readonly MadeCall[]): readonly MadeCall[] {
   let row: MadeCall[] = [];
   let longest = row;
@@ -248,7 +259,7 @@ function longestRow(calls: readonly MadeCall[]): readonly MadeCall[] {
   return longest;
 }
 
-/** Returns true for a call that an error budget counts as an error, or as a retry. */
+/** Returns true for a call that the error budget counts as an error, or as a retry. */
 function isCounted({ errorCode = "" }: CallFold, counts: "error" | "retry"): boolean {
   return isToolFailureCode(errorCode) && TOOL_FAILURES[errorCode].counts === counts;
 }

@@ -1,67 +1,67 @@
-// ModelCalls: the model calls of one agent as spans, with the waits before and within them.
-// Several calls can be under way at once. A wait belongs to a call, never to the agent.
+// ModelCalls: the model calls of one agent as spans, with the waits before and within them. Several
+// calls can be in flight at once, so a wait belongs to a call, not to the agent.
 
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { SpanEnding, SpanList } from "./span-list.ts";
 
-/** How far a call is. `queued`: it has its budget, and its next attempt has not begun. */
+/** State of a model call. `queued`: the call has budget, and waits for its next attempt. */
 type CallState = "awaiting_budget" | "queued" | "thinking" | "retrying";
 
 interface ModelCallFold {
-  /** The tool call that it serves. `null`: it is a call of the agent itself. */
+  /** Tool call that the model call serves. `null` for a call of the agent itself. */
   readonly callId: CallId | null;
   readonly step: number;
   state: CallState;
-  /** The account whose budget lacks room, while it waits for budget. */
+  /** Account whose budget lacks room, while the call waits for budget. */
   accountPath: string | undefined;
-  /** Of the present wait for budget; -1: there is none. */
+  /** Position of the present budget wait; -1 if there is none. */
   wait: number;
-  /** When it got its budget. `undefined`: no event told, or its first attempt has begun. */
+  /** Time of the budget reservation. `undefined` if unknown, or after the first attempt began. */
   reservedAtMs: number | undefined;
-  /** True once its first request is on record. */
+  /** True after the first request. */
   hasBegun: boolean;
-  /** Of its attempts; -1: none is open. */
+  /** Position of the span of its attempts; -1 if none is open. */
   chat: number;
-  /** Of the last wait for another attempt; -1: there was none. */
+  /** Position of the last wait for another attempt; -1 if there was none. */
   retry: number;
-  /** Milliseconds that it waited for slots, as far as that is drawn. */
+  /** Milliseconds of waits for slots that already have spans. */
   queuedMs: number;
 }
 
-/** The state of an agent with several calls, in order of precedence. */
+/** States in order of precedence, for an agent with several calls. */
 const STATES: readonly CallState[] = ["thinking", "retrying", "queued", "awaiting_budget"];
 
-/** The model calls of one agent. Changed in place by its `AgentFold`. */
+/** Model calls of one agent. Updated in place by its `AgentFold`. */
 export class ModelCalls {
   readonly #spans: SpanList;
-  /** Those under way, by the tool call that they serve and by their number. */
+  /** Calls in flight, by the tool call that they serve and by their number. */
   readonly #calls = new Map<string, ModelCallFold>();
 
   constructor(spans: SpanList) {
     this.#spans = spans;
   }
 
-  /** The account whose budget the first call waits for. `undefined` if none waits for budget. */
+  /** Account whose budget the first waiting call needs. `undefined` if no call waits for budget. */
   get lackingPath(): string | undefined {
     for (const { accountPath } of this.#calls.values())
       if (accountPath !== undefined) return accountPath;
     return undefined;
   }
 
-  /** `undefined` if no call is under way. */
+  /** State with the highest precedence. `undefined` if no call is in flight. */
   get state(): CallState | undefined {
     if (this.#calls.size === 0) return undefined;
     const states = new Set([...this.#calls.values()].map(({ state }) => state));
     return STATES.find((state) => states.has(state));
   }
 
-  /** `account`: the index of the agent whose budget lacks room. */
+  /** Starts a wait for budget. `account` is the index of the agent whose budget lacks room. */
   awaitBudget(event: EspalierEvent<"budget.queued">, step: number, account?: number): void {
     const { atMs, accountPath } = event;
     const call = this.#find(event) ?? this.#add(event, step);
     if (call.wait !== -1) return;
-    // The next attempt of a call that is under way waits: the last one broke.
+    // The next attempt of a call in flight waits, because the previous one failed.
     if (call.chat !== -1) this.#spans.close(call.chat, atMs, "failed");
     call.chat = -1;
     call.state = "awaiting_budget";
@@ -77,7 +77,7 @@ export class ModelCalls {
     call.reservedAtMs = atMs;
   }
 
-  /** The wait of another attempt or of a further call is over. */
+  /** Ends the budget wait of another attempt or of a further call. */
   endBudgetWait(event: EspalierEvent<"budget.dequeued">): void {
     const { atMs, outcome } = event;
     const call = this.#find(event);
@@ -89,7 +89,10 @@ export class ModelCalls {
     if (outcome !== "granted") this.#calls.delete(keyOf(event));
   }
 
-  /** The lease of a call is given back or refused: ends its waits, those of further calls too. */
+  /**
+   * Ends all waits of a call whose reservation was released or refused, also those of further
+   * calls.
+   */
   endWaits({ callId, atMs }: EspalierEvent, end: SpanEnding): void {
     for (const [key, call] of this.#calls) {
       if (call.callId !== callId || call.state === "thinking" || call.state === "retrying")
@@ -139,7 +142,7 @@ export class ModelCalls {
     this.#addQueued(call, queuedMs - call.queuedMs, atMs, isCut ? "cut" : "ok");
   }
 
-  /** Ends everything under way. */
+  /** Ends everything in flight. */
   cut(atMs: number): void {
     for (const call of this.#calls.values()) {
       this.#endBudgetWait(call, atMs, "cut");
@@ -178,18 +181,18 @@ export class ModelCalls {
     call.accountPath = undefined;
   }
 
-  /** The call ended while it waited for the slot of its first attempt. */
+  /** Ends a call that waited for the slot of its first attempt. */
   #cutQueued({ reservedAtMs, step }: ModelCallFold, atMs: number): void {
     if (reservedAtMs !== undefined && reservedAtMs < atMs)
       this.#spans.add("queue", { beganAtMs: reservedAtMs, atMs, end: "cut" }, step);
   }
 
-  /** The agent had to end, or the reply came, before the next attempt was due. */
+  /** Shortens the wait for another attempt, if the agent ended or the reply came before. */
   #cutRetry({ retry }: ModelCallFold, atMs: number, end: SpanEnding): void {
     if (retry !== -1 && this.#spans.endsAfter(retry, atMs)) this.#spans.close(retry, atMs, end);
   }
 
-  /** Draws how long the attempt that is over at `atMs` waited for its slot: after the retry. */
+  /** Adds a span for the slot wait of the attempt that ended at `atMs`, after its retry delay. */
   #addQueued(call: ModelCallFold, queuedMs: number, atMs: number, atEnd: SpanEnding): void {
     if (call.retry === -1 || queuedMs <= 0) return;
     const beganAtMs = this.#spans.getEndMs(call.retry);
@@ -209,7 +212,7 @@ export class ModelCalls {
   }
 }
 
-/** How a wait for budget ended, by its outcome. */
+/** Ending of a budget wait, by its outcome. */
 const BUDGET_ENDS = { granted: "ok", refused: "failed", cancelled: "cut" } as const;
 
 function keyOf({ callId, modelCallNumber = 1 }: EspalierEvent): string {

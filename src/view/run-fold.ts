@@ -1,10 +1,13 @@
-// RunFold: what a run looks like from outside, folded from its events. Owns its agents and their index, its open questions and its refused
-// spawns. The one reducer of events for all that show runs: terminal, command and viewer.
+// RunFold: the state of one run, folded from its events. Owns the agents and their index, the open
+// questions and the refused spawns. The only event reducer of the terminal, the command and the
+// viewer.
 //
-// 1. It is changed in place, and an event costs about a microsecond, however many agents there are.
-// 2. Events that are not folded, also unknown ones, change nothing. Nor do those of another run, and those before the run's first.
-// 3. What agents have spent is what the ledger was charged; what was spent before the first event that was seen is known at the end.
-// 4. A patch depends on the number of a record alone, not on earlier requests.
+// 1. A fold is updated in place. An event costs about a microsecond, however many agents there are.
+// 2. Unknown and unfolded events change nothing. Nor do events of other runs, and events before the
+//    run's first.
+// 3. Costs are the amounts that the ledger charged. Costs before the first folded event become
+//    known at the end.
+// 4. A patch depends on the number of a record only, not on earlier requests.
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -31,92 +34,168 @@ import type {
 } from "./viewer-data.ts";
 
 /**
- * What there is to see of a run, folded from its events: live ones of a sink, or those of its journal. It changes with each event that it
- * takes, at about a microsecond an event; `snapshot` and `patchSince` give plain data.
+ * State of one run, folded from its events: agents, steps, costs, open questions and causes of
+ * failure. Feed the fold from an `EventSink` of a live run, or from the journal of a stored run.
+ *
+ * The fold is mutable: each event updates it in place. `snapshot` and `patchSince` return plain
+ * data.
+ *
+ * @example
+ * ```ts
+ * let fold: RunFold | undefined;
+ * const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).apply(event) };
+ * const orchestrator = new Orchestrator({ sinks: [folding] });
+ *
+ * const { text } = await orchestrator.start(researcher, "Compare pears and plums.").result;
+ * console.log(text, fold?.root?.subtree.costUsd);
+ * ```
+ * @example
+ * ```ts
+ * const stored = new RunFold(run.runId);
+ * const record = new RunRecord(store, run.runId);
+ * await record.advance((event, line) => stored.apply(event, line));
+ * ```
  */
 export class RunFold {
-  /** Which run: events of others change nothing. */
+  /** Id of the run. Events of other runs are ignored. */
   readonly runId: RunId;
-  /** The number of the last record that was taken. */
+  /** Number of the last journal record that was applied. */
   record = 0;
-  /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run; empty until it has started. */
+  /** OpenTelemetry trace id of the run, 32 hexadecimal digits. Empty before the run starts. */
   traceId = "";
-  /** When it began; if nothing before a resumption was seen, when it was resumed. Undefined until then. */
+  /**
+   * Start of the run in milliseconds since the epoch. `undefined` before the first event.
+   *
+   * If the first applied event is `run.resumed`, the time of that resumption.
+   */
   startedAtMs: number | undefined;
-  /** When the last event happened, in milliseconds since the epoch; 0 until it has started. */
+  /** Time of the last event in milliseconds since the epoch; 0 before the first event. */
   lastAtMs = 0;
-  /** What the run may spend, grants included; limited axes only. */
+  /**
+   * Budget of the run by axis, grants included. Only limited axes are present.
+   *
+   * If the first applied event is `run.resumed`, the budget that was left at that time.
+   *
+   * @example
+   * ```ts
+   * const { costUsd: limitUsd } = fold.budget; // for example { costUsd: 0.5, steps: 30 }
+   * if (limitUsd !== undefined) console.log(`$${fold.remaining["costUsd"]} of $${limitUsd} left`);
+   * ```
+   */
   budget: Readonly<Record<string, number>> = {};
-  /** The run of which it is a fork. Undefined: of none. */
+  /** Run and step from which this run was forked. `undefined` if the run is not a fork. */
   forkedFrom: RunSummary["forkedFrom"];
-  /** In the order in which they were first started; the root first. */
+  /**
+   * Agents in the order of their first start; the root agent is first.
+   *
+   * @example
+   * ```ts
+   * for (const { agentPath, activity, own } of fold.agents)
+   *   console.log(agentPath, activity, own.totalTokens);
+   * ```
+   */
   readonly agents: AgentFold[] = [];
-  /** Agents that are not at rest: neither paused nor ended. */
+  /** Number of agents that are neither paused nor ended. */
   running = 0;
-  /** Agents whose next model call waits for budget. */
+  /** Number of agents whose next model call waits for budget. */
   awaitingBudget = 0;
-  /** Agents whose last execution failed. */
+  /** Number of agents whose last execution failed. */
   failedAgents = 0;
-  /** Tool calls that failed or had to be corrected. */
+  /** Number of tool calls that failed or had to be corrected by the model. */
   toolErrorCount = 0;
-  /** Models for which it was charged without a known price. */
+  /** Ids of the models whose price is unknown: their calls are missing in costs. */
   readonly unpricedModels = new Set<string>();
-  /** Spawns that were refused, newest last. */
+  /** Refused spawns, newest last. */
   readonly refusals: RefusalRow[] = [];
-  /** Part of its time until its last event in which it rested, see `RunTime`. */
+  /** Idle time that the fold has counted so far, in milliseconds. Prefer `time.idleMs`. */
   idleMs = 0;
-  /** How it settled; undefined while it runs. */
+  /**
+   * How the run ended or paused. `undefined` while the run is active.
+   *
+   * @example
+   * ```ts
+   * if (fold.end?.status === "failed") console.error(fold.end.error?.message);
+   * else if (fold.end?.status === "stopped") console.warn(fold.end.reason.code); // "cost_limit"
+   * ```
+   */
   end:
     | {
-        /** How it ended; `paused`: it may continue. */
+        /** Status at the end, or `paused` if the run can be resumed. */
         readonly status: SettledStatus;
-        /** Why. */
+        /** Reason of the end or the pause. */
         readonly reason: StopReason;
-        /** What it failed of. Undefined: it did not fail. */
+        /** Error of a failed run. `undefined` if the run did not fail. */
         readonly error?: ErrorRecord | undefined;
-        /** Milliseconds since the epoch. */
+        /** Time of the end or the pause in milliseconds since the epoch. */
         readonly atMs: number;
       }
     | undefined;
-  /** The record that changed the open questions last. */
+  /** Number of the journal record that last changed `questions`. */
   questionsRecord = 0;
-  /** The record that changed last what the run failed of. */
+  /** Number of the journal record that last changed the result of `causes`. */
   causesRecord = 0;
   readonly #questions = new Map<QuestionId, Question>();
   readonly #byId = new Map<AgentId, AgentFold>();
-  /** Subagents that were announced and have not begun. */
+  /** Spawned subagents that have not started. */
   readonly #announced = new Map<
     AgentId,
     { inherited: InheritanceRecord; call: CallFold | undefined }
   >();
-  /** Of each refused spawn, the record that says so. */
+  /** Number of the journal record of each refused spawn. */
   readonly #refusalRecords: number[] = [];
   #working = 0;
-  /** True if nothing before a resumption was seen. */
+  /** True if the fold began at a resumption. */
   #isLate = false;
-  /** Its time before that, which is known once it settles. */
+  /** Duration before that resumption in milliseconds. Known once the run settles. */
   #unseenMs = 0;
 
+  /** Creates an empty fold for the events of one run. */
   constructor(runId: RunId) {
     this.runId = runId;
   }
 
-  /** Undefined until it has started. */
+  /**
+   * Root agent. `undefined` before the run starts.
+   *
+   * @example
+   * ```ts
+   * console.log(fold.root?.subtree); // { totalTokens: 41203, costUsd: 0.12, unpricedCalls: 0 }
+   * ```
+   */
   get root(): AgentFold | undefined {
     return this.agents[0];
   }
 
-  /** Open ones, in the order in which they were asked. */
+  /**
+   * Open questions, oldest first.
+   *
+   * @example
+   * ```ts
+   * for (const { kind, agentPath, toolName } of fold.questions)
+   *   if (kind === "approval") console.log(`${agentPath} wants to call ${toolName}`);
+   * ```
+   */
   get questions(): readonly Question[] {
     return [...this.#questions.values()];
   }
 
-  /** What of its budget is not spent, by axis. What is held for calls in flight still counts as left. */
+  /**
+   * Unspent budget by axis. Reservations of calls in flight count as unspent. Only limited axes are
+   * present.
+   */
   get remaining(): Record<string, number> {
     return this.root?.remaining ?? { ...this.budget };
   }
 
-  /** Its time until its last event. */
+  /**
+   * Start, end, duration and idle time of the run, up to the last event.
+   *
+   * @example
+   * ```ts
+   * const { durationMs, idleMs } = fold.time;
+   * console.log(`worked ${(durationMs - idleMs) / 1_000} s, waited ${idleMs / 1_000} s`);
+   * ```
+   */
   get time(): RunTime {
     const { startedAtMs: seenAtMs = 0, lastAtMs, end, idleMs, isIdle } = this;
     const startedAtMs = seenAtMs - this.#unseenMs;
@@ -124,32 +203,49 @@ export class RunFold {
       startedAtMs,
       ...(end === undefined || end.status === "paused" ? {} : { endedAtMs: end.atMs }),
       durationMs: lastAtMs - startedAtMs,
-      idleMs: idleMs + this.#unseenMs, // It took nothing of the budget of the resumption.
+      idleMs: idleMs + this.#unseenMs, // Not charged to the budget of the resumption.
       isIdle,
     };
   }
 
-  /** True while it is paused, or all of its agents wait for answers. */
+  /** True while the run is paused, or only waits for answers to its questions. */
   get isIdle(): boolean {
     if (this.end !== undefined) return this.end.status === "paused";
     return this.#questions.size > 0 && this.#working === 0 && this.awaitingBudget === 0;
   }
 
-  /** Undefined: no such agent was seen. */
+  /**
+   * Returns the agent with this id, or `undefined` if no such agent has started.
+   *
+   * @example
+   * ```ts
+   * for (const { agentId, toolName } of fold.questions)
+   *   console.log(toolName, "asked during:", fold.find(agentId)?.task);
+   * ```
+   */
   find(agentId: AgentId): AgentFold | undefined {
     return this.#byId.get(agentId);
   }
 
   /**
-   * Takes an event in. `record`: the number of the record of the journal that holds it, which never goes back; left out: no patches are
-   * needed. A snapshot and a patch are exact between two records.
+   * Applies the next event of the run. Ignores events of other runs, and events before
+   * `run.started` or `run.resumed`.
+   *
+   * `record` is the number of the journal record that contains the event, and must never decrease.
+   * Only `patchSince` needs it. Call `snapshot` and `patchSince` after all events of a record.
+   *
+   * @example
+   * ```ts
+   * const record = new RunRecord(store, fold.runId);
+   * await record.advance((event, line) => fold.apply(event, line));
+   * ```
    */
   apply(event: EspalierEvent, record = 0): void {
     if (event.runId !== this.runId) return;
     const opens = event.type === "run.started" || event.type === "run.resumed";
     if (this.startedAtMs === undefined && !opens) return;
     this.record = record;
-    // How long the run rested before it was resumed is in that event.
+    // `run.resumed` contains the duration of the pause.
     if (this.isIdle && event.type !== "run.resumed") this.idleMs += event.atMs - this.lastAtMs;
     const agent = event.type.startsWith("run.") ? undefined : this.#byId.get(event.agentId);
     if (agent === undefined) this.#ofRun(event);
@@ -170,7 +266,7 @@ export class RunFold {
       this.toolErrorCount += agent.toolErrorCount - toolErrorCount;
       if (agent.end !== rest) this.#countRest(rest, agent.end);
       if (event.type === "agent.ended") this.#touchPath(agent);
-      // What it spent before a resumption, unseen, is known at its end.
+      // Costs before the first folded event become known at the end of the agent.
       if (event.type === "agent.ended" && agent.own.unpricedCalls > unpricedCalls)
         this.unpricedModels.add(agent.model);
       this.#ofTree(agent, event);
@@ -178,7 +274,16 @@ export class RunFold {
     this.lastAtMs = event.atMs;
   }
 
-  /** All that is known. What only the store knows of the run is put in by `runHead`. */
+  /**
+   * Returns the whole run as JSON-compatible data. Facts of the store, such as the owner process,
+   * are not included.
+   *
+   * @example
+   * ```ts
+   * const { run: overview, agents, causes } = fold.snapshot();
+   * console.log(overview.status, `${agents.length} agents`, causes[0]?.message);
+   * ```
+   */
   snapshot(): RunSnapshot<RunOverview> {
     const { record, agents, refusals } = this;
     return {
@@ -192,7 +297,17 @@ export class RunFold {
     };
   }
 
-  /** What is new since a record, for a reader that knows all up to it. */
+  /**
+   * Returns the changes since a journal record, for a reader that knows everything up to that
+   * record.
+   *
+   * @example
+   * ```ts
+   * const { record } = fold.snapshot();
+   * // … more events are applied with `fold.apply(event, line)` …
+   * const { agents: changedRows } = fold.patchSince(record);
+   * ```
+   */
   patchSince(record: number): RunPatch<RunOverview> {
     const touched = this.agents.filter((agent) => agent.record > record);
     const known = this.#refusalRecords.findLastIndex((refused) => refused <= record) + 1;
@@ -213,15 +328,23 @@ export class RunFold {
   }
 
   /**
-   * Why it ended, at most 20, first cause first. Of a run that failed or was stopped: where that began, and its way up to the root. Of any
-   * other: why agents failed; then, with `isLimit`, every limit that stopped an agent or refused a spawn, with the agent that came to it first. Empty:
-   * nothing failed, and no limit was met.
+   * Returns why the run ended, root cause first, at most 20 entries.
+   *
+   * For a failed or stopped run: the chain from the root cause up to the root agent. For any other
+   * run: the causes of each failed agent, then each limit that stopped an agent or refused a spawn.
+   * These have `isLimit`. Empty if nothing failed and no limit was reached.
+   *
+   * @example
+   * ```ts
+   * for (const { agentPath, step, code, message } of fold.causes())
+   *   console.error(`${agentPath}, step ${step ?? 0}: ${code}: ${message}`);
+   * ```
    */
   causes(): readonly Cause[] {
     return causesOf(this.agents, this.refusals);
   }
 
-  /** Events of the run as a whole, and those with which an agent is first seen. */
+  /** Applies events of the run as a whole, and the first event of an agent. */
   #ofRun(event: EspalierEvent): void {
     switch (event.type) {
       case "run.started":
@@ -244,7 +367,7 @@ export class RunFold {
     }
   }
 
-  /** What an event of an agent means for others and for the run. */
+  /** Applies the effects of an agent's event on other agents and on the run. */
   #ofTree(agent: AgentFold, event: EspalierEvent): void {
     switch (event.type) {
       case "agent.resumed":
@@ -295,7 +418,7 @@ export class RunFold {
     this.budget = budget;
   }
 
-  /** If its process had died, all agents that worked have stood still since its last event. */
+  /** Resumes the run. After a crash, all active agents have been idle since the last event. */
   #resume(event: EspalierEvent<"run.resumed">): void {
     this.traceId = event.traceId;
     this.idleMs += event.pausedMs + (event.queuedMs ?? 0);
@@ -312,12 +435,12 @@ export class RunFold {
     this.#working = 0;
   }
 
-  /** An agent that was not seen before joins the tree. */
+  /** Adds an agent to the tree. */
   #add(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
     const { agentId, parentAgentId } = event;
     const { root } = this;
     if (root === undefined && parentAgentId !== null) return;
-    // Of a run that is seen from a resumption on, the parent may have ended before.
+    // If the fold began at a resumption, the parent may have ended before.
     const parent = parentAgentId === null ? undefined : (this.#byId.get(parentAgentId) ?? root);
     const announced = this.#announced.get(agentId);
     const runStartedAtMs = this.startedAtMs ?? event.atMs;
@@ -341,7 +464,7 @@ export class RunFold {
     if (parent === undefined && event.type === "agent.resumed") this.#learnBudget(event);
   }
 
-  /** Takes what is left to the run from the event with which its root continues. */
+  /** Takes the budget of the run from the resumption of its root. */
   #learnBudget({ budget }: EspalierEvent<"agent.resumed">): void {
     if (Object.keys(this.budget).length === 0) this.budget = budget;
   }
@@ -388,7 +511,7 @@ export class RunFold {
     if (unpricedCalls > 0) this.unpricedModels.add(lostCall?.model ?? agent.model);
   }
 
-  /** The use of an agent is part of that of every agent above it. */
+  /** Marks an agent and all its ancestors as changed: their usage includes that of the agent. */
   #touchPath(agent: AgentFold): void {
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
       at.touch(this.record);
@@ -426,7 +549,7 @@ export class RunFold {
   }
 }
 
-/** Returns the error of a run that failed. Of any other, the reason for which it settled. */
+/** Returns the error of a failed run, otherwise the reason of its end or pause. */
 function whyOf({ error, reason }: NonNullable<RunFold["end"]>): RunSummary["reason"] {
   const { code, message } = error ?? reason;
   return { code, message };

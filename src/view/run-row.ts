@@ -1,4 +1,4 @@
-// A run as a row: what a store knows of it beside its events, its time, and its group in a list. Pure.
+// Builds the viewer's row of a run: facts of its store, its time, and its group in a list. Pure.
 
 import type { RunId } from "../protocol/ids.ts";
 import type {
@@ -12,40 +12,40 @@ import type {
   RunRow,
 } from "./viewer-data.ts";
 
-/** An entry of the list of a store; a `StoredRun` is one. */
+/** Entry in the list of a store, for example a `StoredRun`. */
 export interface ListedRun {
-  /** Which run. */
+  /** Id of the run. */
   readonly runId: RunId;
-  /** In what words it was started. */
+  /** Role and task of the run. */
   readonly title: string;
-  /** `open`: it works, or has something to do and waits for a process; `paused`: at rest, may continue; `ended`: for good. */
+  /** `open`: active, or ready for a process; `paused`: can be resumed; `ended`: final. */
   readonly status: "open" | "paused" | "ended";
   /** Milliseconds since the epoch. */
   readonly createdAtMs: number;
-  /** When it was last written to or changed hands, in milliseconds since the epoch. */
+  /** Last write or change of owner in milliseconds since the epoch. */
   readonly updatedAtMs: number;
-  /** The process that leads it; null: none does. */
+  /** Process that owns the run. `null` if there is none. */
   readonly owner: Pick<OwnerProcess, "hostname" | "processId"> | null;
-  /** When its owner last showed a sign of life, in milliseconds since the epoch; null: it has no owner. */
+  /** Last heartbeat of the owner in milliseconds since the epoch. `null` if there is no owner. */
   readonly heartbeatAtMs: number | null;
 }
 
-/** When, and in which process, a run is looked at. */
+/** Time and process of an observer. */
 export interface Viewpoint {
   /** Milliseconds since the epoch, by the clock of the heartbeats. */
   readonly nowMs: number;
-  /** The machine. */
+  /** Host name of the machine. */
   readonly hostname: string;
-  /** The process, as that machine numbers it. */
+  /** Process id on that machine. */
   readonly processId: number;
-  /** Returns true if no process of that machine has this number. Left out: it is not known. */
+  /** Returns true if no process of that machine has this id. Absent if unknown. */
   readonly isProcessGone?: (processId: number) => boolean;
 }
 
-/** A leader that gave no sign of life for so long is taken for gone. */
+/** An owner without a heartbeat for so long counts as dead. */
 const SILENT_MS = 30_000;
 
-/** `facts`: what is folded of it, if it is. */
+/** Returns the facts of the store about a run. `facts` are the folded facts, if there are any. */
 export function runListing(
   listed: ListedRun,
   facts: RunOverview | undefined,
@@ -57,13 +57,13 @@ export function runListing(
   return { runId, title, status, createdAtMs, updatedAtMs, owner: leader };
 }
 
-/** All that stands above the tree of a run. */
+/** Returns a run without its agents. */
 export function runHead(listed: ListedRun, facts: RunOverview, at: Viewpoint): RunHead {
   const listing = runListing(listed, facts, at);
   return { ...facts, ...timeOf(facts, listing, at.nowMs), ...listing };
 }
 
-/** Returns the time of a run until now. A run without a process rests, whatever its events say. */
+/** Returns the time of a run until now. A run without a live owner is idle. */
 export function timeOf(
   facts: RunTime,
   { status, owner: leader }: Pick<RunListing, "status" | "owner">,
@@ -74,22 +74,22 @@ export function timeOf(
   return { ...timeAt({ ...facts, isIdle }, nowMs), isIdle };
 }
 
-/** A run whose questions all have an answer in its mailbox needs no person. */
+/** Returns the facts with the status `working` if all questions have an answer in the mailbox. */
 export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunOverview {
   return facts.status === "input_required" && isAnswered ? { ...facts, status: "working" } : facts;
 }
 
-/** Why a run rests or ended. */
+/** Why a run ended or paused. */
 type Reason = NonNullable<RunSummary["reason"]>;
 
-/** Returns the facts with the reason for which no process could lead the run, if there is one. */
+/** Returns the facts with the reason for which no process could continue the run, if there is one. */
 export function factsOnceRefused(facts: RunOverview, refusal: Reason | undefined): RunOverview {
   return refusal === undefined ? facts : { ...facts, reason: refusal };
 }
 
 /**
- * Returns why no process could lead the run, if the newest post of its mailbox says so. `handled`: the
- * numbers of the posts that a process has handled.
+ * Returns why no process could continue the run, if the newest message of its mailbox reports that.
+ * `handled` has the numbers of the handled messages.
  */
 export function findRefusal(
   posts: readonly { readonly number: number; readonly body: string }[],
@@ -100,13 +100,13 @@ export function findRefusal(
   return refusalIn(last.body);
 }
 
-// Nothing is imported for this: what the command shares with the root would be a chunk of its own.
+// Parsed without an import: a module shared with the root would become a bundle chunk of its own.
 function refusalIn(body: string): Reason | undefined {
   let mail: unknown;
   try {
     mail = JSON.parse(body);
   } catch {
-    return undefined; // A later release wrote it.
+    return undefined; // Written by a later release.
   }
   if (typeof mail !== "object" || mail === null) return undefined;
   if (!("type" in mail && "code" in mail && "message" in mail)) return undefined;
@@ -124,7 +124,9 @@ function leaderOf(
   return { hostname, processId, isThisProcess: isHere };
 }
 
-/** A journal may be a moment ahead of its entry, or behind it. */
+/**
+ * Returns the status of a row. The journal may be slightly ahead of the store's entry, or behind.
+ */
 function chooseRowStatus(
   { status, owner, heartbeatAtMs }: ListedRun,
   facts: RunOverview | undefined,
@@ -133,31 +135,34 @@ function chooseRowStatus(
   if (facts?.endedAtMs !== undefined) return facts.status;
   if (status === "ended") return "ended";
   if (status === "paused") {
-    // All its questions have an answer in its mailbox, and no process has refused to run it.
+    // All questions have an answer in the mailbox, and no process has refused to run it.
     const isAnswered = facts?.status === "working" && facts.reason?.code === "answers_needed";
     if (isAnswered) return "waiting";
     return facts?.status === "input_required" ? "input_required" : "paused";
   }
   const isAsking = facts?.status === "input_required";
-  // Some of the questions of a paused run were answered.
+  // Some questions of a paused run were answered.
   if (owner === null) return isAsking ? "input_required" : "waiting";
   const isGone = owner.hostname === hostname && isProcessGone?.(owner.processId) === true;
   if (isGone || nowMs - (heartbeatAtMs ?? nowMs) > SILENT_MS) return "lost";
   return isAsking ? "input_required" : "working";
 }
 
-/** Returns the time of a run at a later moment. It is the only definition of that time. */
+/** Returns the time of a run at a later moment. The only definition of that time. */
 export function timeAt(
   { startedAtMs, endedAtMs, durationMs, idleMs, isIdle }: RunTime,
   nowMs: number,
 ): Pick<RunTime, "durationMs" | "idleMs"> {
-  // The clock of the process that runs it may be ahead.
+  // The clock of the owner process may be ahead.
   const untilMs = endedAtMs ?? Math.max(startedAtMs + durationMs, nowMs);
   const laterMs = untilMs - startedAtMs - durationMs;
   return { durationMs: durationMs + laterMs, idleMs: isIdle ? idleMs + laterMs : idleMs };
 }
 
-/** Returns what is left of a limit in time at a later moment. It does not run while the run rests. */
+/**
+ * Returns the rest of a relative time limit at a later moment. The limit does not run while the run
+ * is idle.
+ */
 export function runTimeLeft(limitMs: number, time: RunTime, nowMs: number): number {
   const { durationMs, idleMs } = timeAt(time, nowMs);
   return Math.max(0, limitMs - (durationMs - idleMs));
@@ -179,7 +184,7 @@ const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
   ended: "done",
 };
 
-/** Each group with its runs, in the order in which they came: newest first. */
+/** Returns each group with its runs, in the given order: newest first. */
 export function groupedRuns(
   runs: readonly RunRow[],
 ): readonly (readonly [RunGroup, readonly RunRow[]])[] {

@@ -1,19 +1,19 @@
-// SpanList: the spans of one agent as numbers in one flat list. Each remembers the record that touched it last, so that what is new for a
-// reader is found without knowing the reader.
+// SpanList: the spans of one agent in one flat array of numbers. Each span has the number of the
+// record that last changed it, so that patches need no state for each reader.
 
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "./viewer-data.ts";
 
-/** What a span shows. */
+/** Kind of a span, for example `chat` for a model call. `SPAN_KINDS` explains each kind. */
 export type SpanKind = (typeof SPAN_KINDS)[number];
-/** How a span ended. */
+/** How a span ended. `SPAN_ENDS` explains each value. */
 export type SpanEnding = (typeof SPAN_ENDS)[number];
 
 /** Places of numbers in a span. */
 const [BEGIN, END, ENDED] = [1, 2, 3];
 const OPEN = SPAN_ENDS.indexOf("open");
 
-/** How the span of a tool call ended, by the outcome of the call. */
+/** Maps the outcome of a tool call to the ending of its span. */
 export const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
   succeeded: "ok",
   retry: "failed",
@@ -23,22 +23,36 @@ export const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
   cancelled: "cut",
 };
 
-/** The spans of one agent. */
+/**
+ * Spans of one agent in one flat array, `SPAN_WIDTH` numbers for each span.
+ *
+ * @example
+ * ```ts
+ * const { numbers } = fold.agents[0]?.spans ?? { numbers: [] };
+ * for (let at = 0; at < numbers.length; at += SPAN_WIDTH) {
+ *   const [kind = 0, fromMs, toMs] = numbers.slice(at);
+ *   console.log(SPAN_KINDS[kind], fromMs, toMs); // "chat" 12 840
+ * }
+ * ```
+ */
 export class SpanList {
-  /** `SPAN_WIDTH` of them for each span. */
+  /** Numbers of all spans, `SPAN_WIDTH` for each. `SPAN_WIDTH` explains them. */
   readonly numbers: number[] = [];
-  /** The record that is being taken in. */
+  /** Number of the journal record that is being applied. Set by `AgentFold`. */
   record = 0;
   readonly #zeroMs: number;
   readonly #records: number[] = [];
   #lastRecord = 0;
 
-  /** `zeroMs`: when the run began. */
+  /** Creates an empty list. `zeroMs` is the start of the run in milliseconds since the epoch. */
   constructor(zeroMs: number) {
     this.#zeroMs = zeroMs;
   }
 
-  /** Gives its place. `step`: 0 for none. `account`: see `SPAN_WIDTH`. */
+  /**
+   * Adds an open span and returns its position in `numbers`. `step` is 0 if the span has no step.
+   * `account` is the index of the agent whose budget lacks room. Called by `AgentFold`.
+   */
   open(kind: SpanKind, atMs: number, step: number, account = -1): number {
     const place = this.numbers.length;
     this.numbers.push(SPAN_KINDS.indexOf(kind), this.#sinceZero(atMs), -1, OPEN, step, account);
@@ -47,7 +61,7 @@ export class SpanList {
     return place;
   }
 
-  /** May be done again, with another end. */
+  /** Ends a span, or replaces its end. Called by `AgentFold`. */
   close(place: number, atMs: number, end: SpanEnding): void {
     const begin = this.numbers[place + BEGIN] ?? 0;
     this.numbers[place + END] = Math.max(begin, this.#sinceZero(atMs));
@@ -56,7 +70,7 @@ export class SpanList {
     this.#lastRecord = this.record;
   }
 
-  /** Adds one that is over, and gives its place. */
+  /** Adds an ended span and returns its position in `numbers`. Called by `AgentFold`. */
   add(
     kind: SpanKind,
     {
@@ -71,18 +85,21 @@ export class SpanList {
     return place;
   }
 
-  /** Returns when a span has ended, in milliseconds since the epoch; 0 if it is open. */
+  /** Returns the end of a span in milliseconds since the epoch; 0 if the span is open. */
   getEndMs(place: number): number {
     const end = this.numbers[place + END] ?? -1;
     return end === -1 ? 0 : this.#zeroMs + end;
   }
 
-  /** True if a span has ended later than this; false while it is open. */
+  /** Returns true if a span ended after this time; false if the span is open. */
   endsAfter(place: number, atMs: number): boolean {
     return (this.numbers[place + END] ?? -1) > this.#sinceZero(atMs);
   }
 
-  /** The place of the first number that is new since a record; the length of the list: none is. */
+  /**
+   * Returns the position of the first number that changed after a record, or `numbers.length` if
+   * none changed.
+   */
   newSince(record: number): number {
     if (this.#lastRecord <= record) return this.numbers.length;
     return this.#records.findIndex((touched) => touched > record) * SPAN_WIDTH;

@@ -1,4 +1,5 @@
-// Steps of an agent and their calls, as their events have left them: numbers, names and times, no content.
+// Steps of an agent and their tool calls, folded from events: numbers, names and times, without
+// content.
 
 import { defined } from "../kernel/json.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -8,81 +9,142 @@ import type { ToolErrorSeverity } from "../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-/** A call, or a question about one, that is under way. */
+/**
+ * Running tool call, or open question about a tool call.
+ *
+ * @example
+ * ```ts
+ * const open: readonly CallUnderWay[] = fold.root?.openCalls ?? [];
+ * const tools = open.filter(({ kind }) => kind === "tool").map(({ toolName }) => toolName);
+ * ```
+ */
 export interface CallUnderWay {
-  /** The tool that was called. */
+  /** Name of the called tool. */
   readonly toolName: string;
-  /** `delegation`: it waits for a subagent; `question`: for an answer. */
+  /**
+   * `tool`: the tool runs; `delegation`: the call waits for a subagent; `question`: an answer is
+   * due.
+   */
   readonly kind: "tool" | "delegation" | "question";
 }
 
-/** A tool call of a step. */
+/**
+ * Tool call of a step, without its arguments and result.
+ *
+ * @example
+ * ```ts
+ * const calls = fold.agents.flatMap(({ steps }) => steps.flatMap(({ calls }) => calls));
+ * for (const { toolName, outcome, errorCode, message } of calls)
+ *   if (outcome === "failed") console.error(toolName, errorCode, message);
+ * ```
+ */
 export interface CallFold extends CallUnderWay {
-  /** As the model named it, or as it was given one. Unique within its step. */
+  /** Id of the call, as the model or espalier named it. Unique within its step. */
   readonly callId: CallId;
-  /** `delegation`: it waits for a subagent. */
+  /** `delegation` if the call runs a subagent. */
   readonly kind: "tool" | "delegation";
-  /** Its place in the reply, from 0. */
+  /** Position of the call in the model's reply, from 0. */
   readonly index: number;
-  /** When it began, or was rejected, in milliseconds since the epoch. */
+  /** Start or rejection of the call in milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** What came of it; `open`: nothing yet. */
+  /** Outcome of the call, or `open` if the call has not ended. */
   outcome: ToolOutcomeType | "open";
-  /** Why it did not succeed. `undefined` if it did, or has not ended. */
+  /**
+   * Error code of an unsuccessful call, for example `tool_timeout`. `undefined` if the call
+   * succeeded or is open.
+   */
   errorCode?: string | undefined;
-  /** The name of a typed error that the tool threw, for example `TypeError`. */
+  /**
+   * Name of the typed error that the tool threw, for example `TypeError`. `undefined` if there was
+   * none.
+   */
   errorName?: string | undefined;
-  /** Why it did not succeed, at most 500 characters. Empty if content is not shown. */
+  /**
+   * Error message of an unsuccessful call, at most 500 characters. Empty if the viewer hides
+   * content.
+   */
   message?: string | undefined;
-  /** How long it was at work, without its wait for a slot; 0 if it was rejected. `undefined` while it is open. */
+  /**
+   * Running time in milliseconds, without the wait for a slot; 0 for a rejected call. `undefined`
+   * while the call is open.
+   */
   durationMs?: number | undefined;
-  /** The number of the event with which it ended. `undefined` while it is open. */
+  /** Number of the event that ended the call. `undefined` while the call is open. */
   endSeq?: number | undefined;
-  /** When it ended, in milliseconds since the epoch. `undefined` while it is open. */
+  /** End of the call in milliseconds since the epoch. `undefined` while the call is open. */
   endedAtMs?: number | undefined;
-  /** What follows from its failure for the agent. `undefined` if it succeeded or has not ended. */
+  /** Consequence of the failure for the agent. `undefined` if the call succeeded or is open. */
   severity?: ToolErrorSeverity | undefined;
-  /** The indices of the agents that it started or continued, in that order. */
+  /**
+   * Indices in `RunFold.agents` of the subagents that the call started or continued.
+   *
+   * @example
+   * ```ts
+   * const [call] = fold.root?.steps[0]?.calls ?? [];
+   * const started = call?.children.map((index) => fold.agents[index]?.agentPath);
+   * ```
+   */
   readonly children: number[];
-  /** Failed attempts of a wrapper that called the tool again. */
+  /** Failed attempts of a tool that `withRetries` wraps. */
   readonly attempts: AttemptFold[];
 }
 
-/** An attempt that failed, and did not end its step or its tool call. */
+/**
+ * Failed attempt of a model call or of a retried tool call, after which the step continued.
+ *
+ * @example
+ * ```ts
+ * for (const { attempt, code, delayMs } of fold.root?.steps.at(-1)?.attempts ?? [])
+ *   console.warn(`Attempt ${attempt} failed (${code}), next one after ${delayMs ?? 0} ms`);
+ * ```
+ */
 export interface AttemptFold {
-  /** From 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
-  /** Why it failed. */
+  /** Error code of the attempt. */
   readonly code: string;
-  /** Why it failed, in words. Empty if content is not shown. */
+  /** Error message of the attempt. Empty if the viewer hides content. */
   readonly message: string;
-  /** Milliseconds until the next attempt. Left out: it was the last one of its model call. */
+  /** Delay before the next attempt in milliseconds. Absent for the last attempt of a model call. */
   readonly delayMs?: number;
-  /** The model of a fallback that was asked next. Left out: the same one. */
+  /** Id of the fallback model that was called next. Absent if the model did not change. */
   readonly nextModel?: string;
 }
 
-/** A step, of any execution. */
+/**
+ * Step of an agent: one model call and its tool calls.
+ *
+ * @example
+ * ```ts
+ * function describeStep({ number, startedAtMs, endedAtMs, usage }: StepFold): string {
+ *   if (endedAtMs === undefined) return `step ${number}: open`;
+ *   return `step ${number}: ${endedAtMs - startedAtMs} ms, ${usage?.totalTokens ?? 0} tokens`;
+ * }
+ * ```
+ */
 export interface StepFold {
-  /** From 1. */
+  /** Number of the execution, from 1. */
   readonly execution: number;
-  /** From 1, in its execution. */
+  /** Number of the step in its execution, from 1. */
   readonly number: number;
-  /** Milliseconds since the epoch. */
+  /** Start of the step in milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** Milliseconds since the epoch. `undefined` if it is open, or was cut off. */
+  /**
+   * End of the step in milliseconds since the epoch. `undefined` while the step is open or if it
+   * was interrupted.
+   */
   endedAtMs?: number | undefined;
-  /** In the order of the reply: those that have begun, were rejected or were refused. */
+  /** Started, rejected and refused tool calls, in the order of the reply. */
   readonly calls: CallFold[];
-  /** Failed attempts of its model calls, in order, without the one whose error cut it off. */
+  /** Failed attempts of the model call, in order, without an attempt whose error ended the step. */
   readonly attempts: AttemptFold[];
-  /** What the step consumed, retries of its model call included. `undefined` if it is not completed. */
+  /** Usage of the step, retries included. `undefined` until the step completes. */
   usage?: Usage | undefined;
-  /** Why it was cut off. `undefined` if it was not. */
+  /** Error that ended the step. `undefined` if there was none. */
   error?: ErrorRecord | undefined;
 }
 
-/** Creates the record of an attempt that failed. */
+/** Creates an attempt from the event of its failure. */
 export function newAttempt(
   event: EspalierEvent<"model.retried" | "model.failed" | "tool.retried">,
 ): AttemptFold {
@@ -93,7 +155,7 @@ export function newAttempt(
   return { attempt, code, message, delayMs, ...defined({ nextModel }) };
 }
 
-/** Records the end of a step. The attempt that cut it off is told by its error alone. */
+/** Records the end of a step. Removes the attempt whose error ended the step from `attempts`. */
 export function endStep(
   step: StepFold,
   { atMs, usage, error }: EspalierEvent<"step.completed">,
@@ -109,7 +171,7 @@ export function endStep(
   if (last !== -1) step.attempts.splice(last, 1);
 }
 
-/** Adds a call of which nothing is known but that it is there, at its place in the reply. */
+/** Adds an open call at its position in the reply. */
 export function addCall(
   { calls }: StepFold,
   at: Pick<CallFold, "callId" | "toolName" | "kind" | "index" | "startedAtMs">,
@@ -120,7 +182,7 @@ export function addCall(
   return call;
 }
 
-/** Records how a call ended. */
+/** Records the outcome of a call. */
 export function endCall(
   call: CallFold,
   event: EspalierEvent<"tool.ended" | "tool.rejected">,

@@ -1,5 +1,6 @@
-// What the server of the viewer sends to its page, as JSON (`/api/v1`): lists of runs, one run as rows, what changed of it, and the content of
-// steps, which is read only when a step is opened. Types alone, so that server, page and command agree on them.
+// Payloads of the viewer's API (`/api/v1`): lists of runs, snapshots, patches, and the content of
+// steps, which is loaded when a step is opened. Types that the server, the page and the command
+// share.
 
 import type { InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { JsonValue } from "../kernel/json.ts";
@@ -14,145 +15,230 @@ import type { Usage } from "../protocol/usage.ts";
 import type { CallFold, StepFold } from "./step-fold.ts";
 
 /**
- * How a run stands, for a person. `input_required`: it waits for an answer, whether a process leads it or it is paused; `lost`: it was under way, and its
- * process gave no sign of life for 30 s; `waiting`: it has something to do, and no process leads it; `ended`: how is known once it is folded.
+ * Status of a run in a list.
+ *
+ * - `working`: a live process owns the run.
+ * - `input_required`: questions are open, whether the run is paused or not.
+ * - `paused`: the run is paused without an open question.
+ * - `waiting`: the run has work to do, and no process owns it.
+ * - `lost`: the owner process is gone, or sent no heartbeat for 30 seconds.
+ * - `completed`, `stopped`, `failed`, `cancelled`: the run ended.
+ * - `ended`: the run ended, and its journal has not been folded yet.
+ *
+ * @example
+ * ```ts
+ * const ATTENTION: readonly RunRowStatus[] = ["input_required", "paused", "lost"];
+ * const needsAttention = ({ status }: RunRow): boolean => ATTENTION.includes(status);
+ * ```
  */
 export type RunRowStatus = RunOverview["status"] | "lost" | "waiting" | "ended";
 
-/** The process that leads a run. */
+/** Process that owns a run. */
 export interface OwnerProcess {
-  /** The machine. */
+  /** Host name of the machine. */
   readonly hostname: string;
-  /** The process, as that machine numbers it. */
+  /** Process id on that machine. */
   readonly processId: number;
-  /** True if it is the process of the server: what is asked of the run is done at once. */
+  /** True if the owner is the process of the viewer. Actions then take effect at once. */
   readonly isThisProcess: boolean;
 }
 
-/** What a store knows of a run. */
+/** Facts that a store has about a run. */
 export interface RunListing {
-  /** Which run. */
+  /** Id of the run. */
   readonly runId: RunId;
-  /** In what words it was started, up to 200 characters; the role alone while content is not shown. */
+  /** Role and task of the run, at most 200 characters. Only the role if content is hidden. */
   readonly title: string;
-  /** As the store and, once it is folded, its events say. */
+  /** Status of the run. Before the run is folded, the status in the store. */
   readonly status: RunRowStatus;
-  /** When the run was made, in milliseconds since the epoch. */
+  /** Creation of the run in milliseconds since the epoch. */
   readonly createdAtMs: number;
-  /** When it was last written to or changed hands, in milliseconds since the epoch. */
+  /** Last write or change of owner in milliseconds since the epoch. */
   readonly updatedAtMs: number;
-  /** Null: no process leads it. */
+  /** Process that owns the run. `null` if there is none. */
   readonly owner: OwnerProcess | null;
 }
 
-/** A run in a list. What only its fold knows is left out until it was folded once, or has ended. */
+/**
+ * Run in a list. Fields of `RunSummary` are absent until the viewer has folded the run.
+ *
+ * @example
+ * ```ts
+ * const { origin, hash } = new URL(view.url);
+ * const headers = { authorization: `Bearer ${hash.slice("#token=".length)}` };
+ * const response = await fetch(`${origin}/api/v1/runs?status=failed`, { headers });
+ * const { runs } = z.object({ runs: z.array(z.custom<RunRow>()) }).parse(await response.json());
+ * for (const { title, reason } of runs) console.log(title, reason?.code);
+ * ```
+ */
 export interface RunRow extends RunListing, Partial<RunSummary> {
-  /** Those that are open now, in the order in which they were asked. Left out: it was not folded yet. */
+  /** Open questions, oldest first. Absent until the viewer has folded the run. */
   readonly questions?: readonly QuestionRow[] | undefined;
 }
 
-/** What stands above the tree of a run. */
+/** Run without its agents: the facts of the store and the folded facts. */
 export interface RunHead extends RunListing, Omit<RunOverview, "status"> {}
 
-/** The time of a run until a moment. Until a later one: `timeAt`. */
+/**
+ * Start, duration and idle time of a run.
+ *
+ * @example
+ * ```ts
+ * const { durationMs, idleMs, isIdle }: RunTime = fold.time;
+ * console.log(`${(durationMs - idleMs) / 1_000} s of work`, isIdle ? "(waiting)" : "");
+ * ```
+ */
 export interface RunTime {
   /**
-   * When it began, in milliseconds since the epoch. If nothing before a resumption was seen: when it
-   * was resumed.
+   * Start of the run in milliseconds since the epoch. If the fold began at a resumption, the time
+   * of that resumption.
    */
   readonly startedAtMs: number;
-  /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
+  /**
+   * End of the run in milliseconds since the epoch. Absent until the run ends, also while it is
+   * paused.
+   */
   readonly endedAtMs?: number | undefined;
   /**
-   * The time of the run: from its start to its end, or until now if it has not ended. Rests count.
-   * Of a fold without the facts of a store: until its last event.
+   * Milliseconds from the start to the end, pauses included. For a run that has not ended: until
+   * now, or until the last event in a `RunFold`.
    */
   readonly durationMs: number;
   /**
-   * Part of `durationMs` in which the run rested: it was paused, no process ran it, or all of its
-   * agents waited for answers.
+   * Part of `durationMs` in which the run was paused, had no owner process or only waited for
+   * answers.
    */
   readonly idleMs: number;
-  /** True while it rests. */
+  /** True while the run is paused, has no owner process or only waits for answers. */
   readonly isIdle: boolean;
 }
 
-/** What a row of a list has of the fold of a run. */
+/** Folded facts of a run that a list shows. */
 export interface RunSummary extends RunTime {
-  /** Agents that were started so far, the root among them. */
+  /** Number of started agents, the root included. */
   readonly agentCount: number;
-  /** Agents that are not at rest: neither paused nor ended. */
+  /** Number of agents that are neither paused nor ended. */
   readonly running: number;
-  /** Part of `running`: agents whose next model call waits for budget. */
+  /** Number of running agents whose next model call waits for budget. */
   readonly awaitingBudget: number;
-  /** Agents whose last execution failed. */
+  /** Number of agents whose last execution failed. */
   readonly failedAgents: number;
-  /** By all its agents together. */
+  /** Tokens and cost of all agents together. */
   readonly spent: Spent;
-  /** What the run may spend, grants included. Limited axes only. */
+  /** Budget of the run by axis, grants included. Only limited axes are present. */
   readonly budget: Readonly<Record<string, number>>;
-  /** Of the budget; what is held for calls in flight still counts as left. Limited axes only. */
+  /**
+   * Unspent budget by axis. Reservations of calls in flight count as unspent. Only limited axes are
+   * present.
+   */
   readonly remaining: Readonly<Record<string, number>>;
-  /** Why it ended as it did, or is paused. */
+  /** Why the run ended or paused; for a failed run, its error. Absent while the run is active. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
-  /** The run of which it is a fork. Left out: it is none. */
+  /** Run from which this run was forked. Absent if the run is not a fork. */
   readonly forkedFrom?:
     | {
-        /** The other run. */
+        /** Id of the original run. */
         readonly runId: RunId;
-        /** The step of its root after which the fork goes its own way; 0: before the first. */
+        /**
+         * Last step of the original root that the fork shares; 0 if the fork begins before the
+         * first step.
+         */
         readonly stepNumber: number;
       }
     | undefined;
 }
 
-/** What the events of a run say of it as a whole. */
+/** Folded facts of a run as a whole. */
 export interface RunOverview extends RunSummary {
-  /** As its events say; whether a process leads it, the store knows. */
+  /** Status according to the events. The events do not show whether a process owns the run. */
   readonly status: "input_required" | "working" | "paused" | TerminalStatus;
-  /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
+  /** OpenTelemetry trace id of the run, 32 hexadecimal digits. */
   readonly traceId: string;
-  /** When its last event happened, in milliseconds since the epoch, by the clock of the run. */
+  /** Time of the last event in milliseconds since the epoch, by the clock of the run. */
   readonly lastAtMs: number;
-  /** Models for which it was charged without a known price, by their ids. Left out: there are none. */
+  /**
+   * Ids of the models whose price is unknown: their calls are missing in costs. Absent if all
+   * prices are known.
+   */
   readonly unpricedModels?: readonly string[] | undefined;
-  /** Spawns that were refused. */
+  /** Number of refused spawns. */
   readonly refusalCount: number;
-  /** Tool calls that failed or had to be corrected. */
+  /** Number of tool calls that failed or had to be corrected by the model. */
   readonly toolErrorCount: number;
 }
 
-/** By axis of the budget; limited axes only. */
+/**
+ * Amounts by budget axis, for example `{ costUsd: 0.5, steps: 30 }`. Only limited axes are present.
+ */
 export type AxisAmounts = Readonly<Record<string, number>>;
 
-/** An amount spent. A cost of which no part is known is null. */
+/**
+ * Tokens and cost. `costUsd` is in US dollars, and `null` if no part of the cost is known.
+ *
+ * `unpricedCalls` counts the model calls without a known price. If it is above 0, `costUsd` is only
+ * the known part.
+ *
+ * @example
+ * ```ts
+ * function formatCost({ costUsd, unpricedCalls }: Spent): string {
+ *   if (costUsd === null) return "unknown";
+ *   return unpricedCalls > 0 ? `at least $${costUsd}` : `$${costUsd}`;
+ * }
+ * ```
+ */
 export type Spent = Pick<Usage, "totalTokens" | "costUsd" | "unpricedCalls">;
 
-/** A question and where it stands. Arguments are whole. */
+/**
+ * Open question with the facts that a person needs to answer it.
+ *
+ * @example
+ * ```ts
+ * function describeQuestion({ role, toolName, arguments: input, reason }: QuestionRow): string {
+ *   return `${role} wants to call ${toolName}(${JSON.stringify(input)}): ${reason}`;
+ * }
+ * ```
+ */
 export interface QuestionRow extends Question {
-  /** Of the agent that asks. */
+  /** Id of the run that asks. */
   readonly runId: RunId;
-  /** Of the agent that asks; empty if that was not seen. */
+  /** Role of the agent that asks. Empty if the start of the agent was not folded. */
   readonly role: string;
-  /** Of the agent that asks, whole; empty if that was not seen, and while content is not shown. */
+  /**
+   * Task of the agent that asks. Empty if the start of the agent was not folded, or if content is
+   * hidden.
+   */
   readonly task: string;
-  /** The last answer to it that came to nothing, so that it is open still. Left out: none did. */
+  /**
+   * Latest answer that was rejected, so that the question is still open. Absent if there was none.
+   */
   readonly rejectedAnswer?:
     | {
-        /** The number of the answer in the mailbox of the run, from 1. */
+        /** Number of the answer in the mailbox of the run, from 1. */
         readonly number: number;
-        /** Why: its arguments do not fit the call, for instance. Empty while content is not shown. */
+        /**
+         * Why the answer was rejected, for example because its arguments do not fit the tool. Empty
+         * if content is hidden.
+         */
         readonly problem: string;
       }
     | undefined;
-  /** The title of its run. Only in the list of the questions of all runs. */
+  /** Title of the run. Only present in the list of all open questions. */
   readonly runTitle?: string | undefined;
 }
 
+/** Answer that was rejected, so that its question is still open. */
 export type RejectedAnswer = NonNullable<QuestionRow["rejectedAnswer"]>;
 
 /**
- * What an agent is doing, as a number, so that thousands of them are small: its place in `ACTIVITIES`.
+ * All activities of an agent. An `AgentRow` contains an index into this array, which is smaller
+ * than the name. `ActivityName` explains each value.
+ *
+ * @example
+ * ```ts
+ * function isFailed(row: AgentRow): boolean {
+ *   return ACTIVITIES[row[7]] === "failed";
+ * }
+ * ```
  */
 export const ACTIVITIES = [
   "preparing",
@@ -169,13 +255,46 @@ export const ACTIVITIES = [
   "failed",
   "cancelled",
 ] as const;
-/** What an agent is doing. `calling`: at least one tool is at work; `delegating`: it waits for subagents alone; `asking`: for an answer alone. */
+/**
+ * Current activity of an agent, or the status with which it paused or ended.
+ *
+ * - `preparing`: the agent builds its next request or processes results.
+ * - `awaiting_budget`: a model call waits until other calls release budget.
+ * - `queued`: a model call waits for a slot or a rate limit.
+ * - `thinking`: a model call is in flight.
+ * - `retrying`: a model call waits for its next attempt.
+ * - `calling`: at least one tool is running.
+ * - `asking`: the agent waits for an answer to a question.
+ * - `delegating`: the agent only waits for subagents.
+ * - `paused`, `completed`, `stopped`, `failed`, `cancelled`: the agent is paused or ended.
+ *
+ * @example
+ * ```ts
+ * const ICONS: Partial<Record<ActivityName, string>> = { thinking: "…", asking: "?", failed: "✗" };
+ * for (const { name, activity } of fold.agents) console.log(ICONS[activity] ?? " ", name);
+ * ```
+ */
 export type ActivityName = (typeof ACTIVITIES)[number];
 
 /**
- * What a span shows, by its place in `SPAN_KINDS`. `wait`: for a subagent; `budget`: until calls in
- * flight give room back; `queue`: for a slot or a provider limit; `busy`: the process was busy
- * before it sent a request; `park`: the run was at rest.
+ * All kinds of spans. A span contains an index into this array.
+ *
+ * - `chat`: a model call with all its attempts.
+ * - `tool`: a tool call.
+ * - `wait`: a wait for a subagent.
+ * - `budget`: a wait until calls in flight release budget.
+ * - `queue`: a wait for a slot or a rate limit.
+ * - `busy`: a delay before a request, because the process was busy.
+ * - `retry`: a delay before another attempt of a model call.
+ * - `ask`: a wait for an answer to a question.
+ * - `park`: a pause of the agent, or the time after a crash of its process.
+ *
+ * @example
+ * ```ts
+ * const { numbers } = fold.agents[0]?.spans ?? { numbers: [] };
+ * const kinds = numbers.flatMap((kind, at) => (at % SPAN_WIDTH === 0 ? [SPAN_KINDS[kind]] : []));
+ * console.log(kinds.filter((kind) => kind === "chat").length, "model calls");
+ * ```
  */
 export const SPAN_KINDS = [
   "chat",
@@ -188,153 +307,294 @@ export const SPAN_KINDS = [
   "ask",
   "park",
 ] as const;
-/** How a span ended, by its place in `SPAN_ENDS`. */
+/**
+ * All endings of spans. A span contains an index into this array.
+ *
+ * - `open`: the span has not ended.
+ * - `ok`: success.
+ * - `failed`: an error.
+ * - `rejected`: a tool call that was refused or not executed, or a denied question.
+ * - `cut`: a cancellation, a pause or a crash.
+ *
+ * @example
+ * ```ts
+ * const { numbers } = fold.agents[0]?.spans ?? { numbers: [] };
+ * console.log(SPAN_ENDS[numbers[3] ?? 0]); // ending of the first span, for example "ok"
+ * ```
+ */
 export const SPAN_ENDS = ["open", "ok", "failed", "rejected", "cut"] as const;
 
+/** Numbers of one or more spans, `SPAN_WIDTH` for each. */
 export type SpanNumbers = readonly number[];
 /**
- * How many numbers a span has: its kind; its beginning and its end in milliseconds after the start of the run, the end -1 while it is open;
- * how it ended; the number of its step, 0 for none; for `budget` the index of the agent whose budget lacks room, -1 if unknown.
+ * Count of numbers in a span. In order:
+ *
+ * - index of its kind in `SPAN_KINDS`
+ * - start in milliseconds after the start of the run
+ * - end in milliseconds after the start of the run, -1 while the span is open
+ * - index of its ending in `SPAN_ENDS`
+ * - number of its step, 0 for none
+ * - for `budget`: index of the agent whose budget lacks room, -1 if unknown
+ *
+ * @example
+ * ```ts
+ * function lastSpan(numbers: readonly number[]) {
+ *   const [kind = 0, startMs = 0, endMs = -1] = numbers.slice(-SPAN_WIDTH);
+ *   return { kind: SPAN_KINDS[kind], startMs, ...(endMs === -1 ? {} : { endMs }) };
+ * }
+ * ```
  */
 export const SPAN_WIDTH = 6;
 
-/** An agent in a row of its tree, as a tuple: thousands of them are sent at once. Rows stand in the order in which agents were started. */
+/**
+ * Agent in the tree of a run, as a compact tuple. The index of a row is the start order of its
+ * agent.
+ *
+ * @example
+ * ```ts
+ * function describeRow(row: AgentRow): string {
+ *   const [, , name, role, , , , activity, note] = row;
+ *   return `${name} (${role}): ${ACTIVITIES[activity]} ${note}`;
+ * }
+ * ```
+ */
 export type AgentRow = readonly [
-  /** The index of the row of its parent; -1: it is the root. */
+  /** Index of the parent's row; -1 for the root. */
   parent: number,
+  /** Id of the agent. */
   id: AgentId,
-  /** The last part of its path, such as `surveyor#3`. */
+  /** Last part of the path, for example `researcher#2`. */
   name: string,
+  /** Name of the agent's role. */
   role: string,
-  /** Its first 200 characters; empty while content is not shown. */
+  /** First 200 characters of the task. Empty if content is hidden. */
   task: string,
+  /** First start in milliseconds since the epoch. */
   startedAtMs: number,
-  /** -1: it has not ended. */
+  /** End in milliseconds since the epoch; -1 if the agent is active or paused. */
   endedAtMs: number,
+  /** Index of the activity in `ACTIVITIES`. */
   activity: number,
-  /** What it waits for or calls, or why it rests: `read`, `2 subagents`, `step_limit`. */
+  /** Detail of the activity, for example `read ×2`, `2 subagents` or the code `step_limit`. */
   note: string,
-  /** Since when it does what it does. */
+  /** Start of the activity in milliseconds since the epoch. */
   sinceMs: number,
-  /** The step it is at, from 1; 0 before the first. */
+  /** Number of the current step, from 1; 0 before the first step. */
   step: number,
+  /** Tokens of the agent's own model calls. */
   ownTokens: number,
-  /** Null: not known. */
+  /** Cost of the agent's own model calls in US dollars. `null` if unknown. */
   ownUsd: number | null,
+  /** Number of own model calls without a known price. */
   ownUnpricedCalls: number,
+  /** Tokens of the agent and all its descendants. */
   treeTokens: number,
-  /** Null: not known. */
+  /** Cost of the agent and all its descendants in US dollars. `null` if unknown. */
   treeUsd: number | null,
+  /** Number of model calls without a known price, of the agent and all its descendants. */
   treeUnpricedCalls: number,
-  /** Spawns of its own that were refused. */
+  /** Number of the agent's refused spawns. */
   refusals: number,
-  /** Calls of its own that failed. */
+  /** Number of the agent's tool calls that failed or had to be corrected. */
   toolErrors: number,
 ];
 
-/** What a run failed of or was stopped by, or what went wrong in it, or was stopped or refused by a limit: one of them. */
+/**
+ * Failure or limit that explains the end of a run, or a problem in a run that completed.
+ *
+ * @example
+ * ```ts
+ * function describeCause({ agentPath, toolName, code, message, isLimit }: Cause): string {
+ *   const where = toolName === undefined ? agentPath : `${agentPath}, call of ${toolName}`;
+ *   return `${isLimit === true ? "limit" : "error"} in ${where}: ${code}: ${message}`;
+ * }
+ * ```
+ */
 export interface Cause {
-  /** The agent in which it went wrong. */
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** Its place in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, for example `lead/researcher#2`. */
   readonly agentPath: string;
-  /** The step it was at, from 1. Left out: it had taken none. */
+  /** Number of the step, from 1. Absent if the agent had no step. */
   readonly step?: number | undefined;
-  /** The call that failed. */
+  /** Name of the tool of a failed call. Absent if the cause is not a tool call. */
   readonly toolName?: string | undefined;
-  /** Of its error, or else of the reason for which it ended; of a call, the code of its error, or else its outcome. */
+  /**
+   * Code of the error, or of the stop reason. For a tool call without an error code, its outcome.
+   */
   readonly code: string;
-  /** What happened, for a person. */
+  /** Explanation for a person. */
   readonly message: string;
-  /** It is no error: a limit stopped the agent (of a budget, of time, of its errors), or refused its spawn. */
+  /** True if a limit stopped the agent or refused its spawn. Absent for an error. */
   readonly isLimit?: true;
-  /** When, in milliseconds since the epoch: when the agent came to rest, or when the call ended. */
+  /** Time in milliseconds since the epoch: the end of the agent or of the call. */
   readonly atMs: number;
 }
 
-/** A run as it is after a record. `Head`: `RunOverview`, as long as the facts of the store are not added. */
+/**
+ * Snapshot of a run up to a journal record. `Head` is `RunOverview` in a `RunFold`, which has no
+ * facts of the store.
+ *
+ * @example
+ * ```ts
+ * const { record, agents, questions } = fold.snapshot();
+ * console.log(`record ${record}: ${agents.length} agents, ${questions.length} open questions`);
+ * ```
+ */
 export interface RunSnapshot<Head = RunHead> {
-  /** The number of the last record in it: the feed continues after it. */
+  /** Number of the last journal record in the snapshot. Read the feed from there. */
   readonly record: number;
-  /** What stands above its tree. */
+  /** Facts of the run as a whole. */
   readonly run: Head;
-  /** In the order in which they were first started; the root first. */
+  /** Agents in the order of their first start; the root agent is first. */
   readonly agents: readonly AgentRow[];
-  /** The spans of each agent, by its index: `SPAN_WIDTH` numbers each. */
+  /** Spans of each agent, in the order of `agents`: `SPAN_WIDTH` numbers for each span. */
   readonly spans: readonly (readonly number[])[];
-  /** Open ones, in the order in which they were asked. */
+  /** Open questions, oldest first. */
   readonly questions: readonly QuestionRow[];
-  /** What `RunFold.causes` gives. */
+  /** Why the run ended, root cause first. Equal to the result of `RunFold.causes`. */
   readonly causes: readonly Cause[];
-  /** Refused spawns, newest last: these have no row of an agent. */
+  /** Refused spawns, newest last. A refused spawn has no agent row. */
   readonly refusals: readonly RefusalRow[];
 }
 
-/** A spawn that was refused. */
+/**
+ * Refused spawn of a subagent.
+ *
+ * @example
+ * ```ts
+ * const { agents, refusals } = fold;
+ * for (const { agent, role, code } of refusals)
+ *   console.warn(`${agents[agent]?.agentPath} could not start ${role}: ${code}`);
+ * ```
+ */
 export interface RefusalRow {
-  /** The index of the agent that asked. */
+  /** Index in `RunFold.agents` of the agent that asked for the spawn. */
   readonly agent: number;
-  /** The step in which it asked; 0: before the first. */
+  /** Number of the step, from 1; 0 before the first step. */
   readonly step: number;
-  /** Milliseconds since the epoch. */
+  /** Time of the refusal in milliseconds since the epoch. */
   readonly atMs: number;
-  /** What was to be started, as the model wrote it. */
+  /** Requested role, as the model wrote it. */
   readonly role: string;
-  /** Why. */
+  /** Reason of the refusal, for example `depth_limit`. */
   readonly code: SpawnRefusal["code"];
-  /** Why, in words, as the model read it. */
+  /** Reason of the refusal in words, as the model read it. */
   readonly message: string;
 }
 
-/** What is new of a run since an earlier record: whole rows of the agents that were touched, and their spans from one on. */
+/**
+ * Changes of a run since an earlier record: the whole rows of changed agents, and their new spans.
+ *
+ * @example
+ * ```ts
+ * function applyPatch(rows: AgentRow[], spans: number[][], patch: RunPatch): void {
+ *   for (const [index, row] of patch.agents) rows[index] = row;
+ *   for (const [index, from, numbers] of patch.spans)
+ *     spans[index] = [...(spans[index] ?? []).slice(0, from), ...numbers];
+ * }
+ * ```
+ */
 export interface RunPatch<Head = RunHead> {
-  /** The number of the last record in it: the next entry continues after it. */
+  /** Number of the last journal record in the patch. */
   readonly record: number;
-  /** As it is now, whole. */
+  /** Facts of the run as a whole, replacing the earlier ones. */
   readonly run: Head;
-  /** Rows of the agents that were touched, each with its index; a new agent has the next one. */
+  /** Rows of new and changed agents, each with its index. A new agent has the next free index. */
   readonly agents: readonly (readonly [index: number, row: AgentRow])[];
-  /** `from`: the place of the first number that is new or another; what stood there and after it goes. */
+  /** Spans of changed agents. Replace all numbers from position `from` on. */
   readonly spans: readonly (readonly [index: number, from: number, numbers: readonly number[]])[];
-  /** Left out: they are the same. */
+  /** Open questions, replacing the earlier ones. Absent if they did not change. */
   readonly questions?: readonly QuestionRow[] | undefined;
-  /** All of them, in place of those before. Left out: they are the same. */
+  /** Causes, replacing the earlier ones. Absent if they did not change. */
   readonly causes?: readonly Cause[] | undefined;
-  /** New ones, which follow those before. Left out: there are none. */
+  /** New refused spawns, to append to the earlier ones. Absent if there are none. */
   readonly refusals?: readonly RefusalRow[] | undefined;
 }
 
 /**
- * An entry of the feed of a run, an event stream with `id: <record>`. `patch`: apply it; `reset`: fetch the snapshot again; `lagging`: the reader was too
- * slow, and is to do the same; `end`: the run has ended, nothing more comes.
+ * Entry of a run's feed, a server-sent event stream. The id of an event is the number of its
+ * record.
+ *
+ * - `patch`: apply the patch.
+ * - `reset`: fetch a new snapshot, because the journal has fewer records than the reader knows.
+ * - `lagging`: fetch a new snapshot, because the reader was too slow.
+ * - `end`: the run has ended.
+ *
+ * The stream closes after `reset`, `lagging` and `end`.
+ *
+ * @example
+ * ```ts
+ * function handleEntry(entry: FeedEntry, refetch: () => void): boolean {
+ *   if (entry.type === "patch") console.log(entry.patch.run.status);
+ *   if (entry.type === "reset" || entry.type === "lagging") refetch();
+ *   return entry.type !== "end"; // false: stop reading
+ * }
+ * ```
  */
 export type FeedEntry =
   | { readonly type: "patch"; readonly patch: RunPatch }
   | { readonly type: "reset" | "lagging" | "end" };
 
-/** What the page asks first. */
+/**
+ * Facts about the viewer, the reply to `GET /api/v1/meta`.
+ *
+ * @example
+ * ```ts
+ * const canCancel = ({ actions }: ViewerMeta): boolean => actions.includes("cancel");
+ * const canEditArguments = ({ content }: ViewerMeta): boolean => content === true;
+ * ```
+ */
 export interface ViewerMeta {
-  /** Of espalier, as its package has it. */
+  /** Version of espalier. */
   readonly version: string;
   /**
-   * False: the content of prompts, tasks, calls and results is not sent. `redacted`: it is changed by
-   * the `redact` of the viewer, so arguments cannot be edited.
+   * `true`: content is shown. `false`: prompts, tasks, arguments and results are hidden.
+   * `redacted`: the viewer's `redact` function changes content, so edited arguments are refused.
    */
   readonly content: boolean | "redacted";
-  /** Those that are offered; none: it is a viewer that only shows. */
+  /** Actions that the viewer offers. Empty for a read-only viewer. */
   readonly actions: readonly ViewerAction[];
-  /** What the store is called: the name of its file. */
+  /** Name of the store, for example its file name. */
   readonly store: string;
-  /** Where the traces can be looked at, if the viewer was given the address. */
+  /** URL of the Jaeger UI that has the traces. Absent if the viewer has none. */
   readonly jaegerUrl?: string | undefined;
-  /** Milliseconds since 1970, by the clock of the server. */
+  /** Time in milliseconds since the epoch, by the clock of the server. */
   readonly nowMs: number;
 }
 
-/** What can be asked of a run by the page. `resume`: needs a process with its roles, so only a viewer with an orchestrator has it. */
+/**
+ * Action that a viewer offers on runs. `resume` is only offered if an orchestrator is attached.
+ *
+ * @example
+ * ```ts
+ * const readOnly: readonly ViewerAction[] = [];
+ * const answersOnly: readonly ViewerAction[] = ["answer"];
+ * ```
+ */
 export type ViewerAction = "answer" | "cancel" | "pause" | "resume";
 
-/** `key`: the same one twice is done once. */
+/**
+ * Action on a run, the body of `POST /api/v1/runs/:run/actions`.
+ *
+ * `key` is an idempotency key: a repeated request with the same key returns the first reply.
+ * Another request with a used key is refused with `key_used`. `message` becomes the reason of a
+ * cancellation.
+ *
+ * @example
+ * ```ts
+ * import { randomUUID } from "node:crypto";
+ *
+ * const body: ActionRequest = { key: randomUUID(), type: "answer", answers: [approve(question)] };
+ * const { origin, hash } = new URL(view.url);
+ * const authorization = `Bearer ${hash.slice("#token=".length)}`;
+ * await fetch(`${origin}/api/v1/runs/${run.runId}/actions`, {
+ *   method: "POST",
+ *   headers: { authorization, origin, "content-type": "application/json" },
+ *   body: JSON.stringify(body),
+ * });
+ * ```
+ */
 export type ActionRequest = { readonly key: string } & (
   | { readonly type: "answer"; readonly answers: readonly Answer[] }
   | { readonly type: "cancel"; readonly message?: string | undefined }
@@ -342,165 +602,263 @@ export type ActionRequest = { readonly key: string } & (
   | { readonly type: "resume" }
 );
 
-/** The reply to an action that was taken, with the status 202: it is requested, not yet done. */
+/**
+ * Reply to an accepted action, with status 202. The action is requested, but not yet performed.
+ *
+ * @example
+ * ```ts
+ * function describeReply({ hasOwner, openQuestions = [] }: ActionResult): string {
+ *   if (openQuestions.length > 0) return `${openQuestions.length} questions are still open`;
+ *   return hasOwner ? "Done within seconds" : "Done once a process continues the run";
+ * }
+ * ```
+ */
 export interface ActionResult {
-  /** True: a process leads the run and does it within some seconds; false: it is done when a process continues the run. */
+  /**
+   * True if a process owns the run and performs the action within seconds. False if the action
+   * waits until a process continues the run.
+   */
   readonly hasOwner: boolean;
-  /** Questions that are still open, after answers. */
+  /** Remaining open questions. Only present in the reply to `answer`. */
   readonly openQuestions?: readonly Question[] | undefined;
 }
 
-/** What every refused request says, with a status of 400 or more. */
+/**
+ * Body of a refused request, with status 400 or higher.
+ *
+ * @example
+ * ```ts
+ * const MESSAGES: Record<string, string> = { run_ended: "The run has already ended." };
+ * const describeError = ({ code, message }: ViewerError): string => MESSAGES[code] ?? message;
+ * ```
+ */
 export interface ViewerError {
-  /** Of an `EspalierError`, or one of the viewer's own such as `content_off`. Match on it. */
+  /**
+   * Code of an `EspalierError`, for example `unknown_run`, or a code of the viewer:
+   *
+   * - 400 `invalid_request`, `not_json`
+   * - 401 `unauthorized`
+   * - 403 `foreign_host`, `foreign_origin`, `content_off`, `action_off`
+   * - 404 `not_found`, `unknown_step`
+   * - 405 `not_allowed`
+   * - 409 `key_used`, `content_redacted`, `not_led`, `no_roles`
+   * - 413 `too_large`
+   * - 415 `not_json`
+   * - 500 `internal_error`
+   * - 503 `too_many_feeds`
+   */
   readonly code: string;
-  /** What was expected, what came, and what to do. */
+  /** Problem and remedy, for a person. */
   readonly message: string;
 }
 
-/** What is known of an agent without the content of its steps. */
+/**
+ * Details of an agent, without the content of its steps.
+ *
+ * @example
+ * ```ts
+ * function describeAgent({ agentPath, status, steps, own, reason }: AgentDetail): string {
+ *   const why = reason === undefined ? "" : ` (${reason.code})`;
+ *   return `${agentPath}: ${status}${why}, ${steps.length} steps, ${own.totalTokens} tokens`;
+ * }
+ * ```
+ */
 export interface AgentDetail {
-  /** Which agent. */
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** Place in the tree: `lead/researcher#2`. */
+  /** Path in the agent tree, for example `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth in the agent tree; 0 for the root. */
   readonly depth: number;
-  /** What it is. */
+  /** Name of the agent's role. */
   readonly role: string;
-  /** Of its model. */
+  /** Provider of the agent's model, for example `openai`. */
   readonly provider: string;
-  /** The id of its model. */
+  /** Id of the agent's model, for example `gpt-5-mini`. */
   readonly model: string;
-  /** Of its last execution, whole; empty while content is not shown. */
+  /** Task of the last execution. Empty if content is hidden. */
   readonly task: string;
-  /** What it does, or how it came to rest. */
+  /** Current activity, or the status with which the agent paused or ended. */
   readonly status: ActivityName;
-  /** Why it rests. Left out: it does not. */
+  /** Why the agent ended or paused. Absent while the agent is active. */
   readonly reason?: StopReason | undefined;
-  /** What it failed of. Left out: it did not fail. */
+  /** Error of a failed agent. Absent if the agent did not fail. */
   readonly error?: ErrorRecord | undefined;
-  /** How often it was given a task, the first included. */
+  /** Number of executions: 1, plus 1 for each follow-up task after an end. */
   readonly executionCount: number;
-  /** When it was first started, in milliseconds since the epoch. */
+  /** First start of the agent in milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** When it last ended, in milliseconds since the epoch. Left out: it runs or is paused. */
+  /**
+   * Last end of the agent in milliseconds since the epoch. Absent while the agent is active or
+   * paused.
+   */
   readonly endedAtMs?: number | undefined;
-  /** What it could spend when it began; limited axes only. */
+  /** Budget of the agent at its start plus later grants, by axis. Only limited axes are present. */
   readonly budget: Readonly<Record<string, number>>;
-  /** Of its budget, after it was last charged; left out until then. Limited axes only. */
+  /** Unspent budget by axis. Only limited axes are present. */
   readonly remaining?: Readonly<Record<string, number>> | undefined;
-  /** What the agent itself has used of its budget, without its subagents. Limited axes only. */
+  /**
+   * Amounts that the agent itself used of its budget, without its subagents. Only limited axes are
+   * present.
+   */
   readonly used: Readonly<Record<string, number>>;
-  /** By its own calls. */
+  /** Tokens and cost of the agent's own model calls. */
   readonly own: Spent;
-  /** By its own calls and those of all below it. */
+  /** Tokens and cost of the agent and all its descendants. */
   readonly subtree: Spent;
-  /** Of all its executions, in order. */
+  /** Steps of all executions, oldest first. */
   readonly steps: readonly StepFold[];
-  /** What it was given besides instructions and task; undefined for the root. */
+  /** Context that the agent inherited from its parent. Absent for the root. */
   readonly inherited?: InheritanceRecord | undefined;
-  /** Spawns of its own that were refused, in order. */
+  /** Refused spawns of the agent, oldest first. */
   readonly refusals: readonly RefusalRow[];
-  /** Its typed result, once it has ended. Left out if it has none, and while content is not shown. */
+  /** Typed result of an ended agent. Absent if there is none, or if content is hidden. */
   readonly output?: JsonValue | undefined;
-  /** Its last text, once it has ended; left out while content is not shown. */
+  /** Last text of an ended agent. Absent if content is hidden. */
   readonly text?: string | undefined;
 }
 
-/** One step with its content. */
+/**
+ * Step of an agent with its content: request, reply, tool calls and results.
+ *
+ * @example
+ * ```ts
+ * function printStep({ request, text, callDetails }: StepDetail): void {
+ *   for (const { message } of request?.messages ?? []) console.log(message.role, message.text);
+ *   console.log("assistant", text);
+ *   for (const { toolName, argumentsText, result } of callDetails)
+ *     console.log(toolName, argumentsText, result);
+ * }
+ * ```
+ */
 export interface StepDetail extends StepFold {
-  /** Whose step it is. */
+  /** Id of the agent. */
   readonly agentId: AgentId;
-  /** How many steps the execution has so far. */
+  /** Number of steps in the execution so far. */
   readonly stepCount: number;
-  /** What it began with, without `shown`: that is in `request`. */
+  /** Model, settings and remaining budget of the step, without `shown`. */
   readonly context: StepContext;
-  /** What the time went into. Left out: it is not completed. */
+  /** Breakdown of the duration. Absent until the step completes. */
   readonly timing?: StepTiming | undefined;
-  /** What the model was asked. Left out: not all of it was kept. */
+  /** Request to the model. Absent if parts of it were not persisted. */
   readonly request?:
     | {
-        /** In order, without what providers sealed and without the bytes of attachments. */
+        /**
+         * Messages in order, without encrypted reasoning of providers and without the bytes of
+         * attachments.
+         */
         readonly messages: readonly {
-          /** As the model read it, or what redaction leaves of it. */
+          /** Message as the model read it, or its redacted form. */
           readonly message: Message;
-          /** The agent that it was inherited from, by its path. */
+          /**
+           * Path of the agent from which the message was inherited. Absent if it was not inherited.
+           */
           readonly from?: string | undefined;
         }[];
-        /** So many at its beginning were in the request of the step before, too. */
+        /** Number of messages at the beginning that the previous step's request also had. */
         readonly sameAsBefore: number;
-        /** The tools that the model was offered, in their order. */
+        /** Names of the offered tools, in order. */
         readonly toolNames: readonly string[];
       }
     | undefined;
-  /** What the model wrote, as far as it is known. */
+  /** Reply of the model, as far as it is known. */
   readonly text: string;
-  /** Set when the model declined to answer, in its own words. */
+  /** Refusal of the model in its own words. Absent if the model did not refuse. */
   readonly refusal?: string | undefined;
-  /** Why the reply ended: a `FinishReason`. Left out: the model has not replied. */
+  /** Why the reply ended, a `FinishReason`. Absent until the model replies. */
   readonly finishReason?: string | undefined;
-  /** All that the reply asks for, in call order. */
+  /** All tool calls of the reply, in order. */
   readonly callDetails: readonly CallDetail[];
 }
 
+/** Message of a request, and the agent from which it was inherited. */
 export type ShownMessage = NonNullable<StepDetail["request"]>["messages"][number];
 
-/** A call of a step, with its content. */
+/**
+ * Tool call of a step with its arguments and result.
+ *
+ * @example
+ * ```ts
+ * function describeCall({ toolName, argumentsText, outcome, result, error }: CallDetail): string {
+ *   if (outcome === "open") return `${toolName}(${argumentsText}) is running`;
+ *   return `${toolName}(${argumentsText}): ${error?.message ?? result}`;
+ * }
+ * ```
+ */
 export interface CallDetail extends Partial<CallFold> {
-  /** As the model named it, or as it was given one. Unique within its step. */
+  /** Id of the call, as the model or espalier named it. Unique within its step. */
   readonly callId: CallId;
-  /** The tool that was called. */
+  /** Name of the called tool. */
   readonly toolName: string;
-  /** What came of it; `open`: nothing yet. */
+  /** Outcome of the call, or `open` if the call has not ended. */
   readonly outcome: CallFold["outcome"];
-  /** As the model wrote them, or what redaction leaves of that. */
+  /** Arguments as the model wrote them, or their redacted form. */
   readonly argumentsText: string;
-  /** What the model reads of the result. Left out: it has not ended. */
+  /** Result as the model reads it. Absent until the call ends. */
   readonly result?: string | undefined;
-  /** Code and, as its message, what the model reads. Left out: it succeeded, or has not ended. */
+  /**
+   * Error of an unsuccessful call; its message is the text that the model reads. Absent if the call
+   * succeeded or is open.
+   */
   readonly error?: ErrorRecord | undefined;
-  /** Characters of the whole result, if the model reads fewer. */
+  /** Length of the full result in UTF-16 code units. Absent if the model reads the full result. */
   readonly resultCharacters?: number | undefined;
 }
 
-/** A call of a tool that has begun and not ended: if the process of the run is gone, the tool may run again when the run continues. */
+/**
+ * Started tool call that has not ended. If the process of the run crashed, the tool may run again
+ * when the run continues.
+ */
 export interface OpenToolCall {
-  /** Whose call it is, as a place in the tree: `lead/researcher#2`. */
+  /** Path of the calling agent in the tree, for example `lead/researcher#2`. */
   readonly agentPath: string;
-  /** The tool that was called. */
+  /** Name of the called tool. */
   readonly toolName: string;
 }
 
-/** A line of the log of a run: an event, without content while that is not shown. */
+/**
+ * Event in the log of a run.
+ *
+ * @example
+ * ```ts
+ * function describeEntry({ record, event }: LogEntry): string {
+ *   return `${record} ${String(event["type"])} ${String(event["agentPath"])}`;
+ * }
+ * ```
+ */
 export interface LogEntry {
-  /** The number of the record that holds it. */
+  /** Number of the journal record that contains the event. */
   readonly record: number;
-  /** As it stands in the journal; while content is not shown, without every text that a person, a model, a tool or a provider wrote. */
+  /**
+   * Event as the journal has it. If content is hidden, without texts of persons, models, tools and
+   * providers.
+   */
   readonly event: Readonly<Record<string, unknown>>;
 }
 
-/** A part of the list of runs. */
+/** Page of the list of runs. */
 export interface RunPage {
   readonly runs: readonly RunRow[];
-  /** The value of `before` for the next part. `undefined` if this is the last one. */
+  /** Value of `before` for the next page. `undefined` if this is the last page. */
   readonly next?: RunId | undefined;
-  /** True if more runs are under way, or paused, than are listed: the newest 500 of each. */
+  /**
+   * True if more than 500 open or 500 paused runs exist. Only the newest 500 of each are listed.
+   */
   readonly isCut?: true;
-  /** The number of ended runs that a store in memory has forgotten to make room. */
+  /** Number of ended runs that the in-memory store has evicted. */
   readonly forgotten?: number;
 }
 
-/** The open questions of all runs. */
+/** Open questions of all runs. */
 export interface Inbox {
   readonly questions: readonly QuestionRow[];
-  /** True if more runs are under way, or paused, than were read. */
+  /** True if more open or paused runs exist than were read. */
   readonly isCut?: true;
 }
 
-/** A part of the log of a run. */
+/** Page of the log of a run. */
 export interface LogPage {
   readonly entries: readonly LogEntry[];
-  /** The value of `after` for the next part. `undefined` if this is the last one for now. */
+  /** Value of `after` for the next page. `undefined` if this is the last page for now. */
   readonly next?: number;
 }

@@ -1,4 +1,4 @@
-// The routes of a viewer's API: from a path and a method to an answer.
+// Routes of the viewer's API: from a path and a method to a reply.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
@@ -18,7 +18,7 @@ import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
 import { agentDetailOf, stepDetail } from "./step-detail.ts";
 
-/** What the routes work with. */
+/** Dependencies of the routes. */
 export interface ApiParts extends ReadingMeans {
   readonly runs: HeldRuns;
   readonly list: RunList;
@@ -43,7 +43,7 @@ export class Api {
     this.#parts = parts;
   }
 
-  /** Answers a request by its path below `/api/v1`. Rejects with why it is refused. */
+  /** Answers a request by its path below `/api/v1`. Rejects with the reason of a refusal. */
   async answer(path: readonly string[], call: Call): Promise<void> {
     const { gate, request, response } = call;
     const isPost = request.method === "POST";
@@ -63,7 +63,7 @@ export class Api {
     }
   }
 
-  /** Ends what is sent as it comes. */
+  /** Ends all feeds. */
   close(): void {
     for (const feed of this.#feeds) feed.end();
   }
@@ -121,7 +121,7 @@ export class Api {
     return await stepDetail(run, { agent, number: wholeNumber("a step", number), execution });
   }
 
-  /** Sends what is new of a run until the reader leaves. */
+  /** Sends the changes of a run until the reader disconnects. */
   async #feed(runId: RunId, { request, response, query }: Call): Promise<undefined> {
     const { runs, clock } = this.#parts;
     const last = request.headers["last-event-id"]?.toString();
@@ -143,7 +143,7 @@ function runIdOrNone(text: string | null): RunId | undefined {
   return text === null || text === "" ? undefined : runIdIn(text);
 }
 
-/** Throws 404 for what no store could have as the id of a run. */
+/** Returns the run id. Throws 404 for an invalid id. */
 function runIdIn(text: string): RunId {
   try {
     checkRunId("run", text);

@@ -1,5 +1,5 @@
-// Gate: which requests are allowed, and the token that lets a client in. Refuses a page of another origin, a
-// name that was bound to this machine's address, and a client without the token.
+// Gate: decides which requests are accepted, by host name, origin and token. Protects against
+// cross-origin requests, DNS rebinding and clients without the token.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -15,9 +15,9 @@ import type { ViewerOptions } from "./viewer-options.ts";
 export interface GateOptions {
   readonly token: string;
   readonly authorize: ViewerOptions["authorize"] | undefined;
-  /** Whether a `Host` is one of the server's. */
+  /** Returns true for a `Host` header that names the server. */
   readonly isOurs: (host: string) => boolean;
-  /** How people call the command. */
+  /** Command line of espalier, for messages. */
   readonly command: string;
 }
 
@@ -31,7 +31,7 @@ export class Gate {
     this.#options = options;
   }
 
-  /** Throws for a request to a name that is not the server's: 403. `authorize` decides of names, too, where there is one. */
+  /** Throws 403 for a request to another host name. `authorize` replaces this check. */
   checkHost({ headers: { host = "" } }: IncomingMessage): void {
     if (this.#options.authorize !== undefined || this.#options.isOurs(host)) return;
     throw refusedRequest(
@@ -62,7 +62,10 @@ export class Gate {
     );
   }
 
-  /** Throws for what a page of another origin could send: 403, or 415. For requests that change something. */
+  /**
+   * Throws 403 or 415 for a request that a page of another origin could send. For requests that
+   * change something.
+   */
   checkOrigin({ headers }: IncomingMessage): void {
     const { origin, host } = headers;
     if (
@@ -84,11 +87,14 @@ export class Gate {
   }
 }
 
-/** The JSON value in the body of a request. Rejects for one that is too long, 413, or no JSON, 400. */
+/**
+ * Returns the JSON body of a request. Rejects with 413 for a body that is too long, and with 400
+ * for invalid JSON.
+ */
 export async function jsonIn(request: IncomingMessage): Promise<unknown> {
   const parts: Buffer[] = [];
   let bytes = 0;
-  // The rest of a body that is too long is drained with the reply: the stream stays open.
+  // The stream stays open: the rest of a body that is too long is drained with the reply.
   for await (const part of request.iterator({ destroyOnReturn: false })) {
     const read: unknown = part;
     if (!Buffer.isBuffer(read)) continue;
@@ -111,7 +117,7 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
       "Expected a JSON body, got something else. Correct the body.",
     );
   }
-  // Schemas are checked recursively.
+  // Schemas are checked recursively, so deep nesting could overflow the stack.
   const reason = unsoundness(value, MOST_LEVELS);
   if (reason !== undefined)
     throw refusedRequest(
@@ -122,18 +128,18 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
   return value;
 }
 
-/** As deep as an action with the deepest arguments of a call. */
+/** Nesting of an action with the deepest allowed arguments. */
 const MOST_LEVELS = 210;
 
-/** 192 bits of chance. */
+/** 192 random bits. */
 const TOKEN_BYTES = 24;
 const TOKEN = /^[0-9a-f]{48}$/;
-/** What users other than its own may do with a file. */
+/** Permission bits of a file for users other than its owner. */
 const OTHERS = 0o077;
 
 /**
- * The token of a file, or a new one, which is put there. One that others could read, or that is none, is replaced. Rejects with
- * `invalid_option` if the file can be neither read nor written.
+ * Returns the token in a file, or writes a new one. Replaces an invalid token, and one that other
+ * users can read. Rejects with `invalid_option` if the file cannot be read or written.
  */
 export async function keptToken(file: string): Promise<string> {
   try {
@@ -173,12 +179,15 @@ async function tokenIn(file: string): Promise<string | undefined> {
   return TOKEN.test(text) ? text : undefined;
 }
 
-/** Returns a proof that its sender has the token and serves this store. It does not reveal the token. */
+/**
+ * Returns a proof that the server has the token and serves this store. The proof does not reveal
+ * the token.
+ */
 export function tokenProof(token: string, challenge: string, storeName: string): string {
   return createHmac("sha256", token).update(`${challenge}\n${storeName}`).digest("hex");
 }
 
-/** Whether both are the same, in a time that does not depend on where they differ. */
+/** Returns true for equal tokens, in constant time. */
 function isSameToken(given: string, token: string): boolean {
   return timingSafeEqual(Buffer.from(sha256(given)), Buffer.from(sha256(token)));
 }

@@ -1,8 +1,9 @@
-// HeldRun: one run, folded as far as its journal was read. HeldRuns: an LRU cache of them, of eight runs
-// or 256 MB at most.
+// HeldRun: one run, folded up to the last journal record that was read. HeldRuns: an LRU cache of
+// these, of eight runs or 256 MB at most.
 //
-// V2. The journal is the one source. What leads the run may wake the reader; nothing of the run is taken from there.
-// V3. With a watcher, the journal is looked at every 100 ms, else on request.
+// V2. The journal is the only source. The owner of the run may wake the reader, but supplies no
+//     data.
+// V3. While a run is watched, its journal is polled every 100 ms, otherwise on request.
 
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";
@@ -17,28 +18,28 @@ import { findRefusal } from "../view/run-row.ts";
 import type { RunSummary, RejectedAnswer } from "../view/viewer-data.ts";
 import type { ShownContent } from "./shown-content.ts";
 
-/** What runs are read with. */
+/** Dependencies of readers of runs. */
 export interface ReadingMeans {
   readonly store: Store;
   readonly clock: Clock;
   readonly content: ShownContent;
 }
 
-/** What its mailbox has of the open questions of a run, and of a run that rests. */
+/** Contents of a run's mailbox that matter for its open questions, or for its pause. */
 interface HeldMail {
-  /** Those with an answer that the process that leads the run has not taken yet. */
+  /** Questions with an answer that the owner process has not handled yet. */
   readonly answered: ReadonlySet<QuestionId>;
-  /** The last answers that were taken and came to nothing. */
+  /** Latest rejected answer of each question. */
   readonly vain: ReadonlyMap<QuestionId, RejectedAnswer>;
-  /** Why no process could lead the run, if it rests for that. */
+  /** Why no process could continue the run. Absent if there is no such reason. */
   readonly refusal?: RunSummary["reason"];
 }
 
-/** How often a run with a watcher is looked at, and at most how often its watchers are notified. */
+/** Poll interval of a watched run, and minimum interval of notifications. */
 const LOOK_MS = 100;
-/** What has happened in this process is in its journal soon after, if something waits for that. */
+/** Delay after which an event of this process is usually in the journal. */
 const KEPT_MS = 20;
-/** Bytes of the heap, roughly: what the fold and the reader keep for each record, and for each agent. */
+/** Estimated heap bytes of the fold and the reader, for each record and each agent. */
 const HEAP_PER_RECORD = 100;
 const HEAP_PER_AGENT = 8_000;
 
@@ -46,13 +47,13 @@ export class HeldRun {
   readonly runId: RunId;
   readonly fold: RunFold;
   mailed: HeldMail = NONE;
-  /** What its agents did, with its content. */
+  /** Reader of the journal, with the content of steps. */
   readonly recorded: RunRecord;
   readonly #means: ReadingMeans;
   readonly #watchers = new Set<() => void>();
   #stored: StoredRun | undefined;
   #looking: Promise<void> | undefined;
-  /** When something new was found last, and when it is looked for next. */
+  /** Times of the last new record and of the next poll. */
   #newsMs = -Infinity;
   #dueMs = -Infinity;
   #stopTimer: (() => void) | undefined;
@@ -69,17 +70,17 @@ export class HeldRun {
     return this.#means.content;
   }
 
-  /** The number of the last record that is in the fold. */
+  /** Number of the last record in the fold. */
   get record(): number {
     return this.recorded.lineCount;
   }
 
-  /** What it takes of the heap, roughly. */
+  /** Estimated heap bytes of the run. */
   get heapBytes(): number {
     return this.record * HEAP_PER_RECORD + this.fold.agents.length * HEAP_PER_AGENT;
   }
 
-  /** What the store said of it last. Throws before it was looked at. */
+  /** Facts of the store at the last read. Throws before the first read. */
   get stored(): StoredRun {
     if (this.#stored === undefined) throw new Error("The run was not read.");
     return this.#stored;
@@ -89,12 +90,15 @@ export class HeldRun {
     return this.#watchers.size > 0;
   }
 
-  /** True if it cannot be read: it has to be read anew. */
+  /** True if the journal cannot be read. The run must be dropped from the cache. */
   get isBroken(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Takes in what the journal has by now. Rejects with `unknown_run`, `invalid_journal`, `unsupported_version` or `store_failed`. */
+  /**
+   * Folds the new records of the journal. Rejects with `unknown_run`, `invalid_journal`,
+   * `unsupported_version` or `store_failed`.
+   */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
@@ -102,7 +106,7 @@ export class HeldRun {
     return this.#looking;
   }
 
-  /** Calls `hear` after each look from now on, until the result is called. Looks by itself meanwhile. */
+  /** Polls the journal and calls `hear` after each read. Returns a function that ends the watch. */
   watch(hear: () => void): () => void {
     this.#watchers.add(hear);
     this.#stopTimer ??= this.#lookLater();
@@ -114,7 +118,9 @@ export class HeldRun {
     };
   }
 
-  /** Something has happened in it: with a watcher that was not notified just now, look as soon as that may be kept. */
+  /**
+   * Brings the next poll forward, because the run changed in this process. Only for a watched run.
+   */
   wake(): void {
     if (this.#stopTimer === undefined) return;
     const nowMs = this.#means.clock.monotonicMs();
@@ -131,7 +137,8 @@ export class HeldRun {
   }
 
   async #lookAndTell(): Promise<void> {
-    await this.look().catch(() => undefined); // A store that fails is asked again; of a journal that cannot be read the watchers are notified.
+    // Polling continues after a store failure. Watchers see an unreadable journal by `isBroken`.
+    await this.look().catch(() => undefined);
     for (const hear of this.#watchers) hear();
     if (this.#stopTimer !== undefined) this.#stopTimer = this.#lookLater();
   }
@@ -192,14 +199,14 @@ const MOST_BYTES = 256_000_000;
 
 export class HeldRuns {
   readonly #means: ReadingMeans;
-  /** Least recently asked for first. */
+  /** Least recently used first. */
   readonly #runs = new Map<RunId, HeldRun>();
 
   constructor(means: ReadingMeans) {
     this.#means = means;
   }
 
-  /** The run, as its journal is now. Rejects like `HeldRun.look`. */
+  /** Returns the run, folded up to the present end of its journal. Rejects like `HeldRun.look`. */
   async look(runId: RunId): Promise<HeldRun> {
     const run = this.#runs.get(runId) ?? new HeldRun(this.#means, runId);
     this.#runs.delete(runId);
@@ -215,17 +222,17 @@ export class HeldRuns {
     return run;
   }
 
-  /** The run, if it is held. */
+  /** Returns the run, if it is in the cache. */
   find(runId: RunId): HeldRun | undefined {
     return this.#runs.get(runId);
   }
 
-  /** True if one more can be held, and none has to go for it. */
+  /** True if one more run fits without an eviction. */
   get hasRoom(): boolean {
     return this.#runs.size < MOST_RUNS && this.#bytes < MOST_BYTES;
   }
 
-  /** Whether one more can be watched. */
+  /** Returns true if one more run can be watched. */
   canWatch(run: HeldRun): boolean {
     return (
       run.isWatched || [...this.#runs.values()].filter((one) => one.isWatched).length < MOST_RUNS
@@ -240,7 +247,7 @@ export class HeldRuns {
     if (this.#runs.get(run.runId) === run) this.#runs.delete(run.runId);
   }
 
-  /** One that is watched stays, and so does the one that is asked for now. */
+  /** Evicts runs, except watched ones and the latest one. */
   #makeRoom(latest: HeldRun): void {
     let bytes = this.#bytes;
     for (const run of this.#runs.values()) {

@@ -1,5 +1,5 @@
-// Entry `espalier/viewer`: a local viewer of runs. A server that shows what the journals of a store say, follows runs while they are led, and
-// takes answers and requests.
+// Entry `espalier/viewer`: a local viewer of runs. A server that shows the runs of a store, follows
+// active runs, and accepts answers and actions.
 
 export { startViewer, type Viewer } from "./viewer.ts";
 export type { ViewerOptions } from "./viewer-options.ts";

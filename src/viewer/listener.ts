@@ -1,4 +1,4 @@
-// Listener: the port of a viewer. Owns the server, and knows under which names it is its own.
+// Listener: the HTTP server of a viewer. Owns the port, and knows the host names of the server.
 
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
@@ -8,7 +8,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 const LOOPBACK = "127.0.0.1";
 const LOOPBACK_NAMES: readonly string[] = [LOOPBACK, "localhost", "[::1]"];
 const FIRST_PORT = 4_983;
-/** So many ports are tried where none is asked for. */
+/** Number of ports that are tried if no port is given. */
 const PORTS_TRIED = 20;
 const MOST_CONNECTIONS = 64;
 
@@ -21,23 +21,26 @@ export class Listener {
     this.#host = host;
     this.#server = createServer(listen);
     this.#server.maxConnections = MOST_CONNECTIONS;
-    // What goes wrong with a connection ends that one alone.
+    // An error of one connection must not end the process.
     this.#server.on("error", () => undefined);
   }
 
-  /** Its address, without a slash at the end. */
+  /** URL of the server, without a trailing slash. */
   get origin(): string {
     return `http://${this.#name}:${this.#port}`;
   }
 
-  /** Whether this `Host` of a request is one of its own. */
+  /** Returns true if a `Host` header names this server. */
   isOurs(host: string): boolean {
     return [...LOOPBACK_NAMES, this.#name].some(
       (name) => host === `${name}:${this.#port}` || (this.#port === 80 && host === name),
     );
   }
 
-  /** `port`: 0 for any that is free; undefined: the first free one from 4983 on. Rejects with `invalid_option` if the port, or every one that is tried, cannot be had. */
+  /**
+   * Opens the port: 0 for any free port, `undefined` for the first free port from 4983 on. Rejects
+   * with `invalid_option` if no port can be opened.
+   */
   async listen(port: number | undefined): Promise<void> {
     if (port !== undefined) return await this.#listenAt(port);
     for (let tried = 0; ; tried += 1) {
@@ -49,7 +52,7 @@ export class Listener {
     }
   }
 
-  /** Ends connections, too. */
+  /** Closes the port and all connections. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeAllConnections();

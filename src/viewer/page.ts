@@ -1,4 +1,5 @@
-// The page of the viewer: three files, which the build puts beside the package's code. Nothing else on the disk can be asked for.
+// Serves the page of the viewer: three files that the build puts into the package. No other file of
+// the disk can be requested.
 
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -10,13 +11,13 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ["viewer.js", "text/javascript; charset=utf-8"],
   ["viewer.css", "text/css; charset=utf-8"],
 ]);
-/** Browsers ask for it by themselves, and complain of an error. */
+/** Browsers request this file on their own, and log an error if there is none. */
 const ICON = "favicon.ico";
-/** The first parts of the addresses that the page itself knows. */
+/** First path segments that the page itself routes. */
 const PAGES: ReadonlySet<string> = new Set(["r", "questions", "compare"]);
 const NOT_BUILT =
   "The page of the viewer is not built. Run `npm run build` in the clone, or install the package. The API works without the page.\n";
-/** How `index.html` names the other files, and where it says how the command is called. */
+/** References of `index.html` to the other files, and the place of the command line. */
 const NAMED = /\b(src|href)="(?:\.?\/)?(viewer\.(?:js|css))"/g;
 const COMMAND = /(?<=<meta name="command" content=")[^"]*/;
 const ESCAPED: Readonly<Record<string, string>> = { '"': "&quot;", "&": "&amp;", "<": "&lt;" };
@@ -25,15 +26,16 @@ export class Page {
   readonly #folder: string;
   readonly #command: string;
 
-  /** `command`: how people call the command. */
+  /** `command` is the command line of espalier. */
   constructor(folder: string, command: string) {
     this.#folder = folder;
     this.#command = command.replaceAll(/["&<]/g, (sign) => ESCAPED[sign] ?? sign);
   }
 
   /**
-   * Answers a request by its path below `prefix`. For an unknown path it sends a page that says so if a browser navigates there, and throws 404
-   * otherwise. Throws 405.
+   * Answers a request by its path below `prefix`. An unknown path gets a page with status 404 if a
+   * browser navigates there, otherwise 404 is thrown. Throws 405 for other methods than GET and
+   * HEAD.
    */
   async send(
     request: IncomingMessage,
@@ -58,7 +60,7 @@ export class Page {
       return sendBytes(request, response, 503, plain);
     }
     if (type !== undefined) return sendBytes(request, response, 200, { type, bytes: read });
-    // A page at any depth, below any prefix: CSP allows no <base>.
+    // File names get the prefix here, because the CSP forbids a <base> element.
     const html = read
       .toString("utf8")
       .replaceAll(NAMED, `$1="${prefix}/$2"`)
@@ -68,7 +70,7 @@ export class Page {
   }
 }
 
-/** Browsers ask so for what they show. */
+/** Returns true for a navigation of a browser. */
 function isOfPerson({ method, headers }: IncomingMessage): boolean {
   const isRead = method === "GET" || method === "HEAD";
   return isRead && headers.accept?.includes("text/html") === true;

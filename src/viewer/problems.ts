@@ -1,4 +1,4 @@
-// From an error to what a request is answered with.
+// Converts errors to HTTP replies.
 
 import type { EspalierError, ErrorCode } from "../kernel/error.ts";
 import { RefusedRequest } from "./reply.ts";
@@ -19,7 +19,9 @@ const STATUS: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
   ["invalid_journal", 422],
   ["store_failed", 503],
 ]);
-/** The messages of these say ids, numbers and what the request said, and nothing of what is in a run. */
+/**
+ * Codes whose messages contain only ids, numbers and parts of the request, but no content of a run.
+ */
 const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "unknown_run",
   "unknown_agent",
@@ -30,7 +32,7 @@ const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "unsupported_version",
 ]);
 
-/** How a request is refused that led to an error of ours. */
+/** Returns the reply to a request that failed with an `EspalierError`. */
 export function problemIn(
   { code, message, data }: EspalierError,
   content: ShownContent,
@@ -41,7 +43,10 @@ export function problemIn(
   return new RefusedRequest(status, { code, message: said === "" ? withheld(data) : said });
 }
 
-/** Returns the parameters that do not fit, without the schema and values that the message quotes. */
+/**
+ * Returns a message that names the invalid parameters, without the schema and values that the
+ * original message quotes.
+ */
 function misfitIn(
   { problem, parameters }: EspalierError["data"],
   content: ShownContent,

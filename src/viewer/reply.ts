@@ -1,4 +1,4 @@
-// What goes back over HTTP: a status, the headers that every answer has, and JSON, compressed where that pays.
+// HTTP replies: status, common headers, and JSON that is compressed where that is worthwhile.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { promisify } from "node:util";
@@ -7,7 +7,9 @@ import { gzip } from "node:zlib";
 import { systemClock } from "../kernel/clock.ts";
 import type { ViewerError } from "../view/viewer-data.ts";
 
-/** Scripts, styles, pictures and requests of the page's own, and nothing else; no frame around it, and nothing kept. */
+/**
+ * Allows scripts, styles, images and requests of the same origin only, no framing, and no caching.
+ */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -18,7 +20,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** A request that is not done, and why. */
+/** Refusal of a request: status and error body. */
 export class RefusedRequest extends Error {
   override readonly name = "RefusedRequest";
   readonly status: number;
@@ -31,12 +33,12 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** Throw it: the request is answered with it. */
+/** Creates the refusal of a request, to be thrown. */
 export function refusedRequest(status: number, code: string, message: string): RefusedRequest {
   return new RefusedRequest(status, { code, message });
 }
 
-/** Shorter ones would hardly become shorter. */
+/** Compression of shorter bodies saves hardly anything. */
 const LEAST_COMPRESSED_BYTES = 1_024;
 const compressed = promisify(gzip);
 
@@ -93,7 +95,7 @@ async function drain(request: IncomingMessage): Promise<void> {
   });
 }
 
-/** Sends bytes of a file, or a text. */
+/** Sends the bytes of a file or a text. */
 export function sendBytes(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,5 +1,6 @@
-// RunActions: does what the page asks of a run, through an orchestrator of this process that leads it, or
-// through its mailbox. Owns what was asked under which key, so that it is done once.
+// RunActions: performs the actions of the page on runs, through an attached orchestrator that owns
+// the run, or through the mailbox of the run. Owns the recent idempotency keys, so that each action
+// is performed once.
 
 import { EspalierError } from "../kernel/error.ts";
 import { sameJson } from "../kernel/json.ts";
@@ -32,13 +33,13 @@ const ActionRequestSchema = lazyUnion("type", () => [
   z.strictObject({ key: key(), type: z.literal("resume") }),
 ]);
 
-/** Requests of which it is known that they were done. */
+/** Number of idempotency keys that are remembered. */
 const MOST_KEYS = 1_000;
 
 interface ActionMeans extends ReadingMeans {
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
-  /** The name on record. */
+  /** Name in the default reason of a cancellation. */
   readonly by: string;
 }
 
@@ -56,7 +57,7 @@ export class RunActions {
     this.#means = means;
   }
 
-  /** Rejects with what is wrong with the request, or with the run: an `EspalierError`, or what was refused. */
+  /** Performs an action. Rejects with an `EspalierError`, or with the reason of a refusal. */
   take(runId: RunId, given: unknown): Promise<ActionResult> {
     const request = requestIn(given);
     if (!this.#means.allowed.includes(request.type))
@@ -78,7 +79,7 @@ export class RunActions {
     this.#done.set(name, { request, outcome });
     const [oldest] = this.#done.keys();
     if (this.#done.size > MOST_KEYS && oldest !== undefined) this.#done.delete(oldest);
-    // A refused request changed nothing: it may be sent again.
+    // A refused request changed nothing, so its key may be used again.
     outcome.catch(() => void this.#done.delete(name));
     return outcome;
   }
@@ -96,7 +97,10 @@ export class RunActions {
     }
   }
 
-  /** All answers go into the mailbox, where the first one to a question counts. The run continues once it has no open question. */
+  /**
+   * Posts the answers to the mailbox, where the first answer to a question counts. The run
+   * continues once no question is open.
+   */
   async #answer(
     runId: RunId,
     { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
@@ -128,7 +132,7 @@ export class RunActions {
   ): Promise<ActionResult> {
     const here = this.#means.attached.leading(runId);
     if (here !== undefined) {
-      here.cancel(runId, { message }).catch(() => undefined); // What comes of it is shown from the journal.
+      here.cancel(runId, { message }).catch(() => undefined); // The journal shows the outcome.
       return { hasOwner: true };
     }
     await postMail(this.#means.store, runId, { type: "cancel", message }, `cancel:${key}`);
@@ -166,7 +170,10 @@ export class RunActions {
     throw refusedRequest(409, "run_ended", "Cannot change the run: it has ended.");
   }
 
-  /** Has a run led that has something to do now. True: it is led. A failure to continue it here is no failure of the request. */
+  /**
+   * Continues a run that has work to do. Returns true if a process owns the run. A failure to
+   * continue the run here does not fail the request.
+   */
   async #continueRun(runId: RunId): Promise<boolean> {
     if (await this.#hasOwner(runId)) return true;
     return (await this.#means.attached.continueRun(runId)) === "led";
@@ -181,7 +188,7 @@ export class RunActions {
   }
 }
 
-/** Throws for what is no request: 400. */
+/** Parses a request. Throws 400 for an invalid one. */
 function requestIn(given: unknown): ActionRequest {
   const { data, error } = ActionRequestSchema().safeParse(given);
   if (data !== undefined) return data;
@@ -191,18 +198,21 @@ function requestIn(given: unknown): ActionRequest {
   throw refusedRequest(400, "invalid_request", message);
 }
 
-/** Returns true for an approval of arguments that a person has changed. */
+/** Returns true for an approval with edited arguments. */
 function isEdited(answer: Answer): boolean {
   return answer.type === "approved" && answer.arguments !== undefined;
 }
 
-/** What a viewer asks of an orchestrator: any is one. */
+/** Methods of an orchestrator that the viewer calls. */
 type ActingOrchestrator = Pick<
   Orchestrator,
   "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
 >;
 
-/** What became of an attempt to lead a run on. `led`: it is led, here or elsewhere; `over`: it has ended meanwhile. */
+/**
+ * Outcome of an attempt to continue a run. `led`: a process owns the run, here or elsewhere;
+ * `over`: the run has ended meanwhile.
+ */
 type ContinueOutcome = "led" | "over" | EspalierError;
 
 type ContextOfRun = (runId: RunId) => unknown;
@@ -219,21 +229,24 @@ export class AttachedOrchestrators {
     return this.#attached.length === 0;
   }
 
-  /** The one that leads the run now. */
+  /** Returns the orchestrator that owns the run. */
   leading(runId: RunId): ActingOrchestrator | undefined {
     return this.#attached.find(
       ({ orchestrator }) => orchestrator.findActiveRun(runId) !== undefined,
     )?.orchestrator;
   }
 
-  /** Leads a run on with the first that can; undefined: there is none at all. Never rejects with what is wrong with the run. */
+  /**
+   * Continues a run with the first orchestrator that can. `undefined` if none is attached. Returns
+   * errors of the run instead of throwing them.
+   */
   async continueRun(runId: RunId): Promise<ContinueOutcome | undefined> {
     let problem: EspalierError | undefined;
     for (const { orchestrator, contextOf } of this.#attached) {
       try {
         const context = await contextOf?.(runId);
         const run = await orchestrator.recover<AgentRole>(runId, { context });
-        run.result.catch(() => undefined); // It is shown from the journal.
+        run.result.catch(() => undefined); // The journal shows the outcome.
         return "led";
       } catch (cause) {
         if (!EspalierError.is(cause)) throw cause;

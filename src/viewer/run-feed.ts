@@ -1,7 +1,9 @@
-// RunFeed: what is new of one run, to one reader, as an event stream whose ids are numbers of records: a reader that reconnects with the last
-// one gets exactly what came after it. Owns what the reader knows.
+// RunFeed: the changes of one run for one reader, as a server-sent event stream. Event ids are
+// record numbers, so a reader that reconnects with the last id continues exactly there. Owns the
+// position of the reader.
 //
-// V4. A reader that does not read slows nothing: once too much waits for it, it is notified, and takes a snapshot.
+// V4. A slow reader slows nothing down. Once too much output waits for a reader, it gets `lagging`
+//     and must fetch a snapshot.
 
 import type { ServerResponse } from "node:http";
 
@@ -11,20 +13,20 @@ import type { HeldRun } from "./held-run.ts";
 import { SECURITY_HEADERS } from "./reply.ts";
 import { leaderText, mailText, patchOf } from "./run-rows.ts";
 
-/** Bytes that wait for a reader. */
+/** Limit of unsent bytes for one reader. */
 const MOST_WAITING_BYTES = 5_000_000;
-/** After so long without an entry a comment is sent, so that nothing between takes the connection for dead. */
+/** A comment is sent after so long without an entry, so that proxies keep the connection open. */
 const HEARTBEAT_MS = 15_000;
-/** For how long a reader that lags may take to read the notice of it. */
+/** Time for a slow reader to receive `lagging`. */
 const LAST_WORDS_MS = 30_000;
 
 export class RunFeed {
   readonly #run: HeldRun;
   readonly #response: ServerResponse;
   readonly #clock: Clock;
-  /** The last record that the reader knows. */
+  /** Number of the last record that was sent. */
   #known: number;
-  /** What it knows of the leader of the run, and of its mailbox; undefined: not the present state of the mailbox. */
+  /** Owner and mailbox that were sent last. `undefined` if the mailbox was not sent yet. */
   #leader: string;
   #mail: string | undefined;
   #stopTimer: () => void = () => undefined;
@@ -44,9 +46,9 @@ export class RunFeed {
     this.#mail = after === run.record ? mailText(run) : undefined;
   }
 
-  /** Resolves when the reader has left, or nothing more comes. */
+  /** Sends entries. Resolves when the reader disconnects or the feed ends. */
   async send(): Promise<void> {
-    // A client that left while the run was read is not waited for: its `close` does not come again.
+    // The client left while the run was read: `close` was already emitted.
     if (this.#response.destroyed) return;
     const gone = new Promise<void>((resolve) => this.#response.once("close", resolve));
     this.#response.writeHead(200, {
@@ -62,7 +64,7 @@ export class RunFeed {
     this.end();
   }
 
-  /** Nothing more is sent. */
+  /** Ends the feed. */
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -74,7 +76,7 @@ export class RunFeed {
   #report(): void {
     if (this.#isOver) return;
     const { record, fold } = this.#run;
-    // A journal that cannot be read, or another one under the same id: a new request for the run gets the error.
+    // The journal is unreadable. A new request for the run gets the error.
     if (this.#run.isBroken) return this.end();
     if (record < this.#known) return this.#endWith({ type: "reset" });
     const nowMs = this.#clock.nowMs();

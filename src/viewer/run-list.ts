@@ -1,8 +1,8 @@
-// RunList: the runs of a store as rows, and what they ask. Owns what was learnt of runs that are not held folded: of those at rest it stays
-// true until their journal grows.
+// RunList: the runs of a store as rows, and their open questions. Owns the folded facts of runs
+// that are not in the cache. The facts of an inactive run stay valid until its journal grows.
 //
-// V5. A list says of a run what its fold says, never something else; a run of which that is not known yet has a row without it, and is read
-//     meanwhile.
+// V5. A row agrees with the fold of its run. While the facts of a run are unknown, its row lacks
+//     them, and the run is read.
 
 import { sleep, CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
@@ -12,26 +12,26 @@ import type { Inbox, RunPage, RunRow } from "../view/viewer-data.ts";
 import { HeldRun, type ReadingMeans, type HeldRuns } from "./held-run.ts";
 import { learntOf, rowOf, type LearntRun } from "./run-rows.ts";
 
-/** Which runs to list. */
+/** Filter of a list. */
 export interface RunQuery {
-  /** Those that stand so: names with commas between. */
+  /** Comma-separated statuses. */
   readonly status?: string | undefined;
-  /** Those with this in their title or id, whatever its case. */
+  /** Text in the title or the id, case-insensitive. */
   readonly q?: string | undefined;
-  /** Those that came before this run: what `next` was. */
+  /** Runs before this run, from `next` of the previous page. */
   readonly before?: RunId | undefined;
   readonly limit?: number | undefined;
 }
 
 const DEFAULT_LIMIT = 50;
 const MOST_ROWS = 200;
-/** Runs that are under way, and as many that are paused: those are all in the first part of a list. */
+/** Maximum of open runs, and of paused runs. The first page of a list contains all of these. */
 const MOST_UNENDED = 500;
-/** Runs that are looked through for a filter. */
+/** Maximum of runs that a filter inspects. */
 const MOST_SEARCHED = 2_000;
-/** So long a list waits for what is not known yet. */
+/** Maximum wait of a list for facts that are not known yet. */
 const PATIENCE_MS = 500;
-/** What is known of a run under way is good enough for so long, where it is not held. */
+/** Age up to which the facts of an active run outside the cache are used. */
 const STALE_MS = 5_000;
 const MOST_LEARNT = 5_000;
 
@@ -39,23 +39,23 @@ export class RunList {
   readonly #means: ReadingMeans;
   readonly #held: HeldRuns;
   readonly #forgotten: () => number;
-  /** Longest known first. */
+  /** Oldest facts first. */
   readonly #learnt = new Map<RunId, LearntRun>();
-  /** Those that could not be read, as they were then. */
+  /** Unreadable runs, by the time of their last change. */
   readonly #unreadable = new Map<RunId, number>();
-  /** To be read, one after the other. */
+  /** Runs to read, one after the other. */
   readonly #wanted = new Map<RunId, StoredRun>();
   #reading: Promise<void> | undefined;
   readonly #closing = new CancelSignal();
 
-  /** `forgotten`: how many runs the store has no more, since it had to make room. */
+  /** `forgotten` returns the number of runs that the store has evicted. */
   constructor(means: ReadingMeans, held: HeldRuns, forgotten: () => number) {
     this.#means = means;
     this.#held = held;
     this.#forgotten = forgotten;
   }
 
-  /** Those that are under way or paused, all of them; then those that have ended, newest first, so many. */
+  /** Returns all open and paused runs, then `limit` ended runs, newest first. */
   async rows(query: RunQuery): Promise<RunPage> {
     const { before } = query;
     const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ROWS);
@@ -70,7 +70,7 @@ export class RunList {
     };
   }
 
-  /** The unanswered questions of all runs of the store, oldest first. */
+  /** Returns the open questions of all runs, oldest first. */
   async questions(): Promise<Inbox> {
     const { runs, ...cut } = await this.#unended();
     await this.#learn(runs);
@@ -126,7 +126,7 @@ export class RunList {
   async #matching(runs: readonly StoredRun[], { status, q }: RunQuery): Promise<readonly RunRow[]> {
     const { content, clock } = this.#means;
     const words = q?.toLowerCase() ?? "";
-    // Where titles are those of the store, runs that do not match need not be read.
+    // If titles are shown as the store has them, runs that do not match need not be read.
     const isTitled = ({ runId, title }: Pick<StoredRun, "runId" | "title">): boolean =>
       words === "" || `${title}\n${runId}`.toLowerCase().includes(words);
     const named = content.isWhole ? runs.filter(isTitled) : runs;
@@ -143,7 +143,7 @@ export class RunList {
     return rowOf(stored, this.#learnt.get(stored.runId), { content, nowMs });
   }
 
-  /** Reads those of which something is not known; waits for that for `PATIENCE_MS` at most. */
+  /** Reads the runs whose facts are unknown. Waits for at most `PATIENCE_MS`. */
   async #learn(runs: readonly StoredRun[]): Promise<void> {
     const nowMs = this.#means.clock.nowMs();
     for (const stored of runs)
@@ -166,7 +166,7 @@ export class RunList {
     const { stored } = learnt;
     const isSame = stored.recordCount === recordCount && stored.status === status;
     if (isSame && stored.updatedAtMs === updatedAtMs) return true;
-    // A run that is led but not held would have to be read from its beginning each time.
+    // An active run outside the cache would have to be read from its beginning each time.
     const isCached = this.#held.find(runId) !== undefined;
     return owner !== null && !isCached && nowMs - learnt.atMs < STALE_MS;
   }
@@ -185,7 +185,9 @@ export class RunList {
     }
   }
 
-  /** Those that are under way are held, as far as there is room: they are looked at again soon. */
+  /**
+   * Reads a run. Active runs go into the cache while there is room, since they are read again soon.
+   */
   async #read({ runId, status }: StoredRun): Promise<HeldRun> {
     if (this.#held.find(runId) !== undefined || (status === "open" && this.#held.hasRoom))
       return await this.#held.look(runId);

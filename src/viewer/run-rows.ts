@@ -1,4 +1,5 @@
-// What of a run is sent: a row of a list, and a run whole or in part, out of what the store says of it and what is folded of its journal.
+// Builds the viewer's payloads (list row, snapshot, patch, log) from store metadata and the folded
+// journal.
 
 import { defined } from "../kernel/json.ts";
 import type { StoredRun } from "../store/run-store.ts";
@@ -23,14 +24,14 @@ import { onlooker } from "./run-standing.ts";
 import type { ShownContent } from "./shown-content.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 
-/** What was learnt of a run by folding it, for as long as nothing is new in it. */
+/** Folded facts of a run, valid until its journal or its mailbox changes. */
 export type LearntRun = ReturnType<typeof learntOf>;
 
 const MOST_TITLE_CHARACTERS = 200;
-/** The role at the beginning of a title that espalier wrote. */
+/** Role at the beginning of a title that espalier wrote. */
 const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 
-/** Returns the unanswered questions, and the title as it may be shown. `atMs`: when it was learnt. */
+/** Returns the folded facts of a run: questions, title and summary. */
 export function learntOf(run: HeldRun, nowMs: number) {
   const snapshot = run.fold.snapshot();
   const questions = openOf(run, snapshot.questions);
@@ -39,7 +40,7 @@ export function learntOf(run: HeldRun, nowMs: number) {
   return { facts, questions, title: chooseTitle(run), stored: run.stored, atMs: nowMs };
 }
 
-/** A row of a list. Left out of it is what has not been learnt. */
+/** Returns a row of a list, without facts that are not known yet. */
 export function rowOf(
   stored: StoredRun,
   learnt: LearntRun | undefined,
@@ -61,7 +62,7 @@ export function runSnapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
   return { ...snapshot, record: run.record, run: head, questions };
 }
 
-/** What is new of a run for a reader that knows it up to a record. `isMailNew`: its mailbox has changed, too. */
+/** Returns the changes since a record. `isMailNew` is true if the mailbox has changed too. */
 export function patchOf(
   run: HeldRun,
   { since, isMailNew }: { readonly since: number; readonly isMailNew: boolean },
@@ -76,13 +77,13 @@ export function patchOf(
   return { ...patch, record: run.record, run: head, ...defined({ questions }) };
 }
 
-/** What of a run may change though its journal does not: the process that leads it. */
+/** Returns a key of the owner, which can change without a new journal record. */
 export function leaderText(run: HeldRun, nowMs: number): string {
   const { status, owner: leader } = runListing(run.stored, undefined, onlooker(nowMs));
   return JSON.stringify([status, leader]);
 }
 
-/** What its mailbox has of its questions, and why no process could lead it. */
+/** Returns a key of the mailbox, which can change without a new journal record. */
 export function mailText({ mailed: { answered, vain, refusal } }: HeldRun): string {
   return JSON.stringify([[...answered], [...vain], refusal]);
 }
@@ -92,7 +93,10 @@ function buildRunHead(run: HeldRun, facts: RunOverview, nowMs: number) {
   return runHead({ ...run.stored, title: chooseTitle(run) }, all, onlooker(nowMs));
 }
 
-/** The title that the store has was cut before anything was redacted: where that matters, it is made anew. */
+/**
+ * Returns the title. With hidden or redacted content the title is rebuilt, since the store cut it
+ * before the redaction.
+ */
 function chooseTitle({ content, fold, stored }: HeldRun): string {
   if (content.isWhole) return stored.title;
   const { root } = fold;
@@ -100,12 +104,12 @@ function chooseTitle({ content, fold, stored }: HeldRun): string {
   return `${root.role}: ${root.task}`.slice(0, MOST_TITLE_CHARACTERS);
 }
 
-/** All of a title that is no content. */
+/** Returns the part of a title that is not content. */
 function roleIn(title: string): string {
   return ROLE.exec(title)?.[0] ?? "run";
 }
 
-/** Those without an answer, each with the last one that came to nothing. */
+/** Returns the questions without an answer, each with its latest rejected answer. */
 function openOf({ mailed }: HeldRun, questions: readonly QuestionRow[]): readonly QuestionRow[] {
   const { answered, vain } = mailed;
   return questions
@@ -116,9 +120,9 @@ function openOf({ mailed }: HeldRun, questions: readonly QuestionRow[]): readonl
     }));
 }
 
-/** Which events to list. */
+/** Filter of a log. */
 export interface LogQuery {
-  /** Those of records after this one. */
+  /** Number of the record after which the log begins. */
   readonly after: number;
   readonly agentId?: string;
   readonly type?: string;
@@ -128,7 +132,10 @@ export interface LogQuery {
 const DEFAULT_LIMIT = 200;
 const MOST_ENTRIES = 1_000;
 
-/** Whole records: a part may have some entries more than its limit. Rejects like `HeldRun.look`. */
+/**
+ * Returns a page of the log. A page ends with a whole record, so the limit can be exceeded
+ * slightly. Rejects like `HeldRun.look`.
+ */
 export async function logOf({ recorded, content }: HeldRun, query: LogQuery): Promise<LogPage> {
   const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ENTRIES);
   const entries: LogEntry[] = [];

@@ -1,4 +1,4 @@
-// Which process leads a run, as far as this process can see.
+// Finds out whether a live process owns a run, as far as this process can tell.
 
 import { pid } from "node:process";
 
@@ -6,17 +6,17 @@ import { isProcessGone, thisHostname } from "../store/holding.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import type { Viewpoint } from "../view/run-row.ts";
 
-/** A process that gave no sign of life for so long is taken for dead. */
+/** A process without a heartbeat for so long counts as dead. */
 const SILENT_MS = 30_000;
 
-/** Whether a process leads the run. */
+/** Returns true if a live process owns the run. */
 export function hasOwner({ owner, heartbeatAtMs }: StoredRun, nowMs: number): boolean {
   if (owner === null || heartbeatAtMs === null) return false;
   if (owner.hostname === thisHostname() && isProcessGone(owner.processId)) return false;
   return Math.abs(nowMs - heartbeatAtMs) < SILENT_MS;
 }
 
-/** Runs are looked at from here. */
+/** Returns the viewpoint of this process. */
 export function onlooker(nowMs: number): Viewpoint {
   return { nowMs, hostname: thisHostname(), processId: pid, isProcessGone };
 }

@@ -1,8 +1,10 @@
-// ShownContent: what of prompts, tasks, calls, results and errors may leave the server: all of it, what a redaction leaves of it, or
-// nothing. Events pass through it before they are folded, so that nothing of a run that must not be shown is even held.
+// ShownContent: decides which prompts, tasks, calls, results and errors may leave the server: all
+// of them, redacted ones or none. Events are filtered before they are folded, so hidden content is
+// not even in memory.
 //
-// V1. With content off no text leaves that a person, a model, a tool or a provider wrote. What does leave are ids, numbers, and the names and
-//     codes that stand under the keys below: a key that is not among them is taken for one of content.
+// V1. With content off, no text of a person, a model, a tool or a provider leaves the server. Ids,
+//     numbers, and the names and codes under the keys below do. A key that is not listed counts as
+//     content.
 
 import { isJson, isRecord, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
@@ -14,7 +16,7 @@ import type { ViewerOptions } from "./viewer-options.ts";
 type ViewerContent = NonNullable<ViewerOptions["content"]>;
 type RedactText = Exclude<ViewerContent, boolean>["redact"];
 
-/** Texts under these keys are names, codes and ids. */
+/** Keys of names, codes and ids. */
 const NAMES: ReadonlySet<string> = new Set(
   `
     type runId agentId parentAgentId agentPath executionId stepId callId traceId
@@ -29,7 +31,7 @@ const NAMES: ReadonlySet<string> = new Set(
     .trim()
     .split(/\s+/),
 );
-/** Of what is under these keys, anything may be content. */
+/** Keys whose values may contain any content. */
 const CONTENT: ReadonlySet<string> = new Set([
   "arguments",
   "writtenArguments",
@@ -41,7 +43,7 @@ const CONTENT: ReadonlySet<string> = new Set([
 
 export class ShownContent {
   readonly #redact: RedactText | undefined;
-  /** False: none of it. */
+  /** False if all content is hidden. */
   readonly isShown: boolean;
 
   constructor(content: ViewerContent) {
@@ -49,17 +51,17 @@ export class ShownContent {
     this.#redact = typeof content === "object" ? content.redact : undefined;
   }
 
-  /** True if it leaves as it is. */
+  /** True if content is shown unchanged. */
   get isWhole(): boolean {
     return this.isShown && this.#redact === undefined;
   }
 
-  /** True if texts may leave changed. */
+  /** True if content may be changed by a redaction. */
   get isRedacted(): boolean {
     return this.#redact !== undefined;
   }
 
-  /** A text of content; empty where none is shown. */
+  /** Returns a text as it may be shown. Empty if content is hidden. */
   text(text: string): string {
     if (!this.isShown) return "";
     const redact = this.#redact;
@@ -67,8 +69,8 @@ export class ShownContent {
   }
 
   /**
-   * Returns a value with its texts, numbers and names of members as they may be shown. `undefined`
-   * while content is not shown.
+   * Returns a value with its texts, numbers and member names as they may be shown. `undefined` if
+   * content is hidden.
    */
   value(value: JsonValue | undefined): JsonValue | undefined {
     if (this.isWhole || value === undefined) return value;
@@ -76,19 +78,19 @@ export class ShownContent {
     return this.#json(value);
   }
 
-  /** An event as it may be shown. */
+  /** Returns an event as it may be shown. */
   event(event: EspalierEvent): EspalierEvent {
     if (this.isWhole) return event;
     const { type } = event;
     const shown = this.#object({ ...event, ...this.#madeUpNames(event) });
-    // Who decided is one of a few words here; in a grant it is what the caller wrote.
+    // `by` is one of a few fixed words here; in a grant, `by` is text of the caller.
     const by = type === "question.answered" ? { by: event.by, answer: event.answer } : {};
     const kept = keptEvent({ ...shown, ...by });
     if (kept === undefined) throw new Error("What is left of an event is one.");
     return kept;
   }
 
-  /** A question as it may be shown. */
+  /** Returns a question as it may be shown. */
   question(question: Question): Question {
     return this.isWhole ? question : QuestionSchema().parse(this.#object({ ...question }));
   }
@@ -99,7 +101,7 @@ export class ShownContent {
     return shown;
   }
 
-  /** Names that may be any text that a model wrote. */
+  /** Returns the names in an event that a model may have invented. */
   #madeUpNames(event: EspalierEvent): object {
     switch (event.type) {
       case "subagent.refused":
@@ -133,14 +135,14 @@ export class ShownContent {
     return this.#members(Object.entries(value).map(([key, part]) => [key, this.#json(part)]));
   }
 
-  /** A number, or the text that a redaction makes of its digits. */
+  /** Returns a number, or the text that a redaction makes of its digits. */
   #number(value: number): number | string {
     const digits = String(value);
     const shown = this.text(digits);
     return shown === digits ? value : shown;
   }
 
-  /** An object of members, by their names as they may be shown. Members of one name are numbered. */
+  /** Returns an object of members with their shown names. Equal names get a number. */
   #members<Part>(members: readonly (readonly [name: string, part: Part])[]): Record<string, Part> {
     const named = new Map<string, Part>();
     const counts = new Map<string, number>();
@@ -156,13 +158,13 @@ export class ShownContent {
   }
 }
 
-/** What takes the place of content under a key of its own: nothing that could be taken for it. */
+/** Returns the replacement of content under a key of `CONTENT`. */
 function emptied(key: string, part: unknown): unknown {
   if (part === undefined) return undefined;
   return OBJECTS.has(key) ? {} : null;
 }
 
-/** These are objects always. */
+/** Keys whose values are always objects. */
 const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
@@ -171,14 +173,14 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
 
 const WITHHELD = "[withheld: redact failed]";
 
-/** What a redaction does not clearly let out stays in. */
+/** Redacts a text. Withholds the text if the redaction throws or returns no string. */
 function redactedBy(redact: RedactText, text: string): string {
   try {
     const given: unknown = redact(text);
     if (typeof given === "string") return given;
-    if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
+    if (given instanceof Promise) given.catch(() => undefined); // Prevents an unhandled rejection.
   } catch {
-    // What it threw may quote the text.
+    // The error is dropped, because its message may quote the text.
   }
   warnOnce(
     redact,

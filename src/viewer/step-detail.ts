@@ -1,5 +1,5 @@
-// The content of a step, read when it is opened: what its model was asked and said, and what its calls came to. All of it may be shown, or
-// nothing.
+// Loads the content of a step when it is opened: request, reply and tool calls. Hidden content is
+// refused as a whole.
 
 import { EspalierError } from "../kernel/error.ts";
 import { defined, sameJson } from "../kernel/json.ts";
@@ -16,19 +16,19 @@ import type { HeldRun } from "./held-run.ts";
 import { refusedRequest } from "./reply.ts";
 import type { ShownContent } from "./shown-content.ts";
 
-/** Which step is meant. */
+/** Position of a step. */
 export interface StepPlace {
   readonly agent: AgentFold;
   /** From 1. */
   readonly number: number;
-  /** Default: the last one. */
+  /** `undefined` for the last execution. */
   readonly execution: number | undefined;
 }
 
-/** The known facts of a step, completed or open. */
+/** Known facts of a completed or open step. */
 type KnownStep = NonNullable<ReturnType<typeof stepIn>>;
 
-/** Returns the details of an agent. One that has ended has its typed result and its last text. */
+/** Returns the details of an agent, with the result and the last text of an ended agent. */
 export async function agentDetailOf(
   { content, fold, recorded }: HeldRun,
   agent: AgentFold,
@@ -43,7 +43,10 @@ export async function agentDetailOf(
   };
 }
 
-/** Rejects with 403 while content is not shown, 404 if there is no such step, and like `HeldRun.look`. */
+/**
+ * Returns a step with its content. Rejects with 403 if content is hidden, with 404 for an unknown
+ * step, and like `HeldRun.look`.
+ */
 export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDetail> {
   const { content, fold } = run;
   if (!content.isShown)
@@ -69,7 +72,7 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
   const pathOf = (agentId: AgentId): string => fold.find(agentId)?.agentPath ?? agentId;
   const request = await requestOf(run.recorded, ref, { content, pathOf });
   const { timing, text, refusal, finishReason } = step;
-  // What it was shown besides the history is in the request.
+  // `shown` is redundant: the request has all messages.
   const { shown: _shown, ...context } = step.context;
   return {
     ...row,
@@ -102,7 +105,7 @@ function stepIn({ steps, open }: RecordedExecution, number: number) {
   };
 }
 
-/** Undefined: not all of it was kept. */
+/** Returns the request of a step. `undefined` if parts of it were not persisted. */
 async function requestOf(
   record: RunRecord,
   ref: { readonly agentId: AgentId; readonly stepNumber: number; readonly execution: number },
@@ -133,7 +136,7 @@ async function requestOf(
   };
 }
 
-/** A request that was not kept, or not whole. */
+/** Returns `undefined` for a request that was not persisted. Throws any other error. */
 function ifUnknown(cause: unknown): undefined {
   const code = EspalierError.is(cause) ? cause.code : undefined;
   if (code !== "invalid_option" && code !== "invalid_paused_run") throw cause;
@@ -174,12 +177,16 @@ function endOf(done: ToolExecution, content: ShownContent): Partial<CallDetail> 
   };
 }
 
-/** A name that is none of the tools may be any text that a model wrote. */
+/**
+ * Returns a tool name as it may be shown. The name of an unknown tool may be any text of a model.
+ */
 function named(toolName: string, known: readonly string[], content: ShownContent): string {
   return known.includes(toolName) ? toolName : content.text(toolName);
 }
 
-/** A message as it may be shown: without what providers sealed, and without the bytes of attachments. */
+/**
+ * Returns a message as it may be shown, without provider data and without the bytes of attachments.
+ */
 function shownMessage(
   message: Message,
   toolNames: readonly string[],

@@ -1,4 +1,4 @@
-// What a viewer works with, checked.
+// Options of the viewer, and their checks.
 
 import type { IncomingMessage } from "node:http";
 
@@ -8,52 +8,167 @@ import type { Store } from "../store/store.ts";
 import type { ViewerAction } from "../view/viewer-data.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 
-/** How a viewer shows runs, and to whom. */
+/** Options of {@link startViewer}. */
 export interface ViewerOptions {
-  /** Where the runs are. Default: a store in memory of its own, `view.store`. */
+  /**
+   * Store that has the runs.
+   *
+   * @default an in-memory store of its own, at `view.store`
+   * @example
+   * ```ts
+   * import { sqliteStore } from "espalier/store/sqlite";
+   *
+   * await using viewer = await startViewer({ store: sqliteStore("runs.db") });
+   * console.log(viewer.url);
+   * ```
+   */
   readonly store?: Store;
-  /** What the store is called on the page: the name of its file, say. Default `memory` for its own one, else `store`. */
+  /**
+   * Name of the store on the page, for example its file name.
+   *
+   * @default `memory` for the viewer's own store, otherwise `store`
+   */
   readonly storeName?: string;
   /**
-   * Whether prompts, tasks, arguments, results, texts and the words of errors are shown. False: none of them leaves the server.
+   * Whether the server sends content: prompts, tasks, arguments, results, texts and error messages.
+   *
+   * `false` sends none of it. `{ redact }` sends the texts that `redact` returns, and refuses
+   * edited arguments.
    *
    * @default true
+   * @example
+   * ```ts
+   * const EMAIL = /[\w.]+@[\w.]+/g;
+   * await startViewer({ store, content: { redact: (text) => text.replace(EMAIL, "[email]") } });
+   * ```
    */
   readonly content?:
     | boolean
     | {
-        /** Returns the part of a text that may be shown. Called for each whole text, before it is shortened; must not wait. */
+        /**
+         * Returns the part of a text that may be shown. Called synchronously with each whole text,
+         * and with each number and member name in arguments and results.
+         *
+         * If `redact` throws or returns no string, the text is withheld.
+         */
         readonly redact: (text: string) => string;
       };
-  /** What can be asked of runs by the page. Default: all; `[]`: it only reads. */
+  /**
+   * Actions that the page offers. `[]` makes the viewer read-only.
+   *
+   * @default `["answer", "cancel", "pause", "resume"]`
+   * @example
+   * ```ts
+   * await startViewer({ store, actions: ["answer"] }); // answer questions, but never cancel a run
+   * ```
+   */
   readonly actions?: readonly ViewerAction[];
-  /** Where it listens. 0: any port that is free; null: nowhere, for a server of your own. Default: the first free one from 4983 on. */
+  /**
+   * TCP port of the server. 0 chooses any free port. `null` opens no port, for a server of your
+   * own.
+   *
+   * @default the first free port from 4983 on
+   * @example
+   * ```ts
+   * await startViewer({ store, port: 8080 });
+   * ```
+   */
   readonly port?: number | null;
-  /** The address at which it listens. Another one than this machine's own needs `authorize`. Default 127.0.0.1. */
+  /**
+   * Address on which the server listens. An address that other machines can reach needs
+   * `authorize`.
+   *
+   * @default `127.0.0.1`
+   * @example
+   * ```ts
+   * await startViewer({
+   *   store,
+   *   host: "0.0.0.0",
+   *   authorize: ({ headers }) => headers["x-proxy-secret"] === process.env["PROXY_SECRET"],
+   * });
+   * ```
+   */
   readonly host?: string;
   /**
-   * Decides of each request to the API in place of the token: true lets it in. Go by what the request proves of its sender, not by the
-   * address that it comes from. With it, requests to any host name are taken.
+   * Returns true to accept a request to the API. Replaces the token, and the check of the `Host`
+   * header.
+   *
+   * Decide by a proof in the request, such as a header that only your proxy can set. Never decide
+   * by the address of the sender: any page in a browser can send requests from that address.
+   *
+   * @default the token in `view.url`
+   * @example
+   * ```ts
+   * await startViewer({
+   *   store,
+   *   port: null, // see `Viewer.handler`
+   *   authorize: ({ headers }) => headers["x-signed-in-user"] !== undefined, // set by the proxy
+   * });
+   * ```
    */
   readonly authorize?: (request: IncomingMessage) => boolean | Promise<boolean>;
-  /** How the command is called here, as people can paste it: the page names commands. Default `npx espalier`, which is that of the project. */
+  /**
+   * Command line of espalier, for commands that the page shows for copying.
+   *
+   * @default `npx espalier`
+   * @example
+   * ```ts
+   * await startViewer({ store, command: "pnpm exec espalier" });
+   * ```
+   */
   readonly command?: string;
-  /** The name on record for what is asked of runs. Default `viewer`. */
+  /**
+   * Name in the default reason of a cancellation, for example `viewer cancelled the run.`
+   *
+   * @default `viewer`
+   * @example
+   * ```ts
+   * await startViewer({ store, by: "Support desk" });
+   * ```
+   */
   readonly by?: string;
-  /** Where a Jaeger has the traces of the runs: the address of its pages. */
+  /**
+   * URL of a Jaeger UI that has the traces of the runs, for links from the page.
+   *
+   * @default no links
+   * @example
+   * ```ts
+   * await startViewer({ store, jaegerUrl: "http://localhost:16686" });
+   * ```
+   */
   readonly jaegerUrl?: string;
-  /** A file that keeps the token, so that open pages outlive the server; made if it is not there, for its user alone. Default: none. */
+  /**
+   * File that stores the token, so that open pages keep working after a restart.
+   *
+   * The file is created readable by its owner only. A file that other users can read gets a new
+   * token.
+   *
+   * @default a new token at each start
+   * @example
+   * ```ts
+   * await startViewer({ store, tokenFile: ".espalier/viewer-token" });
+   * ```
+   */
   readonly tokenFile?: string;
-  /** Where the files of the page are. Default: as they come with the package. */
+  /**
+   * Folder with the files of the page.
+   *
+   * @default the files in the package
+   */
   readonly pageFolder?: string;
-  /** Default: the clock of the machine. */
+  /**
+   * Clock for times and timers, for tests.
+   *
+   * @default the system clock
+   */
   readonly clock?: Clock;
 }
 
+/** All actions, in the order of the page. */
 export const ACTIONS: readonly ViewerAction[] = ["answer", "cancel", "pause", "resume"];
 const GREATEST_PORT = 65_535;
 
-/** Throws `invalid_option`, or `invalid_definition` for a text that is empty. */
+/** Throws `invalid_option`, or `invalid_definition` for an empty text. */
 export function checkViewerOptions(options: ViewerOptions): void {
   const field = "viewer options";
   checkFields(field, options, {

@@ -1,4 +1,5 @@
-// A viewer: from its options to its parts, and from a request to the part that answers it.
+// The viewer: builds its parts from the options, and passes each request to the part that answers
+// it.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
@@ -29,19 +30,59 @@ import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
 import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
 
-/** A viewer of the runs of one store. */
+/**
+ * Running viewer of the runs in one store.
+ *
+ * @example
+ * ```ts
+ * await using viewer = await startViewer();
+ * const orchestrator = new Orchestrator({
+ *   store: viewer.store,
+ *   sinks: [viewer.sink],
+ *   approver: viewer.approver,
+ * });
+ * viewer.attach(orchestrator);
+ * console.log(viewer.url);
+ * ```
+ */
 export interface Viewer {
-  /** The address to open, with the token behind `#`; empty if it listens nowhere. */
+  /** URL to open in a browser, with the token after `#`. Empty if `port` is `null`. */
   readonly url: string;
-  /** Where the runs are that it shows: hand it to orchestrators. */
+  /** Store of the viewed runs. Pass this store to the orchestrators. */
   readonly store: Store;
-  /** Hand it to orchestrators as a sink: what happens in their runs is on the page at once. Without it within 100 ms. */
+  /**
+   * Event sink that updates the page at once. Without the sink, updates take up to 100 ms.
+   *
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink] });
+   * ```
+   */
   readonly sink: EventSink;
-  /** Hand it to orchestrators as their approver: a run waits while the page has its questions. They must keep runs in `store`. */
+  /**
+   * Approver that lets a run wait while its question is on the page. The run must be in `store`.
+   *
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ store: view.store, approver: view.approver });
+   * ```
+   */
   readonly approver: Approver;
   /**
-   * Acts through this orchestrator: on runs that it leads at once, and runs at rest continue with its roles. It must keep runs in `store`.
-   * Any number of them. Without one, requests go into the mailboxes of runs, for the processes that lead them.
+   * Performs actions of the page through an orchestrator in this process. The orchestrator must use
+   * `store`; call `attach` once for each orchestrator.
+   *
+   * Active runs of the orchestrator are answered, paused and cancelled at once. Runs without a
+   * process continue with the roles of the orchestrator. Without `attach`, an action waits in the
+   * mailbox of the run for the process that owns it.
+   *
+   * @throws EspalierError `invalid_option` if `options` has an unknown field or `context` is not a
+   * function.
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ roles, store: view.store });
+   * view.attach(orchestrator, { context: () => ({ tenant: "acme" }) });
+   * ```
    */
   attach(
     orchestrator: Pick<
@@ -49,23 +90,54 @@ export interface Viewer {
       "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
     >,
     options?: {
-      /** Returns the context of a run that is to continue here, if its roles require one. */
+      /**
+       * Returns the run context for a run that continues here. Required if the roles need a
+       * context.
+       */
       readonly context?: (runId: RunId) => unknown;
     },
   ): void;
-  /** The same pages for a server of your own, under a path such as `/espalier`. Without `authorize` it takes requests of this machine alone. */
+  /**
+   * Returns a request listener for a server of your own, with the page and the API below `prefix`.
+   *
+   * Without `authorize`, API requests need the token, and a loopback address as their host name.
+   *
+   * @throws EspalierError `invalid_option` if `prefix` is not a path such as `/espalier`.
+   * @example
+   * ```ts
+   * import { createServer } from "node:http";
+   *
+   * const viewer = await startViewer({
+   *   store,
+   *   port: null,
+   *   authorize: ({ headers }) => headers["x-signed-in-user"] !== undefined, // set by the proxy
+   * });
+   * createServer(viewer.handler("/espalier")).listen(8080, "127.0.0.1");
+   * ```
+   */
   handler(prefix?: string): RequestListener;
-  /** Ends what it sends, and listens no more. Runs, store and orchestrators continue. */
+  /** Closes open feeds and the port. Runs, store and orchestrators continue. */
   close(): Promise<void>;
-  /** The same as `close`. */
+  /** Same as `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * Makes a viewer, which listens from then on.
+ * Starts a viewer: a local web page that shows the runs of a store, live, and answers their
+ * questions.
  *
- * Rejects with `invalid_option` or `invalid_definition` for an option that cannot be used, a port that is taken, or a file of the token that
- * cannot be written.
+ * @throws EspalierError `invalid_option` if an option is invalid, the port is taken, or `tokenFile`
+ * cannot be used.
+ * @throws EspalierError `invalid_definition` if a text is empty.
+ * @example
+ * ```ts
+ * const view = await startViewer();
+ * const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink] });
+ * console.log(view.url); // open in a browser
+ *
+ * await orchestrator.start(researcher, "Compare pears and plums.").result;
+ * await view.close();
+ * ```
  */
 export async function startViewer(options: ViewerOptions = {}): Promise<Viewer> {
   checkViewerOptions(options);
@@ -76,10 +148,10 @@ export async function startViewer(options: ViewerOptions = {}): Promise<Viewer> 
   return made;
 }
 
-/** Where the page stands, from the sources and from what is built of them alike. */
+/** Folder of the page, both from the sources and from the build. */
 const PAGE = new URL("../../dist/viewer/", import.meta.url);
 const API = ["api", "v1"];
-/** Of the store that a viewer makes for itself. */
+/** Limit of the viewer's own in-memory store. */
 const MOST_BYTES_OF_OWN_STORE = 256_000_000;
 
 class RunViewer implements Viewer {
@@ -210,13 +282,19 @@ function commandIn({ command = "npx espalier" }: ViewerOptions): string {
   return command;
 }
 
-/** Resolves without an answer once none is needed any more: answers come by the mailbox of the run. */
+/**
+ * Resolves without an answer once the question is withdrawn. Answers arrive through the mailbox of
+ * the run.
+ */
 async function withdrawn(signal: AbortSignal): Promise<undefined> {
   if (signal.aborted) return undefined;
   return await new Promise((resolve) => void onAbort(signal, () => resolve(undefined)));
 }
 
-/** The parts of a path below a prefix, each decoded, and what is asked. Throws 400 for what cannot be read, 404 for what is not below it. */
+/**
+ * Returns the decoded path segments below a prefix, and the query. Throws 400 for an invalid path,
+ * and 404 for a path outside the prefix.
+ */
 function splitUrl(
   url: string,
   prefix: string,
@@ -244,7 +322,7 @@ function isThisMachine(host: string): boolean {
   return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
 }
 
-/** Throws `invalid_option` for what is no prefix of a path. */
+/** Throws `invalid_option` for an invalid path prefix. */
 function checkPrefix(prefix: unknown): void {
   if (typeof prefix === "string" && /^(?:\/(?!\.+(?:\/|$))[A-Za-z0-9._~-]+)*$/.test(prefix)) return;
   throw mismatch(

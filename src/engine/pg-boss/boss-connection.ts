@@ -6,7 +6,16 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { loadingError } from "../../kernel/optional-package.ts";
 
-/** An instance of pg-boss, started: what an engine needs of one. */
+/**
+ * Started instance of `PgBoss` from the npm package `pg-boss`.
+ *
+ * @example
+ * ```ts
+ * import { PgBoss } from "pg-boss";
+ *
+ * const boss: PgBossInstance = await new PgBoss("postgres://localhost/jobs").start();
+ * ```
+ */
 export type PgBossInstance = Pick<
   PgBoss,
   "on" | "off" | "createQueue" | "getQueue" | "insert" | "fetch" | "touch" | "complete" | "fail"

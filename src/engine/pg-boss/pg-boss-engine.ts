@@ -33,23 +33,63 @@ import { PgBossWorker } from "./pg-boss-worker.ts";
 
 export type { PgBossInstance } from "./boss-connection.ts";
 
-/** Where pg-boss keeps its queues, and how soon it acts. */
+/**
+ * Options of `pgBossEngine`. Set either `connectionString` or `boss`.
+ *
+ * @example
+ * ```ts
+ * const engine = pgBossEngine({
+ *   connectionString: "postgres://user:secret@db.example.com/app",
+ *   schema: "agent_jobs",
+ *   pollIntervalMs: 200,
+ * });
+ * ```
+ */
 export interface PgBossEngineOptions {
-  /** Where the database is, as `postgres://user:password@host:5432/database`. Either this or `boss`. */
+  /**
+   * URL of the PostgreSQL database. The engine starts and stops its own pg-boss.
+   *
+   * @example
+   * ```ts
+   * const engine = pgBossEngine({ connectionString: "postgres://user:secret@db.example.com/app" });
+   * ```
+   */
   readonly connectionString?: string;
   /**
-   * An instance of `PgBoss`, which you have started. It stays yours: `close()` does not stop it. Its `superviseIntervalSeconds` and
-   * `monitorIntervalSeconds` (60 each unless you say otherwise) are added to `lostAfterMs`: ask for 2 each.
+   * Started instance of `PgBoss`. It stays yours: `close()` does not stop it. Set its
+   * `superviseIntervalSeconds` and `monitorIntervalSeconds` to 2: with their default of 60 seconds,
+   * a lost worker is detected that much later.
+   *
+   * @example
+   * ```ts
+   * import { PgBoss } from "pg-boss";
+   *
+   * const { DATABASE_URL: connectionString = "postgres://localhost/jobs" } = process.env;
+   * const intervals = { superviseIntervalSeconds: 2, monitorIntervalSeconds: 2 };
+   * const boss = await new PgBoss({ connectionString, ...intervals }).start();
+   * const engine = pgBossEngine({ boss });
+   * ```
    */
   readonly boss?: PgBossInstance;
-  /** The schema of the queues; made if it is not there. Default `espalier_jobs`. Not with `boss`. */
+  /**
+   * Database schema of the queues. It is created if it does not exist. Not allowed with `boss`.
+   *
+   * @default "espalier_jobs"
+   */
   readonly schema?: string;
   /**
-   * How long a worker may give no sign of life until its runs are led elsewhere, which takes up to 3 s more. Whole seconds, from 10,000: pg-boss
-   * allows no less. Workers give one every 3 s, so that one that is busy for longer than this without a pause loses its runs. Default 10,000.
+   * Time in milliseconds without a heartbeat after which a worker's runs go to other workers, up to
+   * 3 seconds later. Must be whole seconds, at least 10,000. Workers send a heartbeat every 3
+   * seconds, so a worker whose event loop is blocked for longer than this loses its runs.
+   *
+   * @default 10_000
    */
   readonly lostAfterMs?: number;
-  /** How often a worker that has room looks for runs. At least 10. Default 500. */
+  /**
+   * Interval in milliseconds at which a worker with a free slot polls for runs. At least 10.
+   *
+   * @default 500
+   */
   readonly pollIntervalMs?: number;
 }
 
@@ -61,11 +101,24 @@ const SHORTEST_POLL_INTERVAL_MS = 10;
 const OPTIONS = ["connectionString", "boss", "schema", "lostAfterMs", "pollIntervalMs"];
 
 /**
- * An engine over the package `pg-boss`: workers on several machines, which need the database alone. Nothing is connected to before it is
- * needed. A process with an engine that was used does not end by itself before `close()`.
+ * Creates an engine on pg-boss, for workers on several machines that share a PostgreSQL database.
+ * Needs the npm package `pg-boss`. Connects when it is first needed. A process that has
+ * used the engine exits only after `close()`.
  *
- * @throws EspalierError `invalid_option`. What is asked of the engine also rejects with `invalid_option` if the package `pg-boss` is not
- * installed, `unknown_role`, and `engine_failed`, with what pg-boss says as its cause.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_option` from every method if the package `pg-boss` is not
+ * installed.
+ * @throws EspalierError `unknown_role` from `enqueue` if no worker ever had the role in this
+ * version.
+ * @throws EspalierError `engine_failed` from every method if pg-boss fails. Its `cause` is the
+ * error of pg-boss.
+ *
+ * @example
+ * ```ts
+ * const { DATABASE_URL = "postgres://localhost/jobs" } = process.env;
+ * const engine = pgBossEngine({ connectionString: DATABASE_URL });
+ * const worker = await orchestrator.startWorker(engine, { rolesVersion: "v3", maxRuns: 20 });
+ * ```
  */
 export function pgBossEngine(options: PgBossEngineOptions): Engine {
   checkKeys("options", options, OPTIONS);

@@ -11,32 +11,80 @@ import type { Engine } from "../engine.ts";
 import { handOver } from "./restate-ingress.ts";
 import { serveRestate, type RestateListener } from "./restate-worker.ts";
 
-/** Where Restate is, and where it finds the workers. A client needs `ingressUrl` alone. */
+/**
+ * Options of `restateEngine`. A `RunClient` needs only `ingressUrl`.
+ *
+ * @example
+ * ```ts
+ * const ofClients = restateEngine({ ingressUrl: "http://127.0.0.1:8080" });
+ * const ofWorkers = restateEngine({
+ *   ingressUrl: "http://127.0.0.1:8080",
+ *   adminUrl: "http://127.0.0.1:9070",
+ *   port: 9080,
+ * });
+ * ```
+ */
 export interface RestateEngineOptions {
-  /** The address at which Restate takes requests, its ingress: `http://127.0.0.1:8080`, say. */
+  /** URL of Restate's ingress, which accepts requests, such as `http://127.0.0.1:8080`. */
   readonly ingressUrl: string;
   /**
-   * The address of Restate's admin API: `http://127.0.0.1:9070`, say. A worker registers with it when it begins to serve, in place of what
-   * was registered at its address. Default: it is registered by other means.
+   * URL of Restate's admin API, such as `http://127.0.0.1:9070`. A worker registers there when it
+   * starts, and replaces an earlier registration of its address.
+   *
+   * @default none: you register the worker yourself
    */
   readonly adminUrl?: string;
-  /** Headers of each request to `ingressUrl` and `adminUrl`, such as the `authorization` of a proxy before them. No error contains their values. Default: none. */
+  /**
+   * Headers of each request to `ingressUrl` and `adminUrl`. Error messages never contain their
+   * values.
+   *
+   * @default {}
+   * @example
+   * ```ts
+   * const engine = restateEngine({
+   *   ingressUrl: "https://restate.example.com",
+   *   headers: { authorization: `Bearer ${process.env["RESTATE_TOKEN"]}` },
+   * });
+   * ```
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Where a worker listens to Restate. Default `127.0.0.1`. Any host beyond this machine takes `identityKeys`. The connection is plain
-   * HTTP/2: where it goes over a network that is not yours, put something before it that speaks TLS.
+   * Network address on which a worker listens for Restate. An address other than a loopback address
+   * requires `identityKeys`. The connection is unencrypted HTTP/2: put a TLS proxy in front if the
+   * network is not trusted.
+   *
+   * @default "127.0.0.1"
    */
   readonly host?: string;
-  /** The port at which a worker listens. Default 9080; 0 for one that is free. */
+  /**
+   * Port on which a worker listens. 0 selects a free port.
+   *
+   * @default 9080
+   */
   readonly port?: number;
   /**
-   * The address under which Restate reaches the workers of these roles, in this version; what is registered at `adminUrl`. Several workers
-   * share one, that of what spreads connections over them; two versions at a time have two. Default: `host` and `port`.
+   * URL at which Restate reaches the workers, registered with `adminUrl`. Workers with the same
+   * roles and version share one URL, such as that of a load balancer. Each version needs its own
+   * URL.
+   *
+   * @default built from `host` and `port`
+   * @example
+   * ```ts
+   * const engine = restateEngine({
+   *   ingressUrl: "http://restate:8080",
+   *   adminUrl: "http://restate:9070",
+   *   host: "0.0.0.0",
+   *   workerUrl: "http://workers-v3:9080",
+   *   identityKeys: [process.env["RESTATE_IDENTITY_KEY"] ?? ""],
+   * });
+   * ```
    */
   readonly workerUrl?: string;
   /**
-   * The public keys of Restate's request identity, as it says them when it starts: `publickeyv1_…`. A worker refuses what is not signed with
-   * one of them. Default: none, and anything that reaches the worker is taken for Restate.
+   * Public keys of Restate's request identity, which Restate prints when it starts:
+   * `publickeyv1_…`. A worker rejects requests that none of these keys has signed.
+   *
+   * @default none: every request is accepted
    */
   readonly identityKeys?: readonly string[];
 }
@@ -56,11 +104,25 @@ const CHECKS: FieldChecks = {
 };
 
 /**
- * An engine over a Restate server, for `RunClient` and `orchestrator.work`. Nothing is connected to before it is needed.
+ * Creates an engine on a Restate server, which assigns each run to one worker and moves it at once
+ * when that worker is lost. Needs the npm package `@restatedev/restate-sdk-clients`, and for
+ * workers `@restatedev/restate-sdk`. Connects when it is first needed.
  *
- * @throws EspalierError `invalid_option`. `lead` and `serve` also reject with it if a package is not installed
- * (`@restatedev/restate-sdk-clients`; for `serve`, `@restatedev/restate-sdk`); `lead` with `unknown_role` if no worker that has the role in
- * this version was ever registered; both with `engine_failed` if Restate cannot be reached or refuses, or the port is taken.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_option` from `enqueue` or `serve` if a package is not installed.
+ * @throws EspalierError `engine_failed` from `enqueue` or `serve` if Restate is unreachable or
+ * rejects the request, or the port is in use.
+ * @throws EspalierError `unknown_role` from `enqueue` if no worker ever had the role in this
+ * version.
+ *
+ * @example
+ * ```ts
+ * const engine = restateEngine({
+ *   ingressUrl: "http://127.0.0.1:8080",
+ *   adminUrl: "http://127.0.0.1:9070",
+ * });
+ * const worker = await orchestrator.startWorker(engine);
+ * ```
  */
 export function restateEngine(options: RestateEngineOptions): Engine {
   checkFields("options", options, CHECKS);

@@ -28,39 +28,87 @@ import { AiSdkConnection } from "./ai-sdk-connection.ts";
 
 export { sameOriginFetch } from "./same-origin-fetch.ts";
 
-/** How a model of the AI SDK is asked, besides what roles say. */
+/** Options of `aiSdkModel()`. */
 export interface AiSdkOptions {
-  /** How much the model reasons, where a role does not say. Default: as its provider has it. */
+  /**
+   * Reasoning effort, for roles whose `modelSettings` set none.
+   *
+   * @default the provider's
+   */
   readonly reasoning?: NonNullable<LanguageModelV4CallOptions["reasoning"]>;
-  /** What only this provider knows, by its name: `{ anthropic: { thinking: { type: "enabled", budgetTokens: 4_000 } } }`. */
+  /**
+   * Options of the provider, under its name, as `providerOptions` of the AI SDK.
+   *
+   * @example
+   * ```ts
+   * import { anthropic } from "@ai-sdk/anthropic";
+   *
+   * const claude = aiSdkModel(anthropic("claude-sonnet-5"), {
+   *   providerOptions: { anthropic: { cacheControl: { type: "ephemeral" } } },
+   * });
+   * ```
+   */
   readonly providerOptions?: SharedV4ProviderOptions;
   /**
-   * Headers to send along with each request. Errors do not contain their values, except short values
-   * and those of harmless headers such as `user-agent`.
+   * Headers of each request. Errors do not contain their values, except short values and those of
+   * harmless headers such as `user-agent`.
    */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * What the model costs. Left out: what the `prices` of the orchestrator have for its provider; else what `lookUpModelPrice` has of a model by
-   * OpenAI, wherever it is asked; else it is unknown, and a cost limit over it is refused. `"unknown"`: nothing is looked up.
+   * Price of the model. If it is absent, `prices` of the orchestrator is asked by provider. For
+   * models of OpenAI, `lookUpModelPrice` comes next.
+   *
+   * `"unknown"` disables that lookup. A run with a cost limit refuses to start if the price is
+   * unknown.
+   *
+   * @example
+   * ```ts
+   * import { anthropic } from "@ai-sdk/anthropic";
+   *
+   * const claude = aiSdkModel(anthropic("claude-sonnet-5"), {
+   *   price: { inputUsdPerMillion: 3, cachedInputUsdPerMillion: 0.3, outputUsdPerMillion: 15 },
+   * });
+   * ```
    */
   readonly price?: ModelPrice | "unknown";
-  /** Who serves it, for prices and traces. Default: by the first word of the model's own `provider`. */
+  /**
+   * Name of the provider for prices and traces, as in `gen_ai.provider.name`.
+   *
+   * @default by `provider` of the AI SDK model, for example `anthropic` or `gcp.gemini`
+   */
   readonly provider?: string;
-  /** Whose reasoning it takes back. Two deployments under one id need keys of their own. Default: `ai-sdk:`, its provider and its id. */
+  /**
+   * Key of the models that can read each other's reasoning. Two deployments of one model need
+   * different keys.
+   *
+   * @default `ai-sdk:` with the provider and id of the AI SDK model
+   */
   readonly replayKey?: string;
   /**
-   * Whether its provider can hold the model to the schema of a typed result, also beside tools (`outputMode` of a role). Default: true,
-   * unless the model says `supportsStructuredOutputs: false`.
+   * Whether the provider enforces the schema of a typed result, also in requests with tools.
+   *
+   * @default true, unless the AI SDK model has `supportsStructuredOutputs: false`
    */
   readonly supportsStructuredOutputs?: boolean;
   /**
-   * What the model takes besides text. Default: images and files for Anthropic, OpenAI and Azure, sounds besides for Google; nothing for
-   * other providers, whose models differ.
+   * Kinds of attachments that the model reads. It receives one line of text in place of any other
+   * attachment.
+   *
+   * @default ["image", "file"] for Anthropic, OpenAI and Azure, all kinds for Google, else []
    */
   readonly inputModalities?: readonly AttachmentKind[];
-  /** How long one attempt may take, from the request to the last piece of the reply. Default: 600,000. */
+  /**
+   * Longest time of one attempt, in milliseconds, from the request to the last part of the reply.
+   *
+   * @default 600_000
+   */
   readonly timeoutMs?: number;
-  /** What the provider takes of all models that are given this object, in every run of the process: see `modelLimits`. */
+  /**
+   * Rate limits of the provider, created by `modelLimits` and shared by all models with this
+   * object.
+   *
+   * @default none
+   */
   readonly limits?: ModelLimits;
 }
 
@@ -99,10 +147,23 @@ const DEFAULT_TIMEOUT_MS = 600_000;
 const LEAST_RESPONSES_TOKENS = 16;
 
 /**
- * A model of any provider of the AI SDK 7: `aiSdkModel(anthropic("claude-sonnet-5"))`. What the provider wants back with the next request,
- * such as signed reasoning, is kept in the reply's parts. Retries are not its business: one call is one request.
+ * Creates a model from a language model of the AI SDK 7, of any provider. Each attempt is one call
+ * of `doStream`; retries are made by espalier.
  *
- * @throws EspalierError `invalid_definition`, if it is no model of the AI SDK 7; `invalid_option`, if an option cannot be used.
+ * Signed reasoning and other data that the provider needs back is stored in the reply and sent with
+ * later requests.
+ *
+ * @throws EspalierError `invalid_definition` if `model` is not a language model of the AI SDK 7, if
+ * `provider` or `replayKey` is empty, or if `limits` was not created by `modelLimits`.
+ * @throws EspalierError `invalid_option` if another option is invalid.
+ *
+ * @example
+ * ```ts
+ * import { anthropic } from "@ai-sdk/anthropic";
+ *
+ * const claude = aiSdkModel(anthropic("claude-sonnet-5"), { reasoning: "medium" });
+ * const writer = defineAgent({ name: "writer", instructions: "Write clearly.", model: claude });
+ * ```
  */
 export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): Model {
   checkSdkModel(model);

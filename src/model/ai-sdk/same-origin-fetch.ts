@@ -16,21 +16,28 @@ import { findLostTokens } from "./raw-events.ts";
 const BASE_URL = "Set baseURL of the provider to the address of the server";
 
 /**
- * Does what `fetch` does, but follows a redirect only within the origin of the request. `fetch` sends
- * the body, and headers such as `x-api-key`, to whatever server a redirect names. Pass this function to
- * the provider. At most five redirects of status 307 or 308 are followed.
+ * Sends a request like `fetch`, but follows redirects only within the origin of the request.
+ * `fetch` itself sends the body, and headers such as `x-api-key`, to any server that a redirect
+ * names.
  *
- * The body of the response is one that the provider can read whole. A stream of events ends with a
- * blank line also if its server left that out. A bare `error:` line becomes an event. A body of status
- * 200 that is a page or an error, for example `{"error": {"message": "Busy."}}`, fails with a
- * `ModelError` that quotes it.
+ * Pass the function to the provider of the AI SDK. It follows at most five redirects of status 307
+ * or 308.
  *
- * @throws ModelError `model_invalid_request` for any other redirect; `model_protocol_error` for an
- * encoding that `fetch` does not decode.
+ * It also repairs bodies for the provider. An event stream ends with a blank line even if the
+ * server omitted it. A bare `error:` line becomes an event. A page or an error with status 200, for
+ * example `{"error": {"message": "Busy."}}`, fails with a `ModelError` that quotes it.
+ *
+ * @throws ModelError `model_invalid_request` if the server redirects otherwise.
+ * @throws ModelError `model_protocol_error` if `fetch` does not decode the encoding of the
+ * response.
  *
  * @example
+ * ```ts
+ * import { createAnthropic } from "@ai-sdk/anthropic";
+ *
  * const anthropic = createAnthropic({ fetch: sameOriginFetch });
- * const model = aiSdkModel(anthropic("claude-sonnet-5"));
+ * const claude = aiSdkModel(anthropic("claude-sonnet-5"));
+ * ```
  */
 export async function sameOriginFetch(
   input: string | URL | Request,

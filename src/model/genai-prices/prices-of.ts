@@ -34,15 +34,27 @@ const IDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The prices that `@pydantic/genai-prices` knows, for `new Orchestrator({ prices: await loadPrices() })`: those of a provider, by its name or
- * by the base URL at which a model is asked, never by the model's name alone. What holds at some time of the day only is taken for the whole
- * of it if it is dearer. What the package does not know is unknown, and so is what costs more than its text in and out.
+ * Loads the prices of many providers from the optional package `@pydantic/genai-prices`, without
+ * network access. The provider is found by name or base URL, never by the model's name alone.
  *
- * @throws EspalierError `invalid_option`, if the package is not installed or the day is none.
+ * If a price depends on the time of day, the highest one applies all day. Unknown models, and
+ * models that charge for more than text, have no price.
+ *
+ * @throws EspalierError `invalid_option` if the package is not installed, or if `asOf` is not a
+ * date.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({ prices: await loadPrices() });
+ * ```
  */
 export async function loadPrices(
   options: {
-    /** The day whose prices are meant: `2026-09-23`. Default: today, in UTC. */
+    /**
+     * Date of the prices, for example `2026-09-23`.
+     *
+     * @default today, in UTC
+     */
     readonly asOf?: string;
   } = {},
 ): Promise<Prices> {

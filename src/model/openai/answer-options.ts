@@ -14,35 +14,75 @@ import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ReplyLimits } from "../reply-limits.ts";
 import type { ReportedInput } from "../token-usage.ts";
 
-/** How a model is asked. */
+/**
+ * Options of `openai()` for the content of requests. Those of `ModelSettings` are defaults that
+ * `modelSettings` of a role overrides.
+ */
 export interface OpenAiModelOptions extends ModelSettings {
   /**
-   * The interface to speak. Default: that of the environment variable `ESPALIER_OPENAI_API`, else `responses` at OpenAI itself, where newer models take tools over no other, and `chat`, Chat Completions,
-   * anywhere else. Azure and others have both: say `responses`.
+   * OpenAI interface: `responses`, or `chat` for Chat Completions. Azure and some other servers
+   * have both; set `responses` there.
+   *
+   * @default the environment variable `ESPALIER_OPENAI_API`, else `responses` at api.openai.com and
+   * `chat` elsewhere
+   *
+   * @example
+   * ```ts
+   * const azure = openai("my-deployment", {
+   *   baseUrl: "https://mine.openai.azure.com/openai/v1",
+   *   api: "responses",
+   * });
+   * ```
    */
   readonly api?: "responses" | "chat";
-  /** Who serves the model, as in `gen_ai.provider.name`: `deepseek`. Default: by the host of the base URL, else `openai`. */
+  /**
+   * Name of the provider for prices and traces, as in `gen_ai.provider.name`, for example
+   * `deepseek`.
+   *
+   * @default by the host of the base URL, else `openai`
+   */
   readonly provider?: string;
-  /** How fast, and at which price, it is to be served: `flex`, `priority`. Any but `auto` and `default` makes the price unknown unless it is given. */
+  /**
+   * Service tier of the requests, for example `flex` or `priority`. With a tier other than `auto`
+   * and `default`, the price is unknown unless `price` is set.
+   *
+   * @default the provider's
+   */
   readonly serviceTier?: string;
   /**
-   * What shares a key for the provider's prompt cache: `role`, all agents of a role, in a few groups; `agent`, each agent alone; `false`, no
-   * key is sent. Default: `role` at OpenAI itself, none elsewhere, where servers may refuse the field.
+   * Agents that share a key of the provider's prompt cache. With `role`, the agents of a role share
+   * a few keys. With `agent`, each agent has its own. With `false`, no key is sent.
+   *
+   * @default "role" at OpenAI and Azure and over Responses, else `false`
    */
   readonly promptCacheKey?: "role" | "agent" | false;
   /**
-   * Whether the provider is asked to hold the model to the schemas of all tools that have a strict form. Default false: a schema's first use
-   * takes the provider a while. A tool may say so for itself (`strictSchema`), either way.
+   * Whether the provider enforces the schemas of all tools that have a strict form. The first use
+   * of a schema is slower. `strictSchema` of a tool overrides it.
+   *
+   * @default false
    */
   readonly strictTools?: boolean;
   /**
-   * Whether the server can hold the model to the schema of a typed result, also beside tools (`outputMode` of a role). Default: true over
-   * Responses at OpenAI or Azure; false over Chat Completions and at other servers, of which many take the field and ignore it.
+   * Whether the server enforces the schema of a typed result, also in requests with tools. Many
+   * servers accept the field and ignore it, so test before you set it.
+   *
+   * @default true for Responses at OpenAI and Azure, else false
    */
   readonly supportsStructuredOutputs?: boolean;
   /**
-   * Fields for the body of each request, merged last: they go over ours of the same name. May not name what we rely on: model, messages,
-   * tools, cap, `stream` and `store`.
+   * Fields for the body of each request, merged last. They replace fields of the same name.
+   *
+   * The fields `model`, `input`, `messages`, `tools`, `stream`, `store` and those of the output cap
+   * are not allowed.
+   *
+   * @example
+   * ```ts
+   * const model = openai("qwen3", {
+   *   baseUrl: "http://127.0.0.1:8000/v1",
+   *   extraBody: { top_k: 20, chat_template_kwargs: { enable_thinking: false } },
+   * });
+   * ```
    */
   readonly extraBody?: JsonObject;
 }

@@ -38,54 +38,121 @@ import {
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
 
-/** How the server is reached, and how its models are asked. */
+/**
+ * Options of `openai()`: connection, price and limits, and the content of requests.
+ *
+ * @example
+ * ```ts
+ * const local = openai("qwen3", {
+ *   baseUrl: "http://127.0.0.1:11434/v1",
+ *   price: { inputUsdPerMillion: 0, outputUsdPerMillion: 0 },
+ *   timeoutMs: 120_000,
+ * });
+ * ```
+ */
 export interface OpenAiOptions extends OpenAiModelOptions {
-  /** Default: the environment variable `OPENAI_API_KEY`. May be missing if there is a base URL: local servers need none. */
+  /**
+   * API key. Optional with a base URL, since local servers need none.
+   *
+   * @default the environment variable `OPENAI_API_KEY`
+   */
   readonly apiKey?: string;
-  /** Where the server is, up to and without `/responses` or `/chat/completions`. Default: `OPENAI_BASE_URL`, else OpenAI itself. */
+  /**
+   * Base URL of the server, without `/responses` or `/chat/completions`:
+   * `http://127.0.0.1:11434/v1`.
+   *
+   * @default the environment variable `OPENAI_BASE_URL`, else OpenAI
+   */
   readonly baseUrl?: string;
   /**
-   * What the model costs. Left out: what the `prices` of the orchestrator have for the base URL, or for `provider` if that is said; else
-   * what `lookUpModelPrice` has, if OpenAI itself is asked; else it is unknown, and a cost limit over it is refused. `"unknown"`: nothing is
-   * looked up.
+   * Price of the model. If it is absent, `prices` of the orchestrator is asked, by base URL, or by
+   * `provider` if that is set. At OpenAI itself, `lookUpModelPrice` comes next.
+   *
+   * `"unknown"` disables that lookup. A run with a cost limit refuses to start if the price is
+   * unknown.
+   *
+   * @example
+   * ```ts
+   * const mistral = openai("mistral-large-latest", {
+   *   baseUrl: "https://api.mistral.ai/v1",
+   *   price: { inputUsdPerMillion: 2, outputUsdPerMillion: 6 },
+   * });
+   * ```
    */
   readonly price?: ModelPrice | "unknown";
   /**
-   * Counts the input tokens of a request, without the network. Default: what the provider said of the requests before, and an estimate of
-   * the rest. `loadGptTokenCounter` of `espalier/tokens` makes one.
+   * Counts the input tokens of a request without network access.
+   *
+   * @default the count that the provider reported for the previous requests, plus an estimate of
+   * the rest
+   *
+   * @example
+   * ```ts
+   * const countTokens = await loadGptTokenCounter("gpt-5.6");
+   * const counted = openai("gpt-5.6", { countTokens });
+   * ```
    */
   readonly countTokens?: (request: ModelRequest) => number;
-  /** How long one attempt may take, from the request to the last byte of the reply. Default: 600,000. */
+  /**
+   * Longest time of one attempt, in milliseconds, from the request to the last byte of the reply.
+   *
+   * @default 600_000
+   */
   readonly timeoutMs?: number;
-  /** What the provider takes of all models that are given this object, in every run of the process: see `modelLimits`. */
+  /**
+   * Rate limits of the provider, created by `modelLimits` and shared by all models with this
+   * object.
+   *
+   * @default none
+   *
+   * @example
+   * ```ts
+   * const limited = openai("gpt-5.6", { limits: modelLimits({ concurrent: 4 }) });
+   * ```
+   */
   readonly limits?: ModelLimits;
   /**
-   * How a server of Chat Completions calls the cap on output tokens. Default: `max_completion_tokens` at OpenAI and Azure, where newer models know
-   * nothing else; `max_tokens` at any other base URL, since many servers ignore the newer name in silence, and with it the cap.
+   * Name of the output cap in Chat Completions. Many servers ignore `max_completion_tokens`, and
+   * with it the cap. Newer models of OpenAI accept no other name.
+   *
+   * @default "max_completion_tokens" at OpenAI and Azure, else "max_tokens"
    */
   readonly maxTokensField?: "max_completion_tokens" | "max_tokens";
   /**
-   * In which field of a message the server gives the model's reasoning, and gets it back with the next request, as DeepSeek, Kimi and
-   * others demand. DeepSeek, Kimi, GLM and SGLang use `reasoning_content`; OpenRouter, Groq, vLLM and Ollama use `reasoning`. Default: the one that arrived. `false`: it is neither kept nor sent.
+   * Name of the message field with the model's reasoning in Chat Completions. The reasoning is sent
+   * back under that name. `false` drops it.
+   *
+   * DeepSeek, Kimi, GLM and SGLang use `reasoning_content`. OpenRouter, Groq, vLLM and Ollama use
+   * `reasoning`.
+   *
+   * @default the field that the server sent
    */
   readonly reasoningField?: "reasoning_content" | "reasoning" | false;
   /**
-   * What the model takes besides text. Default: images and files at OpenAI and Azure; nothing at any other base URL, where it is not known.
+   * Kinds of attachments that the model reads. It receives one line of text in place of any other
+   * attachment.
+   *
+   * @default ["image", "file"] at OpenAI and Azure, else []
    */
   readonly inputModalities?: readonly AttachmentKind[];
   /**
-   * Headers to send along with each request. Errors do not contain their values, except short values
-   * and those of harmless headers such as `user-agent`.
+   * Headers of each request. Errors do not contain their values, except short values and those of
+   * harmless headers such as `user-agent`.
    */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * The proxy on the way to the server: `http://host:port`, with a name and a password before the host if it wants them. `false`: none.
-   * Default: `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the base URL, for all hosts that are not in `NO_PROXY`. Needs Node 24.5 or
-   * 22.21; where Node cannot go through a proxy and one is asked for, `assertReady` throws.
+   * Address of an HTTP proxy, for example `http://name:password@proxy.example:8080`. `false`
+   * disables proxies. Needs Node 24.5 or 22.21. On an older Node, runs that need a proxy fail to
+   * start.
+   *
+   * @default `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the base URL, except for hosts in
+   * `NO_PROXY`
    */
   readonly proxy?: string | false;
-  /** Sends the requests instead of our own transport. Must obey its signal and the option `redirect`, which is always `manual`: we
-   * follow redirects ourselves, within the origin of the base URL only. */
+  /**
+   * Sends the requests in place of the built-in transport. It must obey `signal`, and `redirect`,
+   * which is always `manual`: redirects are followed within the origin of the base URL only.
+   */
   readonly fetch?: typeof globalThis.fetch;
 }
 
@@ -103,9 +170,19 @@ const RESPONSES_HOSTS = /(^|\.)api\.openai\.com$/;
 const LEAST_CAP = 16;
 
 /**
- * A model served over Responses or Chat Completions. Retries are not its business: one call is one request.
+ * Creates a model of OpenAI, Azure OpenAI, or any server that speaks Responses or Chat Completions,
+ * such as Ollama and vLLM. Creating it sends no request and reads no API key.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`, if the id or an option cannot be used.
+ * @throws EspalierError `invalid_definition` if `modelId`, `provider` or `serviceTier` is empty or not
+ * a string, or if `limits` was not created by `modelLimits`.
+ * @throws EspalierError `invalid_option` if another option is invalid.
+ *
+ * @example
+ * ```ts
+ * const gpt = openai("gpt-5.6", { reasoning: { effort: "low" } });
+ * const local = openai("qwen3", { baseUrl: "http://127.0.0.1:11434/v1" });
+ * const assistant = defineAgent({ name: "assistant", instructions: "Answer briefly.", model: gpt });
+ * ```
  */
 export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   checkText("openai.modelId", modelId);

@@ -28,44 +28,61 @@ import { recordFrom, type JournalRecord } from "./journal-record.ts";
 import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
 
-/** What an agent did in one execution. */
+/**
+ * Steps of one execution of an agent, as the journal of the run has them.
+ *
+ * @example
+ * ```ts
+ * import { RunRecord } from "espalier/view";
+ * import { toRunId } from "espalier/extend";
+ *
+ * const record = new RunRecord(store, toRunId("order-4711"));
+ * await record.advance();
+ * for (const agentId of record.agentIds)
+ *   for (const { execution, steps } of await record.steps(agentId))
+ *     console.log(agentId, execution, steps.length);
+ * ```
+ */
 export interface RecordedExecution {
-  /** Which one of the agent it is, from 1; 0: in a fork, the one of its origin. */
+  /** Number of the execution, from 1. 0 in a fork for the execution of the original run. */
   readonly execution: number;
-  /** Its id, as events have it. */
+  /** Id of the execution, as in events. */
   readonly executionId: ExecutionId;
-  /** Those that were completed, in order: of the last execution, the very ones of a result. */
+  /** Completed steps in order. Those of the last execution equal the `steps` of the run result. */
   readonly steps: readonly StepRecord[];
-  /** The step that was under way when the last record was written, as far as records say. */
+  /** Step that was in progress when the last record was written. Absent if no step was open. */
   readonly open?: {
     readonly stepId: StepId;
-    /** The number of the step in its execution, from 1. */
+    /** Number of the step in its execution, from 1. */
     readonly number: number;
-    /** Milliseconds since the epoch. */
+    /** Start time in milliseconds since the epoch. */
     readonly startedAtMs: number;
-    /** The context with which it began. */
+    /** Instructions, tools and parameters with which the step began. */
     readonly context: StepContext;
-    /** How many messages the model was shown. `context` says which. */
+    /** Number of messages that the model was sent. */
     readonly messageCount: number;
-    /** Absent: the model has not replied. */
+    /** Reply of the model. Absent until the model has replied. */
     readonly reply?: StepReply;
-    /** What its calls came to, in call order; those that have not ended are left out. */
+    /** Results of the completed tool calls, in the order of the calls. */
     readonly executions: readonly ToolExecution[];
-    /** Its calls that wait for an answer or for a paused subagent. */
+    /** Tool calls that wait for an answer or for a paused subagent. */
     readonly deferrals: readonly ({
       readonly callId: CallId;
-      /** The arguments before parsing, as JSON: after hooks and coercion. */
+      /**
+       * Arguments of the call as JSON text, after hooks and coercion and before the schema parses
+       * them.
+       */
       readonly argumentsText: string;
     } & (
       | {
           readonly type: "question";
-          /** Has the parsed arguments. */
+          /** Open question, with the parsed arguments. */
           readonly question: Question;
         }
       | { readonly type: "subagent"; readonly childId: AgentId }
     ))[];
   };
-  /** The typed result. Absent if the model has not given a valid one. */
+  /** Typed result of the agent. Absent if the model has given none. */
   readonly output?: JsonValue;
 }
 

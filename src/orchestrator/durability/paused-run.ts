@@ -33,42 +33,57 @@ import { ToolRuleSchema } from "../../protocol/tool-rule.ts";
 export const PAUSED_RUN_VERSION = 1;
 
 /**
- * A run at rest: plain JSON, to be stored anywhere, whole, and handed to `orchestrator.resume`. What is in it besides these fields is
- * espalier's own.
+ * State of a paused run as plain JSON, which `orchestrator.resume` continues in this process or
+ * another. Store it completely and unchanged. Fields other than these are internal.
+ *
+ * @example
+ * ```ts
+ * import { writeFile } from "node:fs/promises";
+ *
+ * if (result.status === "paused")
+ *   await writeFile(`${result.runId}.json`, JSON.stringify(result.pausedRun));
+ * ```
  */
 export interface PausedRun {
-  /** The version of this format. A paused run of another version is refused. */
+  /** Format version. Paused runs of another version are rejected with `unsupported_version`. */
   readonly version: number;
   readonly runId: RunId;
-  /** How often the run has been paused, this time included. */
+  /** Number of pauses of the run, including this one. */
   readonly pauseCount: number;
-  /** When it was paused, in milliseconds since the epoch. */
+  /** Time of the pause in milliseconds since the epoch. */
   readonly pausedAtMs: number;
-  /** What must be answered before the run can continue, of the whole tree. */
+  /**
+   * Open questions of the whole tree. Each needs an answer before the run can continue.
+   *
+   * @example
+   * ```ts
+   * const answers = pausedRun.questions.map((question) => approve(question));
+   * ```
+   */
   readonly questions: readonly Question[];
-  /** The root first, parents before their children. `step`: the one in whose middle an agent is paused. */
+  /** Agents of the tree, each parent before its children, the root first. */
   readonly agents: readonly {
     readonly agentId: AgentId;
-    /** Place in the tree: `lead/researcher#2`. */
+    /** Place of the agent in the tree, such as `lead/researcher#2`. */
     readonly agentPath: string;
-    /** The name of its role. */
+    /** Name of the agent's role. */
     readonly role: string;
-    /** Where it stands. */
+    /** Status of the agent and its open step. */
     readonly state: {
-      /** How it ended, or `paused`. */
+      /** How the agent ended, or `paused`. */
       readonly status: SettledStatus;
-      /** The step in whose middle it is paused. */
+      /** Step in which the agent is paused. Absent if no step is open. */
       readonly step?:
         | {
-            /** From 1. */
+            /** Number of the step, from 1. */
             readonly number: number;
           }
         | undefined;
     };
   }[];
-  /** The texts that the steps of its agents name, by their hash. */
+  /** Texts that steps refer to by hash, such as instructions and tool definitions. */
   readonly definitions: Definitions;
-  /** Of all other fields, where the orchestrator has a `signingKey`. */
+  /** HMAC-SHA256 signature of all other fields. Absent if the orchestrator has no `signingKey`. */
   readonly signature?: string;
 }
 
@@ -141,9 +156,18 @@ const PausedRunSchema = lazyObject(() => ({
 export type PausedRunRecord = Readonly<z.infer<ReturnType<typeof PausedRunSchema>>>;
 
 /**
- * Reads what was stored: a value or its JSON text.
+ * Parses and validates a stored paused run: a value, or its JSON text.
  *
- * @throws EspalierError `unsupported_version` or `invalid_paused_run`.
+ * @throws EspalierError `unsupported_version` for another format version.
+ * @throws EspalierError `invalid_paused_run` for a value that is incomplete or altered.
+ *
+ * @example
+ * ```ts
+ * import { readFile } from "node:fs/promises";
+ *
+ * const pausedRun = readPausedRun(await readFile("order-4711.json", "utf8"));
+ * for (const { toolName, reason } of pausedRun.questions) console.log(toolName, reason);
+ * ```
  */
 export function readPausedRun(stored: unknown): PausedRun {
   return parsePausedRun(stored);

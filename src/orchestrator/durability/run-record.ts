@@ -44,8 +44,17 @@ interface KnownAgent {
 }
 
 /**
- * What is kept of one run, in any store, for code that shows it: `advance` gives its events as they come, `steps` and `request` what one agent did
- * and was asked. Reads only, and holds no content.
+ * Reads the journal of one run from a store, for viewers and debuggers. `advance` returns new
+ * events; `steps` and `request` return what an agent did and what its model was sent. Reads only
+ * what is asked for, holds no content, and never writes.
+ *
+ * @example
+ * ```ts
+ * import { toRunId } from "espalier/extend";
+ *
+ * const record = new RunRecord(store, toRunId("order-4711"));
+ * await record.advance((event, line) => console.log(line, event.agentPath, event.type));
+ * ```
  */
 export class RunRecord {
   readonly #store: Pick<RunStore, "read">;
@@ -66,34 +75,51 @@ export class RunRecord {
     | undefined;
   #advanced: Promise<unknown> = Promise.resolve();
 
+  /** Creates a reader. Reads nothing until `advance` is called. */
   constructor(store: Pick<RunStore, "read">, runId: RunId) {
     this.#store = store;
     this.#runId = runId;
   }
 
-  /** Lines that were read. */
+  /** Number of journal lines read so far. */
   get lineCount(): number {
     return this.#lineCount;
   }
 
-  /** The agents that are known, in the order in which they were created. */
+  /** Ids of the agents found so far, in the order of their creation. */
   get agentIds(): readonly AgentId[] {
     return [...this.#agents.keys()];
   }
 
-  /** The numbers of the posts of its mailbox that were handled. */
+  /** Numbers of the mails that the run has handled. */
   get handledMail(): readonly number[] {
     return this.#handled;
   }
 
-  /** Of those posts, by number, why one had no effect: an answer that does not fit its call, for instance. */
+  /**
+   * Reason for each handled mail that had no effect, by its number, such as an answer that fits no
+   * open call.
+   */
   get rejectedAnswers(): ReadonlyMap<number, string> {
     return this.#rejectedAnswers;
   }
 
   /**
-   * Reads what was recorded since the last call. `take` is called with each event and the number of its line, in order. Gives the number of the last line.
-   * Rejects with `unknown_run`, `store_failed`, `unsupported_version` or `invalid_journal`; what was read before it stays read.
+   * Reads the lines that were added since the last call, and calls `take` with each event and the
+   * number of its line. Returns the number of the last line. Lines that were read before an error
+   * count as read.
+   *
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if a line cannot be read.
+   *
+   * @example
+   * ```ts
+   * import { toRunId } from "espalier/extend";
+   *
+   * const record = new RunRecord(store, toRunId("order-4711"));
+   * const lastLine = await record.advance(({ type }) => console.log(type));
+   * ```
    */
   advance(take: (event: EspalierEvent, line: number) => void = () => undefined): Promise<number> {
     const advanced = this.#advanced.then(() => this.#advance(take));
@@ -101,29 +127,67 @@ export class RunRecord {
     return advanced;
   }
 
-  /** What an agent did, execution by execution. Rejects like `advance`, and with `unknown_agent`. */
+  /**
+   * Returns the steps of an agent, for each of its executions.
+   *
+   * @throws EspalierError `unknown_agent` if `advance` has not found the agent.
+   * @throws Everything that `advance` rejects with.
+   *
+   * @example
+   * ```ts
+   * import { toRunId } from "espalier/extend";
+   *
+   * const record = new RunRecord(store, toRunId("order-4711"));
+   * await record.advance();
+   * const [root] = record.agentIds;
+   * if (root !== undefined) console.log((await record.steps(root)).at(-1)?.steps.length);
+   * ```
+   */
   async steps(agentId: AgentId): Promise<readonly RecordedExecution[]> {
     return deepFreeze((await this.#stepsOf(agentId)).executions());
   }
 
   /**
-   * What the model of an agent was asked in a step. Rejects like `advance`, and with `unknown_agent`, or `invalid_option` if it took no such
-   * step.
+   * Rebuilds the model request of a step.
+   *
+   * @throws EspalierError `unknown_agent` if `advance` has not found the agent.
+   * @throws EspalierError `invalid_option` if the agent has no such step.
+   * @throws Everything that `advance` rejects with.
+   *
+   * @example
+   * ```ts
+   * import { toRunId } from "espalier/extend";
+   *
+   * const record = new RunRecord(store, toRunId("order-4711"));
+   * await record.advance();
+   * const [agentId] = record.agentIds;
+   * if (agentId !== undefined) {
+   *   const { request } = await record.request({ agentId, stepNumber: 1 });
+   *   console.log(request.messages);
+   * }
+   * ```
    */
   async request({
     agentId,
     stepNumber,
     execution,
   }: {
-    /** Whose step it is. */
+    /** Agent whose step is rebuilt. */
     readonly agentId: AgentId;
-    /** From 1. The step that is open counts. */
+    /** Number of the step, from 1. The open step counts. */
     readonly stepNumber: number;
-    /** Default: the last one. */
+    /**
+     * Number of the execution.
+     *
+     * @default the last one
+     */
     readonly execution?: number;
   }): Promise<
     RebuiltRequest & {
-      /** For each message of the request, the ancestor that had it before; null: none had. */
+      /**
+       * For each message of the request, the ancestor that it was inherited from. `null` if the
+       * agent's own.
+       */
       readonly inheritedFrom: readonly (AgentId | null)[];
     }
   > {
@@ -137,7 +201,20 @@ export class RunRecord {
     return deepFreeze({ ...rebuilt, inheritedFrom: originsOf(history ?? [], inherited) });
   }
 
-  /** The events of the lines after one, each with the number of its line, as far as lines were read. Rejects like `advance`. */
+  /**
+   * Iterates over the events after a line, among the lines that `advance` has read.
+   *
+   * @throws Everything that `advance` rejects with.
+   *
+   * @example
+   * ```ts
+   * import { toRunId } from "espalier/extend";
+   *
+   * const record = new RunRecord(store, toRunId("order-4711"));
+   * await record.advance();
+   * for await (const { event, line } of record.eventsAfter(100)) console.log(line, event.type);
+   * ```
+   */
   async *eventsAfter(
     line: number,
   ): AsyncGenerator<{ readonly event: EspalierEvent; readonly line: number }, void> {

@@ -9,19 +9,35 @@ import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom } from "../durability/restored-run.ts";
 
 /**
- * The exact request of a step, from a run at rest: its messages with what hooks, sections and notices made of them, the tools that were
- * offered, and the parameters. `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. Frozen. Nothing of
- * the roles is needed, and nothing runs.
+ * Rebuilds the exact model request of a step from a paused or ended run. The request contains all
+ * changes by hooks and sections, the offered tools and the parameters. `stored` is the `pausedRun`
+ * of a result, the `snapshot()` of a run, or its JSON text. Roles are not needed, and nothing is
+ * executed. The result is frozen.
  *
- * @throws EspalierError `unsupported_version` or `invalid_paused_run` if it cannot be read, or a text of the step is not in it;
- * `unknown_agent`; `invalid_option` if the agent took no such step in its last execution.
+ * @throws EspalierError `unsupported_version` or `invalid_paused_run` if `stored` cannot be read.
+ * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+ * @throws EspalierError `invalid_option` if the agent has no such step in its last execution.
+ *
+ * @example
+ * ```ts
+ * await run.settled;
+ * const { model, request } = rebuildRequest(run.snapshot(), { stepNumber: 1 });
+ * console.log(model.id, request.messages.length);
+ * ```
  */
 export function rebuildRequest(
   stored: PausedRun | string,
   options: {
-    /** From 1; of the last execution of the agent. The step that a pause has left open counts. */
+    /**
+     * Number of the step, from 1, in the last execution of the agent. The open step of a paused
+     * agent counts.
+     */
     readonly stepNumber: number;
-    /** Default: the root. */
+    /**
+     * Agent whose step is rebuilt.
+     *
+     * @default the root
+     */
     readonly agentId?: AgentId;
   },
 ): RebuiltRequest {
@@ -38,9 +54,19 @@ export function rebuildRequest(
 }
 
 /**
- * The same from the journal of a run, as `loadRecording` gives it: of a run that has ended, that is paused, or whose process died.
+ * Rebuilds the exact model request of a step from the journal of a run, as `loadRecording` returns
+ * it. The run may have ended, be paused, or have lost its process.
  *
- * Rejects with `unsupported_version` or `invalid_journal` if it cannot be read, and with what `rebuildRequest` throws.
+ * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+ * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+ * @throws EspalierError `invalid_option` for an argument, or if the agent has no such step in its
+ * last execution.
+ *
+ * @example
+ * ```ts
+ * const journal = await loadRecording(store, "order-4711");
+ * const { request } = await rebuildRecordedRequest(journal, { stepNumber: 1 });
+ * ```
  */
 export async function rebuildRecordedRequest(
   journal: string,

@@ -35,42 +35,149 @@ import { checkRunId } from "./start-options.ts";
 import { readRested, readResult } from "./recover.ts";
 import { makeTicket } from "./work.ts";
 
-/** What a client of runs works with. */
+/**
+ * Options of a `RunClient`.
+ *
+ * @example
+ * ```ts
+ * const client = new RunClient({ store, engine: storeEngine(), rolesVersion: "v3" });
+ * ```
+ */
 export interface RunClientOptions {
-  /** The store of the workers. */
+  /** Store that the workers use. */
   readonly store: Store;
-  /** The engine of the workers. */
+  /** Engine that the workers use. */
   readonly engine: Engine;
-  /** The version of the roles for which runs are ordered. Default "1". */
+  /**
+   * Version of the roles for new runs. Only workers with the same `rolesVersion` execute them.
+   *
+   * @default "1"
+   */
   readonly rolesVersion?: string;
-  /** How often the store is looked at while something is waited for, in milliseconds. Default 200. */
+  /**
+   * Interval in milliseconds at which the store is polled while the client waits for a result or
+   * events.
+   *
+   * @default 200
+   */
   readonly pollIntervalMs?: number;
-  /** Default: the clock of the machine. */
+  /**
+   * Clock for the poll interval.
+   *
+   * @default the system clock
+   */
   readonly clock?: Clock;
 }
 
-/** A run that workers lead, as any process sees it. Holds nothing but its id. */
+/**
+ * Handle of a run that workers execute, usable from any process. Holds only the id of the run;
+ * every method reads or writes the store.
+ *
+ * @example
+ * ```ts
+ * const client = new RunClient({ store, engine: storeEngine() });
+ * const run = await client.start("lead", "Compare three markets.");
+ * let result = await run.getResult();
+ * while (result.status === "paused") {
+ *   await run.answer(result.questions.map((question) => approve(question)));
+ *   result = await run.getResult();
+ * }
+ * ```
+ */
 export interface RemoteRun {
   readonly runId: RunId;
   /**
-   * The result once the run rests: ended, or paused with questions. Looks into the store until then, and may be asked for again after any
-   * crash of the caller. `signal`: gives the wait up.
+   * Waits until the run has ended or is paused, and returns its result. Can be called again, also
+   * after a crash of this process. `signal` aborts the wait, not the run.
    *
-   * Rejects with why no worker could lead the run, under its code (`invalid_definition`, `price_unknown`, …); `unknown_run`;
-   * `store_failed`; or the reason of `signal`.
+   * @throws EspalierError the code with which workers rejected the run, such as
+   * `invalid_definition` or `price_unknown`.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws The reason of `signal` once it is aborted.
+   *
+   * @example
+   * ```ts
+   * const client = new RunClient({ store, engine: storeEngine() });
+   * const { status, text } = await client.attach("order-4711").getResult({
+   *   signal: AbortSignal.timeout(30_000),
+   * });
+   * ```
    */
   getResult(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue | undefined>>;
-  /** What the run asks people, wherever it is led, and has no answer to. Rejects with `unknown_run` or `store_failed`. */
+  /**
+   * Returns the questions of the whole tree that have no answer yet, also while the run executes.
+   *
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const client = new RunClient({ store, engine: storeEngine() });
+   * for (const { toolName, reason } of await client.attach("order-4711").getQuestions())
+   *   console.log(toolName, reason);
+   * ```
+   */
   getQuestions(): Promise<readonly Question[]>;
-  /** As `orchestrator.answer`: the run continues with the answers. Gives the questions that are still open. */
+  /**
+   * Answers some or all open questions, and lets the run continue with the answers. Returns the
+   * questions that are still open. Works like `orchestrator.answer`.
+   *
+   * @throws EspalierError `invalid_answer` for an answer that fits no open question.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const client = new RunClient({ store, engine: storeEngine() });
+   * const run = client.attach("order-4711");
+   * const [question] = await run.getQuestions();
+   * if (question !== undefined) await run.answer([deny(question, "Too expensive.")]);
+   * ```
+   */
   answer(answers: readonly Answer[]): Promise<readonly Question[]>;
-  /** Cancels the run, wherever it is led and if it is paused or has not begun. Resolves when the request is on record. Rejects with `run_ended`. */
+  /**
+   * Requests the cancellation of the run, whether it executes, is paused or has not started.
+   * Resolves when the request is stored; `getResult` waits for the end.
+   *
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   */
   cancel(message?: string): Promise<void>;
-  /** As `orchestrator.post`. */
+  /**
+   * Sends a command to the run: pause, resume, stop, steer or grant. Works like
+   * `orchestrator.sendCommand`.
+   *
+   * @throws EspalierError `invalid_option` or `invalid_definition` for the command.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const client = new RunClient({ store, engine: storeEngine() });
+   * await client.attach("order-4711").sendCommand({ type: "steer", message: "Only organic pears." });
+   * ```
+   */
   sendCommand(request: RunCommand): Promise<void>;
   /**
-   * The events of the run from number `from` on (default 1, the first), as the store has them; then those to come, until the run rests.
-   * Rejects with `unknown_run` or `store_failed`, or the reason of `signal`.
+   * Iterates over the stored events of the run, and then over new ones until the run has ended or
+   * is paused. `from` is the sequence number of the first event, by default 1. `signal` aborts the
+   * iteration.
+   *
+   * @throws EspalierError `invalid_option` if `from` is not a number from 1.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws The reason of `signal` once it is aborted.
+   *
+   * @example
+   * ```ts
+   * const client = new RunClient({ store, engine: storeEngine() });
+   * for await (const { seq, type, agentPath } of client.attach("order-4711").events({ from: 1 }))
+   *   console.log(seq, agentPath, type);
+   * ```
    */
   events(options?: {
     readonly from?: number;
@@ -81,12 +188,26 @@ export interface RemoteRun {
 const DEFAULT_LOOK_MS = 200;
 const ORDER_FIELDS = ["runId", "budget", "deadlineAtMs", "metadata", "sessionId", "traceparent"];
 
-/** Orders runs and looks after them, from any process that has the store and the engine of the workers. */
+/**
+ * Starts runs that workers execute, and observes and controls them, from any process with the same
+ * store and engine. The client needs neither roles nor models.
+ *
+ * @example
+ * ```ts
+ * const client = new RunClient({ store, engine: storeEngine() });
+ * const run = await client.start("lead", "Compare three markets.", { runId: "order-4711" });
+ * const { status, text } = await run.getResult();
+ * ```
+ */
 export class RunClient {
   readonly #means: Means;
   readonly #rolesVersion: string | undefined;
 
-  /** @throws EspalierError `invalid_option`. */
+  /**
+   * Creates a client. Connects to nothing yet.
+   *
+   * @throws EspalierError `invalid_option` for an option.
+   */
   constructor(options: RunClientOptions) {
     const field = "client options";
     checkKeys(field, options, ["store", "engine", "rolesVersion", "pollIntervalMs", "clock"]);
@@ -112,13 +233,26 @@ export class RunClient {
   }
 
   /**
-   * Orders a run of the role of this name. With a `runId` it may be called again, after a crash of the caller, say: there is one run. One
-   * that no worker could lead is tried once more.
+   * Persists a run and passes it to the engine. `role` is the name of the root's role. With a
+   * `runId`, `start` is idempotent: repeated calls return a handle of the same run. A run that all
+   * workers rejected is tried again.
    *
-   * Rejects with `run_id_conflict` if the id is that of a run that was ordered or started otherwise; `unknown_role` if the engine knows of no worker with the
-   * role; `engine_failed`: the run is ordered then, and a worker finds it later; `store_failed`.
+   * @throws EspalierError `invalid_option` or `invalid_definition` for an argument.
+   * @throws EspalierError `run_id_conflict` if `runId` belongs to a run with another role, task or
+   * option.
+   * @throws EspalierError `unknown_role` if no worker has ever served the role.
+   * @throws EspalierError `engine_failed` if the engine did not accept the run, which a worker then
+   * finds in the store.
+   * @throws EspalierError `store_failed` if the store fails.
    *
-   * @throws EspalierError `invalid_option` or `invalid_definition` for an order that is none.
+   * @example
+   * ```ts
+   * const client = new RunClient({ store, engine: storeEngine() });
+   * const run = await client.start("buyer", "Buy a pear tree.", {
+   *   runId: "order-4711",
+   *   budget: { steps: 50, costUsd: 2 },
+   * });
+   * ```
    */
   async start(
     role: string,
@@ -139,7 +273,18 @@ export class RunClient {
     return new StoredRemoteRun(this.#means, order.runId, order);
   }
 
-  /** A run that was ordered before, here or elsewhere. Nothing is asked for yet: an id that is none is found out by what is asked of it. */
+  /**
+   * Returns a handle of a run that was started earlier, here or in another process. Reads nothing
+   * yet: methods of the handle reject with `unknown_run` if the run does not exist.
+   *
+   * @throws EspalierError `invalid_option` for a text that cannot be the id of a run.
+   *
+   * @example
+   * ```ts
+   * const client = new RunClient({ store, engine: storeEngine() });
+   * await client.attach("order-4711").cancel("The customer changed their mind.");
+   * ```
+   */
   attach(runId: string): RemoteRun {
     checkRunId("runId", runId);
     return new StoredRemoteRun(this.#means, runId, undefined);

@@ -6,8 +6,23 @@ import { asSentence, joinSentences } from "../../kernel/sentence.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { IncompleteRunResult, PausedRunResult } from "./run-result.ts";
 
-/** A run that failed, was stopped, cancelled or paused. */
+/**
+ * Error of a run that failed, was stopped, was cancelled or is paused. `run.orThrow()` rejects with
+ * it.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   const { text } = await run.orThrow();
+ *   console.log(text);
+ * } catch (error) {
+ *   if (!(error instanceof RunError)) throw error;
+ *   console.error(error.code, error.result.reason.code, error.result.text);
+ * }
+ * ```
+ */
 export class RunError extends EspalierError {
+  /** `run_failed`, `run_stopped`, `run_cancelled` or `run_paused`. */
   override readonly code: RunErrorCode;
   readonly #result: IncompleteRunResult | PausedRunResult;
 
@@ -29,7 +44,7 @@ export class RunError extends EspalierError {
     this.#result = result;
   }
 
-  /** How the run ended, or that it is paused: the same as `await run.result`. Not printed with the error. */
+  /** Result of the run, the same as `await run.result`. It is not printed with the error. */
   get result(): IncompleteRunResult | PausedRunResult {
     return this.#result;
   }

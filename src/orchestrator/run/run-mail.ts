@@ -28,21 +28,34 @@ import {
   type StartOptions,
 } from "./start-options.ts";
 
-/** What can be asked of a run from any process, wherever it is led. */
+/**
+ * Command for a run, which any process can send through the store with `sendCommand`. `type` tells
+ * which fields are there.
+ *
+ * @example
+ * ```ts
+ * const commands: RunCommand[] = [
+ *   { type: "steer", message: "Leave out imports.", agentPath: "lead/researcher" },
+ *   { type: "grant", budget: { steps: 10 }, by: "alice@example.com" },
+ *   { type: "pause" },
+ * ];
+ * for (const command of commands) await orchestrator.sendCommand("order-4711", command);
+ * ```
+ */
 export type RunCommand =
-  /** As `run.requestPause()`. It rests then until it is asked to `resume`. */
+  /** Pauses the run like `run.requestPause()`. It stays paused until `resume`. */
   | { readonly type: "pause" }
-  /** Resumes a run that was asked to pause, or that has been granted more. */
+  /** Continues a paused run. A run with open questions needs answers as well. */
   | { readonly type: "resume" }
-  /** As `run.requestStop()`. */
+  /** Stops the run like `run.requestStop()`. */
   | { readonly type: "stop"; readonly message?: string | undefined }
-  /** As `run.steer()`. `agentPath`: default the root. */
+  /** Sends a message to an agent like `run.steer()`. `agentPath` is the root by default. */
   | {
       readonly type: "steer";
       readonly message: MessageContent;
       readonly agentPath?: string | undefined;
     }
-  /** As `run.grant()`. `agentPath`: default the root. */
+  /** Raises budget limits of an agent like `run.grant()`. `agentPath` is the root by default. */
   | {
       readonly type: "grant";
       readonly budget: Budget;
@@ -343,20 +356,46 @@ const NOTHING: ReadonlyMap<number, string | undefined> = new Map();
 /** Version of the fields of an order. */
 export const ORDER_VERSION = 1;
 
-/** A run that is to be started under an id of the caller's: plain JSON, so that it can be handed to another process. */
+/**
+ * Plain JSON description of a run, for `orchestrator.execute` or a job queue. The role is given by
+ * name, so that another process can execute the request.
+ *
+ * @example
+ * ```ts
+ * const request: RunRequest = {
+ *   runId: "order-4711",
+ *   role: "buyer",
+ *   task: "Buy a pear tree.",
+ *   budget: { costUsd: 2 },
+ * };
+ * const { status, text } = await orchestrator.execute(request);
+ * ```
+ */
 export interface RunRequest extends Pick<StartOptions, "budget" | "deadlineAtMs" | "traceparent"> {
-  /** Version of the fields. Default, and the only one: 1. */
+  /**
+   * Version of the request format.
+   *
+   * @default 1
+   */
   readonly version?: number;
-  /** As in `StartOptions`. */
+  /**
+   * Id of the run, 1 to 512 characters. Executing the same request again continues or returns the
+   * same run.
+   */
   readonly runId: string;
-  /** The name of the role at the root: one of those of the orchestrator that executes it. */
+  /** Name of the root's role. The executing orchestrator must have it in `roles`. */
   readonly role: string;
+  /** Task of the root: a text, or text with images, audio and files. */
   readonly task: MessageContent;
-  /** As in `StartOptions`. */
+  /** Plain JSON data for tools and hooks. Subagents inherit it as their context policy says. */
   readonly metadata?: JsonObject;
-  /** The id of the session that the run continues, in the store of the orchestrator. */
+  /** Id of the session that the run continues, in the orchestrator's store. */
   readonly sessionId?: string;
-  /** The version of the roles that it is for: workers of another one leave it alone. Default "1". */
+  /**
+   * Version of the roles. Only workers with the same `rolesVersion` execute the run.
+   *
+   * @default "1"
+   */
   readonly rolesVersion?: string;
 }
 

@@ -47,107 +47,252 @@ import { type RunRuntime, scopeOutsideExecutions } from "../tree/run-runtime.ts"
 import { countsOf } from "../tree/run-tree.ts";
 import { rememberWaitingCalls } from "./check-answers.ts";
 
-/** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
+/**
+ * Usage of a whole run, in total, by role and by model. The parts add up to `total`.
+ *
+ * @example
+ * ```ts
+ * const { total, byRole } = result.usage;
+ * console.log(total.costUsd, byRole.researcher?.outputTokens);
+ * ```
+ */
 export interface RunUsage extends UsageReport {
-  /** What the agents of each role consumed themselves, by its name. */
+  /** Usage by role name. Each entry has the agents' own usage, without their subagents. */
   readonly byRole: Readonly<Record<string, Usage>>;
-  /** What was used of each model, by its id. */
+  /** Usage by model id, including the models of a fallback. */
   readonly byModel: Readonly<Record<string, Usage>>;
 }
 
-/** An error that ended an agent, and which agent that was. */
+/**
+ * Error that ended an agent, with the agent's place in the tree.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, code, message } of result.errors)
+ *   console.error(`${agentPath} (${code}): ${message}`);
+ * ```
+ */
 export interface AgentError extends ErrorRecord {
-  /** The agent that failed. */
+  /** Agent that failed. */
   readonly agentId: AgentId;
-  /** Its place in the tree: `lead/researcher#2`. */
+  /** Place of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
 }
 
-/** Facts that every result of a run has. Holds no live object; survives JSON. */
+/**
+ * Fields that every result of a run has, whatever its status. Plain data that survives
+ * `JSON.stringify`.
+ *
+ * @example
+ * ```ts
+ * const { runId, text, usage, agents, durationMs } = result;
+ * console.log(`${runId}: ${agents.length} agents, ${usage.total.totalTokens} tokens, ${durationMs} ms`);
+ * ```
+ */
 export interface RunResultBase {
   readonly runId: RunId;
-  /** The trace that shows the run. */
+  /** Id of the trace in which the run is recorded. */
   readonly traceId: string;
-  /** The root's stop signals, in order of arrival; `reason` is that of the highest. Those of every other agent are in `agents`. */
+  /**
+   * Stop signals of the root, in order of arrival. `reason` is the reason of the most important
+   * signal. Signals of other agents are in `agents`.
+   */
   readonly signals: readonly StopSignal[];
   /**
-   * The errors of the whole tree, agent by agent in the order in which they failed: the first cause first. Not empty in a run that
-   * completed although a subagent failed. Of an agent that was continued, those of its last execution.
+   * Errors of the whole tree, in the order in which the agents failed: the root cause comes first.
+   * A completed run has errors if a subagent failed and its parent continued. For an agent that was
+   * continued, these are the errors of its last execution.
+   *
+   * @example
+   * ```ts
+   * const [rootCause] = result.errors;
+   * if (rootCause !== undefined) console.error(rootCause.agentPath, rootCause.message);
+   * ```
    */
   readonly errors: readonly AgentError[];
-  /** The calls that wait for an answer from outside, over the whole tree; empty unless paused. */
+  /**
+   * Open questions of the whole tree, with which a run is paused. Empty for any other status.
+   *
+   * @example
+   * ```ts
+   * const answers = result.questions.map((question) =>
+   *   question.kind === "approval" ? approve(question) : provideResult(question, { ok: true }),
+   * );
+   * ```
+   */
   readonly questions: readonly Question[];
-  /** The root's history, its instructions and what came from a session included, each message with where it came from. */
+  /**
+   * Message history of the root: its instructions, earlier messages of the session and the messages
+   * of this run. Each message says which agent, execution and step added it.
+   */
   readonly messages: readonly StoredMessage[];
-  /** What this run has added to it, its task first; also what is not in the history any more. */
+  /**
+   * Messages of the root that this run added, beginning with its task. Messages that a compaction
+   * has removed from the history are included.
+   */
   readonly newMessages: readonly StoredMessage[];
-  /** What became of the session of the run; undefined: it has none. */
+  /**
+   * Outcome of saving the run to its session. `undefined` if the run has no session.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * const result = await orchestrator.start(role, "Where is my order?", { session }).result;
+   * if (result.session?.status === "conflict") await session.merge(result);
+   * ```
+   */
   readonly session: SessionOutcome | undefined;
-  /** The root's last text; empty if it wrote none. */
+  /** Last text that the root wrote. Empty if it wrote none. */
   readonly text: string;
-  /** The root's steps. */
+  /** Steps of the root's last execution, oldest first. */
   readonly steps: readonly StepRecord[];
-  /** What the whole tree consumed, by role and by model, too. */
+  /** Usage of the whole tree, in total, by role and by model. */
   readonly usage: RunUsage;
   /**
-   * The price of every model of the tree, in the order in which their agents were started, with the date of the table that it is from.
-   * A model that is there at two prices is listed with each.
+   * Prices that model calls were charged at, in the order in which the models were first used. A
+   * model whose price changed during the run is listed once for each price.
    */
   readonly prices: readonly AppliedPrice[];
   /**
-   * Detached agents that still work, with their usage so far. The result of `run.settled` has them in
-   * `agents` instead.
+   * Detached agents that still work, with their usage so far. The result of `run.settled` lists
+   * them in `agents` instead.
    */
   readonly detached: readonly AgentSummary[];
-  /** Every agent that has settled, in the order of their start; the root first. Those still at work are in `detached`. */
+  /**
+   * Reports of all agents that have ended or are paused, in the order of their start, the root
+   * first.
+   *
+   * @example
+   * ```ts
+   * for (const { agentPath, status, usage } of result.agents)
+   *   console.log(agentPath, status, usage.total.costUsd);
+   * ```
+   */
   readonly agents: readonly AgentReport[];
-  /** The texts that the steps of all agents speak of, by their hash: prompts, tool definitions. */
+  /**
+   * Texts that steps refer to by hash, such as instructions and tool definitions.
+   *
+   * @example
+   * ```ts
+   * const [step] = result.steps;
+   * if (step !== undefined) console.log(result.definitions[step.context.promptHash]); // its instructions
+   * ```
+   */
   readonly definitions: Definitions;
-  /** Subagents that were started at each depth, from "1". */
+  /**
+   * Number of subagents that were started at each depth. The key "1" is directly below the root.
+   */
   readonly subagentsByDepth: Readonly<Record<string, number>>;
-  /** How often a subagent was refused, by the code of the refusal. */
+  /** Number of refused subagents by refusal code, such as `depth_limit`. */
   readonly refusalsByCode: Readonly<Record<string, number>>;
-  /** The ledger's accounts as they stand at the end. */
+  /** Budget accounts of all agents, with limits and spending. */
   readonly accounts: readonly Account[];
-  /** Milliseconds since the execution of its root began, up to its end or its pause; earlier pauses included. */
+  /**
+   * Milliseconds from the start of the root's execution to its end or to this pause. Earlier pauses
+   * are included.
+   */
   readonly durationMs: number;
-  /** When its root ended or the run was paused, in milliseconds since the epoch. */
+  /** Time at which the root ended or the run was paused, in milliseconds since the epoch. */
   readonly settledAtMs: number;
 }
 
-/** A run that gave its answer. `run.orThrow()` resolves to it. `Output`: the typed result that the root's role declares. */
+/**
+ * Result of a run that completed. `run.orThrow()` resolves to it. `Output` is the type of the
+ * root's typed result.
+ *
+ * @example
+ * ```ts
+ * const { text, output, usage } = await run.orThrow();
+ * ```
+ */
 export interface CompletedRunResult<out Output = unknown> extends RunResultBase {
-  /** The run gave its answer. */
+  /** Discriminant of `RunResult`. */
   readonly status: "completed";
-  /** Why the run ended: its code is always `completed`. */
+  /** Reason of the end. Its code is always `completed`. */
   readonly reason: StopReason<"completed">;
-  /** The root's typed result; `undefined` only if its role declares no `output`. */
+  /**
+   * Typed result of the root. `undefined` only if the root's role declares no `output`.
+   *
+   * @example
+   * ```ts
+   * const pricer = defineAgent({
+   *   name: "pricer",
+   *   description: "Finds a price.",
+   *   instructions: "Find the price.",
+   *   model,
+   *   output: z.object({ euros: z.number() }),
+   * });
+   * const { output } = await orchestrator.start(pricer, "A pear tree").orThrow();
+   * console.log(output.euros);
+   * ```
+   */
   readonly output: Output;
-  /** Only a paused run has one. */
+  /** Always `undefined`: only a paused run has one. */
   readonly pausedRun: undefined;
 }
 
-/** A run that ended before it gave its answer. */
+/**
+ * Result of a run that was stopped or cancelled, or that failed. Its `text`, `steps` and `usage`
+ * are partial.
+ *
+ * @example
+ * ```ts
+ * const result = await run.result;
+ * if (result.status === "stopped") console.warn(result.reason.code, result.text);
+ * if (result.status === "failed") console.error(result.errors);
+ * ```
+ */
 export interface IncompleteRunResult<out Output = unknown> extends RunResultBase {
-  /** How the run ended: by a limit or a condition, by an error, or since it was cancelled. */
+  /** `stopped` by a limit, a stop condition or a request; `failed` by an error; or `cancelled`. */
   readonly status: "stopped" | "failed" | "cancelled";
-  /** Why the run ended. */
+  /**
+   * Reason of the end, such as `step_limit` or `error`.
+   *
+   * @example
+   * ```ts
+   * if (result.status === "stopped") console.warn(result.reason.code, result.reason.message);
+   * ```
+   */
   readonly reason: StopReason;
-  /** The root's typed result, if the root gave one before it ended. */
+  /** Typed result of the root. `undefined` if the root ended before it gave one. */
   readonly output: Output | undefined;
-  /** Only a paused run has one. */
+  /** Always `undefined`: only a paused run has one. */
   readonly pausedRun: undefined;
 }
 
-/** A run that has not ended. Pass `pausedRun` to `orchestrator.resume`, with the answers to `questions`. */
+/**
+ * Result of a paused run, which has not ended. Pass `pausedRun` to `orchestrator.resume`, with
+ * answers to `questions`.
+ *
+ * @example
+ * ```ts
+ * const result = await run.result;
+ * if (result.status === "paused")
+ *   for (const { agentPath, toolName, reason } of result.questions)
+ *     console.log(`${agentPath} wants to call ${toolName}: ${reason}`);
+ * ```
+ */
 export interface PausedRunResult extends RunResultBase {
-  /** The run is paused. */
+  /** Discriminant of `RunResult`. */
   readonly status: "paused";
-  /** Why the run is paused: a question is open, or the caller asked for it. */
+  /**
+   * Reason of the pause: `answers_needed` if questions are open, `pause_requested` if the caller
+   * asked for it.
+   */
   readonly reason: StopReason<"answers_needed" | "pause_requested">;
-  /** A paused run has no result yet, even if its root has given one beside the open call. */
+  /** Always `undefined`: a paused run has no final result. */
   readonly output: undefined;
-  /** Everything that is needed to continue, as JSON. */
+  /**
+   * State of the run as JSON, to store and to pass to `orchestrator.resume`.
+   *
+   * @example
+   * ```ts
+   * import { writeFile } from "node:fs/promises";
+   *
+   * if (result.status === "paused")
+   *   await writeFile(`${result.runId}.json`, JSON.stringify(result.pausedRun));
+   * ```
+   */
   readonly pausedRun: PausedRun;
 }
 

@@ -10,147 +10,314 @@ import type { Budget } from "../../policies/budget.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { CompletedRunResult, RunResult } from "./run-result.ts";
 
-/** How `run.stream()` reads. */
+/** Options of `run.stream()`. */
 export interface StreamOptions {
-  /** What is unread is kept for this reader, so many at most. Default 10,000. When more come, its iteration fails; the run continues. */
+  /**
+   * Maximum number of unread items that are buffered for this reader. Beyond it, the iteration
+   * fails with `backlog_overflow`. The run continues.
+   *
+   * @default 10_000
+   */
   readonly maxBacklog?: number;
-  /** Only what is of this agent. Default: of the whole tree. */
+  /**
+   * Agent whose items are read.
+   *
+   * @default all agents of the tree
+   */
   readonly agentId?: AgentId;
 }
 
-/** How `run.events()` reads. */
+/** Options of `run.events()`. */
 export interface EventsOptions extends StreamOptions {
   /**
-   * The number (`seq`) of the first event to read, from 1. What was recorded before the call is read from the store of the
-   * orchestrator, also what other processes have recorded of the run; then events come live, without a gap or a repetition. Default: those to come.
+   * Sequence number (`seq`) of the first event to read, from 1. Past events are read from the
+   * orchestrator's store, including events that other processes recorded. Live events follow
+   * without a gap and without a duplicate.
+   *
+   * @default the next event
    */
   readonly from?: number;
 }
 
-/** Which agent gets more of the budget, and who grants it. */
+/** Options of `run.grant()`. */
 export interface GrantOptions {
-  /** Who grants it, in your words; on record in the event and on the account. */
+  /**
+   * Name of the person or program that grants the budget. It is recorded in the event and on the
+   * account.
+   */
   readonly by: string;
-  /** Default the root. */
+  /**
+   * Agent whose limits are raised.
+   *
+   * @default the root
+   */
   readonly agentId?: AgentId;
 }
 
 /**
- * The caller's handle on one tree execution. Made by `Orchestrator.start`, `resume`, `recover` and `fork`. `Output`: the typed result of the
- * root, as its role declares it; undefined: it declares none.
+ * Handle of one run of an agent tree. `Orchestrator.start`, `resume` and `fork` return it. `Output`
+ * is the type of the root's typed result, or `undefined` if the root's role has no `output`.
+ *
+ * @example
+ * ```ts
+ * const run = orchestrator.start(role, "Compare three pear markets.");
+ * for await (const part of run.stream()) if (part.type === "text") process.stdout.write(part.text);
+ * const { status, text, usage } = await run.result;
+ * ```
  */
 export interface Run<out Output = unknown> {
+  /** Id of the run: the `runId` of the start options, or a random id. */
   readonly runId: RunId;
-  /** The id of the session that the run continues, also of a run that was recovered; undefined: it has none. */
+  /** Id of the session that the run continues. `undefined` if the run has no session. */
   readonly sessionId: string | undefined;
   /**
-   * How the run ended, or that it is paused and nothing in its mailbox lets it continue. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
-   * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
+   * Result of the run, once it has ended or is paused. A failed run resolves, too, with the status
+   * `failed`; `orThrow()` rejects instead. Rejects if the run could not be persisted, such as with
+   * `store_failed` or `run_fenced`. Rejects with `run_released` if this process released the run.
+   * Rejects with `script_mismatch` if a scripted model got a call that its script does not have.
+   *
+   * @example
+   * ```ts
+   * const result = await run.result;
+   * if (result.status === "completed") console.log(result.output);
+   * else console.error(`${result.status}: ${result.reason.message}`);
+   * ```
    */
   readonly result: Promise<RunResult<Output>>;
-  /** The result once agents have ended, too, that were detached from the tree. Without such ones the same as `result`. */
+  /**
+   * Result of the run once detached agents have ended as well. Without detached agents it is the
+   * same as `result`.
+   *
+   * @example
+   * ```ts
+   * const { detached } = await run.result;
+   * if (detached.length > 0) console.log((await run.settled).agents.length);
+   * ```
+   */
   readonly settled: Promise<RunResult<Output>>;
   /**
-   * The result of a run that completed: `const { text } = await orchestrator.start(role, task).orThrow()`.
+   * Returns the result of a completed run, and rejects for any other status. The `RunError` has the
+   * code `run_failed`, `run_stopped`, `run_cancelled` or `run_paused`, and the `result`.
    *
-   * Rejects with a `RunError` if it failed, was stopped, cancelled or paused. Its message says why, its code is `run_failed`,
-   * `run_stopped`, `run_cancelled` or `run_paused`, and its `result` is the one that `result` has. Rejects like `result` besides.
+   * @throws RunError if the run failed, was stopped, was cancelled or is paused.
+   * @throws Everything that `result` rejects with.
+   *
+   * @example
+   * ```ts
+   * const { text } = await orchestrator.start(role, "Summarise the report.").orThrow();
+   * ```
    */
   orThrow(): Promise<CompletedRunResult<Output>>;
   /**
-   * Resolves once all that has happened so far is kept in the store: after `start`, that there is such a run, with its task, which
-   * `recoverAll` continues if this process dies. Await it before you confirm to a client that a message was accepted.
+   * Resolves once everything so far is persisted in the store. After `start`, this means that the
+   * run and its task survive a crash of this process. Await it before you confirm to a client that
+   * a task was accepted.
    *
-   * Rejects with `invalid_state` if the orchestrator has no store, and with what `result` rejects with if the run cannot be kept:
-   * `run_exists`, `store_failed`, ….
+   * @throws EspalierError `invalid_state` if the orchestrator has no store.
+   * @throws EspalierError `run_exists` or `store_failed` if the run cannot be persisted.
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.start(role, "Buy a pear tree.", { runId: "order-4711" });
+   * await run.whenPersisted();
+   * console.log(`Accepted as ${run.runId}.`);
+   * ```
    */
   whenPersisted(): Promise<void>;
   /**
-   * All events of the tree, in order, from now on; from the first if called synchronously after `start` or `resume`.
-   * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
+   * Iterates over all events of the tree, in order. Called in the same tick as `start` or `resume`,
+   * it begins with the first event; later, with the next one, unless `from` is set. Ends when the
+   * run ends or pauses and this is persisted. A slow reader never slows the run.
    *
-   * @throws EspalierError `invalid_option`, `unknown_agent`, or `events_not_persisted` for a `from` that is past in a run that is kept nowhere,
-   * at once. From the iteration: `backlog_overflow`, if this reader is too slow, `events_not_persisted` if the run was led without this store
-   * before, `store_failed`, and what `result` rejects with, after the last event.
+   * @throws EspalierError `invalid_option` if an option is invalid.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   * @throws EspalierError `events_not_persisted` if `from` is in the past, and the run has no
+   * store.
+   * @throws EspalierError `events_not_persisted` from the iteration if earlier events were recorded
+   * without this store.
+   * @throws EspalierError `backlog_overflow` from the iteration if this reader is too slow.
+   * @throws EspalierError `store_failed` from the iteration if the store fails.
+   * @throws Everything that `result` rejects with, from the iteration.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events({ from: 1 }))
+   *   if (event.type === "tool.ended") console.log(event.agentPath, event.toolName, event.outcome);
+   * ```
    */
   events(options?: EventsOptions): AsyncIterableIterator<EspalierEvent, undefined>;
   /**
-   * What the agents of the tree write, while they write it: texts, reasoning, calls with their arguments, results of tools. Makes model
-   * calls stream from the next one on. A reader that joins late, or again, first gets what every agent has written so far in its present
-   * execution, in a run that was recovered or resumed, too: each step once, after a `reset` (`joined`), in the order in which they began,
-   * without the reasoning of steps that are over. This does not count against `maxBacklog`. Pieces are in no event. Ends with the run, or
-   * with its pause.
+   * Iterates over the output of all agents while they write it: texts, reasoning, tool calls,
+   * arguments and tool results. Makes model calls stream, from the next call on. A late reader
+   * first gets the output so far of each agent's current execution, also in a resumed run. Each
+   * step then begins with a `reset` part whose reason is `joined`; the reasoning of completed steps
+   * is left out. This catch-up does not count towards `maxBacklog`. Ends when the run ends or
+   * pauses.
    *
-   * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `backlog_overflow`, if this reader is too slow,
-   * and what `result` rejects with.
+   * @throws EspalierError `invalid_option` if an option is invalid.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   * @throws EspalierError `backlog_overflow` from the iteration if this reader is too slow.
+   * @throws Everything that `result` rejects with, from the iteration.
+   *
+   * @example
+   * ```ts
+   * const texts = new Map<string, string>();
+   * for await (const part of run.stream()) {
+   *   const { stepId } = part;
+   *   if (part.type === "reset") texts.delete(stepId); // The step is written again.
+   *   if (part.type === "text") texts.set(stepId, (texts.get(stepId) ?? "") + part.text);
+   * }
+   * ```
    */
   stream(options?: StreamOptions): AsyncIterableIterator<StreamPart, undefined>;
   /**
-   * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
-   * Called synchronously after `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
+   * Iterates over the phases of the root agent. Between two phases the root waits until the next
+   * one is requested. Called in the same tick as `start`, it yields every phase. Leaving the loop
+   * early, or throwing in it, cancels the run and waits for its end.
    *
-   * @throws EspalierError `already_iterating` if it is iterated already. From the iteration: what `result` rejects with.
+   * @throws EspalierError `already_iterating` if the run is iterated already.
+   * @throws Everything that `result` rejects with, from the iteration.
+   *
+   * @example
+   * ```ts
+   * for await (const report of run.iterate()) {
+   *   console.log(report.phase);
+   *   if (report.phase === "infer") run.skipToolCalls("Dry run.");
+   * }
+   * ```
    */
   iterate(): AsyncIterableIterator<PhaseReport, undefined>;
-  /** Cancels the whole tree, whose leaves end first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
+  /**
+   * Cancels the whole tree, subagents first, and returns the result. A model or tool that ignores
+   * its signal is abandoned after the orchestrator's `graceMs`.
+   *
+   * @example
+   * ```ts
+   * const { status, reason } = await run.cancel("The user closed the page.");
+   * ```
+   */
   cancel(message?: string): Promise<RunResult<Output>>;
   /**
-   * Cancels one agent with all below it. Its parent continues, with a cancelled result.
+   * Cancels one agent and all its subagents. Its parent continues with a result whose status is
+   * `cancelled`.
    *
-   * @throws EspalierError `unknown_agent` if the run has no agent of this id.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   *
+   * @example
+   * ```ts
+   * for await (const event of run.events())
+   *   if (event.type === "subagent.spawned" && event.role === "writer")
+   *     run.cancelAgent(event.childId, "No writing today.");
+   * ```
    */
   cancelAgent(agentId: AgentId, message?: string): void;
   /**
-   * Asks the tree to pause: every agent settles before its next step, or before the tool calls of the step that is open. A model
-   * call that is being prepared, or under way, is made first.
-   * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended. Once the root has
-   * ended there is nothing to resume: detached agents continue.
+   * Asks all agents to pause. Each agent pauses before its next step, or before the tool calls of
+   * its open step. A model call in progress completes first. The result then has the status
+   * `paused` and a `pausedRun` for `orchestrator.resume`. Detached agents of an ended root are not
+   * paused.
+   *
+   * @example
+   * ```ts
+   * run.requestPause();
+   * const result = await run.result;
+   * if (result.status === "paused") console.log(JSON.stringify(result.pausedRun).length);
+   * ```
    */
   requestPause(): void;
   /**
-   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer continue.
-   * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
-   * `agentId`: default the root.
+   * Sends a message to a running agent, by default to the root. The message is part of the agent's
+   * next model call; an agent that was about to finish continues. Resolves with the step that reads
+   * the message, or with the status in which the agent ended or paused without reading it.
    *
-   * @throws EspalierError `invalid_definition` for a text that is empty, `invalid_option` for parts that cannot be sent, `unknown_agent`.
+   * @throws EspalierError `invalid_definition` for an empty text.
+   * @throws EspalierError `invalid_option` for parts that cannot be sent.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   *
+   * @example
+   * ```ts
+   * const receipt = await run.steer("Leave out imports from before 2020.");
+   * if (receipt.isDelivered) console.log(`Read in step ${receipt.stepNumber}.`);
+   * ```
    */
   steer(message: MessageContent, agentId?: AgentId): Promise<SteerReceipt>;
   /**
-   * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
-   * continues. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
+   * Skips the root's tool calls of its open step, or of its next step if none is open. Each skipped
+   * call returns `reason` to the model. Calls that have started are not affected. Use it between
+   * the phases of `iterate()`, after `infer`.
+   *
+   * @example
+   * ```ts
+   * for await (const report of run.iterate())
+   *   if (report.phase === "infer") run.skipToolCalls("The user declined.");
+   * ```
    */
   skipToolCalls(reason?: string): void;
   /**
-   * Asks the tree to stop: nothing further starts. Tool calls under way are aborted, within the grace period, and the subagents of their step
-   * cancelled; a model call is left to finish. Takes effect before the next phase of each agent.
+   * Asks the tree to stop: no further step or call starts. Tool calls in progress are aborted
+   * within `graceMs`, and the subagents that their step started are cancelled. A model call in
+   * progress completes. The result has the status `stopped` and the reason `stop_requested`.
+   *
+   * @example
+   * ```ts
+   * setTimeout(() => run.requestStop("Office hours are over."), 60_000);
+   * ```
    */
   requestStop(message?: string): void;
   /**
-   * Adds to limits of an agent's budget while the run continues: `{ steps: 3 }` is three steps more. Agents that wait for it are
-   * served; one that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
-   * False: the run was over, and nothing was granted.
+   * Raises limits of an agent's budget while the run executes. `{ steps: 3 }` adds three steps.
+   * Agents that wait for the budget continue; an agent that has been stopped stays stopped. Only
+   * limits that the agent itself has can be raised. A `deadlineAtMs` never moves. Returns `false`
+   * if the run had ended or was paused; nothing is granted then.
    *
-   * @throws EspalierError `invalid_option` if nothing is granted, no agent is named, or the agent has no limit of its own on an axis;
-   * `unknown_agent`.
+   * @throws EspalierError `invalid_option` if `budget` is empty, or the agent has no own limit of
+   * that kind.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   *
+   * @example
+   * ```ts
+   * run.grant({ steps: 10, costUsd: 0.5 }, { by: "alice@example.com" });
+   * ```
    */
   grant(budget: Budget, options: GrantOptions): boolean;
   /**
-   * Gives the run up without ending it, so that another process, or this one later, recovers it: nothing further begins, and what is under
-   * way is kept if it returns within `graceMs` (default: that of the orchestrator); what does not is aborted, and done again by the
-   * process that continues. `result` rejects with `run_released` then, and readers end with it. True: the run is given up. False: it has come to rest, or was
-   * taken up again here meanwhile (`execute`).
+   * Releases the run without ending it, so that another process, or this one later, can resume it.
+   * No further call starts. Calls that return within `graceMs` are persisted; others are aborted,
+   * and repeated by the next owner. `result` and all readers then reject with `run_released`.
+   * Returns `true` if the run was released. Returns `false` if it ended or paused first, or
+   * `execute` continued it here meanwhile.
    *
-   * @throws EspalierError `invalid_state` if the run is kept nowhere; `invalid_option`.
+   * @throws EspalierError `invalid_state` if the run has no store.
+   * @throws EspalierError `invalid_option` for `graceMs`.
+   *
+   * @example
+   * ```ts
+   * process.once("SIGTERM", () => {
+   *   for (const run of orchestrator.activeRuns()) void run.release({ graceMs: 2_000 });
+   * });
+   * ```
    */
   release(options?: {
-    /** How long what is under way may take to return, in milliseconds; 0: not at all. Default: `graceMs` of the orchestrator. */
+    /**
+     * Time in milliseconds that calls in progress have to return. 0 aborts them at once.
+     *
+     * @default the `graceMs` of the orchestrator
+     */
     readonly graceMs?: number;
   }): Promise<boolean>;
   /**
-   * Everything of a run at rest, as JSON: to fork it, to continue one that a limit stopped, or, if it is paused, what its result has as
-   * `pausedRun`. Made anew at each call.
+   * Returns the complete state of an ended or paused run as JSON. Pass it to `orchestrator.fork`,
+   * or to `orchestrator.resume` with a grant if a limit stopped the run. For a paused run it equals
+   * the `pausedRun` of the result.
    *
-   * @throws EspalierError `invalid_state` while the run continues; `run_released` if this process has given it up, or its store has failed.
+   * @throws EspalierError `invalid_state` while the run executes.
+   * @throws EspalierError `run_released` if this process has released the run, or its store failed.
+   *
+   * @example
+   * ```ts
+   * await run.settled;
+   * const fork = orchestrator.fork(run.snapshot(), { atStep: 2, message: "Try the second source." });
+   * ```
    */
   snapshot(): PausedRun;
 }

@@ -15,31 +15,61 @@ const checkHeartbeat = mustBeWhole("Leave it out for 15 seconds.");
 const HEARTBEAT = ": still here\n\n";
 
 /**
- * A run as the text of a stream of server-sent events (`text/event-stream`), message by message:
+ * Streams a run as server-sent events (`text/event-stream`). Each yielded string is one message.
  *
- * - `event`, with its number as `id`: an event of the run, as `run.events({ from })` gives it;
- * - `part`: what was written so far and what is being written, as `run.stream()` gives it, without an `id`;
- * - `result`, the last one: `runId`, `status`, `reason`, `text`, `output`, `errors`, and the `questions` of a paused run. The client closes then, or
- *   it would reconnect.
+ * - `event` is an event of the run, with its sequence number as the `id` of the message.
+ * - `part` is a stream part of `run.stream()`, without an `id`.
+ * - `result` is the last message, with `runId`, `status`, `reason`, `text`, `output`, `errors` and
+ *   `questions`.
  *
- * `Readable.from(toSse(run)).pipe(response)` sends it; a client that leaves ends the iteration, and not the run. A client that comes late, or
- * reconnects, gets what was written so far, each step after a `reset`; with `Last-Event-ID` it gets the events that it has missed, if the run is
- * kept. The run is followed from this call on, not from the first read.
+ * The client must close the connection after `result`, or the browser reconnects. A late or
+ * reconnecting client first gets the output so far, each step after a `reset` part. With
+ * `lastEventId` the client also gets the events that it missed, if the run is in a store. A client
+ * that disconnects ends the iteration, not the run. Messages are collected from this call on, not
+ * from the first read.
  *
- * @throws EspalierError `invalid_option` for an option, or an id that is none of ours; and what `run.events()` throws. The iteration
- * rejects with what theirs rejects with.
+ * @throws EspalierError `invalid_option` if an option is invalid, or `lastEventId` is not a number.
+ * @throws Everything that `run.events()` and `run.stream()` throw, and reject with in their
+ * iterations.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from "node:http";
+ * import { Readable } from "node:stream";
+ *
+ * createServer((_request, response) => {
+ *   const run = orchestrator.start(role, "Compare three markets.");
+ *   response.writeHead(200, { "content-type": "text/event-stream" });
+ *   Readable.from(toSse(run)).pipe(response);
+ * }).listen(3000);
+ * ```
  */
 export function toSse(
   run: Run,
   options: Pick<EventsOptions, "from" | "maxBacklog"> & {
     /**
-     * The header `Last-Event-ID` of a client that reconnects: events continue after that one, in the place of `from`. Undefined or null: the client is
-     * here for the first time.
+     * Value of the `Last-Event-ID` header of a reconnecting client. It replaces `from`: events
+     * continue after this one. `undefined` or `null` if the client connects for the first time.
+     *
+     * @example
+     * ```ts
+     * export const reconnect = (request: Request) =>
+     *   toSse(run, { lastEventId: request.headers.get("last-event-id") });
+     * ```
      */
     readonly lastEventId?: string | null | undefined;
-    /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. From 1. Default 15,000. */
+    /**
+     * Time in milliseconds without a message after which a comment is sent, so that proxies keep
+     * the connection open.
+     *
+     * @default 15_000
+     */
     readonly heartbeatIntervalMs?: number;
-    /** Default: the clock of the machine. */
+    /**
+     * Clock for the heartbeat.
+     *
+     * @default the system clock
+     */
     readonly clock?: Clock;
   } = {},
 ): AsyncIterableIterator<string, undefined> {

@@ -45,43 +45,88 @@ import {
 } from "./run-mail.ts";
 import { openRoles } from "./start.ts";
 
-/** What goes with a worker. */
+/**
+ * Options of `orchestrator.startWorker`.
+ *
+ * @example
+ * ```ts
+ * const worker = await orchestrator.startWorker(storeEngine(), {
+ *   rolesVersion: "v3",
+ *   maxRuns: 20,
+ *   context: ({ metadata }) => ({ tenant: metadata?.["tenant"] }),
+ * });
+ * ```
+ */
 export interface WorkerOptions<out Context = unknown> {
   /**
-   * The version of its roles. Runs that were ordered for another one are left to workers that have it. Change it when runs that are under way
-   * cannot continue with the roles as they are now. Default "1".
+   * Version of the worker's roles: 1 to 40 letters, digits, dots, hyphens and underscores. The
+   * worker executes only runs that were started for this version. Change the version when runs in
+   * progress could not continue with the new roles.
+   *
+   * @default "1"
    */
   readonly rolesVersion?: string;
   /**
-   * Gives the context of a run that is to be led here, from its order. What has not come when the run is given up is not waited for. Default: no
-   * run has a context.
+   * Function that returns the context of a run from its request, before this worker executes the
+   * run. A promise that is pending when the run is released is not awaited.
+   *
+   * @default none: runs have no context
+   * @example
+   * ```ts
+   * const worker = await orchestrator.startWorker(storeEngine(), {
+   *   context: async ({ metadata }) => ({ user: String(metadata?.["user"]) }),
+   * });
+   * ```
    */
   readonly context?: (order: RunRequest) => Context | Promise<Context>;
-  /** How many runs are led at once, at most `maxConcurrentRuns` of the orchestrator. Default 100. */
+  /**
+   * Maximum number of runs that this worker executes at the same time. The orchestrator's
+   * `maxConcurrentRuns` is an upper bound.
+   *
+   * @default 100
+   */
   readonly maxRuns?: number;
   /**
-   * How long what is under way in a run may take to return when the run is given up, in milliseconds: when the worker is closed, or the engine
-   * takes the run back. Default 20,000.
+   * Time in milliseconds that calls in progress have to return when a run is released. Runs are
+   * released when the worker is closed, or the engine takes a run back.
+   *
+   * @default 20_000
    */
   readonly graceMs?: number;
-  /** How long a process that seems to lead a run still is waited for when the engine hands the run to this one. Default 500 ms. */
+  /**
+   * Time in milliseconds that the worker waits for the previous owner of a run, before it takes the
+   * run over from that owner. The engine has then assigned the run to this worker.
+   *
+   * @default 500
+   */
   readonly takeOverAfterMs?: number;
   /**
-   * How often the store is searched for runs that no process leads and no engine remembers. A run that was handed to the engine so, and to which
-   * nothing has happened since, is handed over again after as long, then after twice that, and so on, up to 64 times. Default: as the engine
-   * says, 30,000 ms.
+   * Interval in milliseconds at which the worker searches the store for runs that no process
+   * executes and the engine has lost. A run is passed to the engine again after this interval, with
+   * exponential backoff up to 64 intervals.
+   *
+   * @default the engine's `sweepIntervalMs`, or 30_000
    */
   readonly sweepIntervalMs?: number;
 }
 
-/** A process that leads runs for an engine. */
+/**
+ * Worker that executes runs for an engine. `orchestrator.startWorker` returns it.
+ *
+ * @example
+ * ```ts
+ * const worker = await orchestrator.startWorker(storeEngine());
+ * process.once("SIGTERM", () => void worker.close({ graceMs: 10_000 }));
+ * ```
+ */
 export interface Worker {
   /**
-   * Takes nothing more, and gives its runs up: other workers continue them. What is under way is kept if it returns within `graceMs`, by default that
-   * of the worker. Resolves once all runs are given up.
+   * Stops accepting runs and releases the current ones, so that other workers continue them. Calls
+   * that return within `graceMs` (by default that of the worker) are persisted; others are aborted
+   * and repeated. Resolves once all runs are released.
    */
   close(options?: { readonly graceMs?: number }): Promise<void>;
-  /** The same, for `await using`. */
+  /** Closes the worker like `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 

@@ -117,10 +117,20 @@ export function cleared(record: SessionRecord): SessionRecord {
   return deepFreeze({ ...record, messages: [], executions: [] });
 }
 
-/** Where an execution ended, in the history of its session. */
+/**
+ * End of an execution within the history of its session.
+ *
+ * @example
+ * ```ts
+ * const session = await orchestrator.openSession("customer-42");
+ * for (const { execution, afterMessageId } of session.boundaries)
+ *   console.log(`${execution.role} ended with ${execution.status} after ${afterMessageId}`);
+ * ```
+ */
 export interface ExecutionBoundary {
+  /** Execution that ended here. */
   readonly execution: SessionExecution;
-  /** Its last message. */
+  /** Id of the last message of the execution. */
   readonly afterMessageId: MessageId;
 }
 

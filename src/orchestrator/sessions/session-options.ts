@@ -7,38 +7,75 @@ import type { SessionForkOptions } from "./session.ts";
 import type { SessionRef } from "./session-ref.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 
-/** How a session is used. It holds for this handle, and is not kept with the session. */
+/**
+ * Options of `orchestrator.openSession`. They apply to this handle, and are not stored with the
+ * session.
+ *
+ * @example
+ * ```ts
+ * const session = await orchestrator.openSession("customer-42", {
+ *   retention: { maxMessages: 40, summarizeDropped: true },
+ *   failedExecutionPolicy: "remove",
+ * });
+ * ```
+ */
 export interface SessionOptions {
-  /** How much of its history the next execution begins with. The oldest goes first, and never half of a call and its results. */
+  /**
+   * Limits on the history with which the next run begins. The oldest messages are dropped first; a
+   * reply is dropped together with the results of its calls. Dropped messages leave the session for
+   * good once that run has ended.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42", {
+   *   retention: { maxMessages: "unlimited", maxExecutions: 10 },
+   * });
+   * ```
+   */
   readonly retention?: {
     /**
-     * Messages at most, the new task among them, the instructions not.
+     * Maximum number of messages. The new task counts, instructions do not.
      *
      * @default 100
      */
     readonly maxMessages?: number | "unlimited";
     /**
-     * Executions at most whose messages are there, the one that begins among them.
+     * Maximum number of executions whose messages are kept. The new one counts.
      *
      * @default 5
      */
     readonly maxExecutions?: number | "unlimited";
     /**
-     * Puts one message in the place of what is left out: a summary by the role's model, which is charged to the run. It counts as one of
-     * `maxMessages`.
+     * Replaces dropped messages by one summary, which the role's model writes. The summary counts
+     * towards `maxMessages`, and its cost is charged to the run. Without enough budget for it,
+     * messages are dropped without a summary.
      *
      * @default false
      */
     readonly summarizeDropped?: boolean;
   };
   /**
-   * `keep` (default): the next execution sees what one that failed has done, so that it does not do it twice. `remove`: the messages of an
-   * execution that failed are taken out, as if it had never begun; its record stays.
+   * Handling of the messages of a failed execution. `keep` shows them to the next run, which can
+   * avoid repeating completed actions. `remove` removes them; the record of the execution stays.
+   *
+   * @default "keep"
    */
   readonly failedExecutionPolicy?: "keep" | "remove";
-  /** Shows the model where the executions before ended, each by one message. Default false. */
+  /**
+   * Adds a notice to the history wherever an earlier execution ended.
+   *
+   * @default false
+   */
   readonly showBoundaries?: boolean;
-  /** Where it is kept. Default: the store of the orchestrator. */
+  /**
+   * Store of the session.
+   *
+   * @default the store of the orchestrator
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("draft", { store: memoryStore() });
+   * ```
+   */
   readonly store?: SessionStore;
 }
 

@@ -4,20 +4,36 @@ import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.
 import { ErrorRecordSchema, type ErrorRecord } from "../../protocol/stop.ts";
 import { SessionExecutionSchema, type SessionExecution } from "./session-record.ts";
 
-/** What became of the session of a run. */
+/**
+ * Outcome of saving a run to its session.
+ *
+ * @example
+ * ```ts
+ * const { session: outcome } = result;
+ * if (outcome?.status === "failed") console.error(outcome.sessionId, outcome.error?.message);
+ * ```
+ */
 export interface SessionOutcome {
   readonly sessionId: SessionId;
   /**
-   * `saved`: it has what the run added. `conflict`: another run has written it since the run began, and `failed`: its store did not take
-   * it; nothing of it was changed then, and `session.merge(result)` adds what the run has added to whatever is there. `open`: the run is
-   * paused, and writes it at its end.
+   * State of the session after the run.
+   *
+   * - `saved`: the session has the messages of the run.
+   * - `conflict`: another run has changed the session meanwhile. Nothing was written; call
+   *   `session.merge(result)`.
+   * - `failed`: the store rejected the write. Nothing was written; call `session.merge(result)`
+   *   later.
+   * - `open`: the run is paused and saves its messages when it ends.
    */
   readonly status: "saved" | "conflict" | "failed" | "open";
-  /** The version that the run has written; else the one that it began with. */
+  /** Version that the run wrote, or the version that it began with if nothing was written. */
   readonly version: number;
-  /** The record of the execution, as it is in the session, or is to be. Undefined while `open`. */
+  /**
+   * Record of the run's execution, as the session has it or will have it after a merge. `undefined`
+   * while `open`.
+   */
   readonly execution: SessionExecution | undefined;
-  /** Why it was not saved. */
+  /** Cause of a `conflict` or `failed`. `undefined` for any other status. */
   readonly error: ErrorRecord | undefined;
 }
 
@@ -30,9 +46,11 @@ export const SessionOutcomeSchema = lazyObject(() => ({
   error: ErrorRecordSchema().optional(),
 }));
 
-/** What of a result is put into a session. */
+/** Part of a run result that `session.merge` needs. Every `RunResult` is one. */
 export interface SessionResult {
+  /** Outcome of saving the run to its session. */
   readonly session?: SessionOutcome | undefined;
+  /** Messages that the run added. */
   readonly newMessages: readonly StoredMessage[];
 }
 

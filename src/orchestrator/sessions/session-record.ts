@@ -29,39 +29,63 @@ import { repairMessages } from "../../policies/message-repair.ts";
 /** Version of the fields of a stored session. */
 const SESSION_VERSION = 1;
 
-/** The record of one execution of a session, made at its end: the boundary to the next. */
+/**
+ * Record of one root execution of a session, created when the execution ends.
+ *
+ * @example
+ * ```ts
+ * const session = await orchestrator.openSession("customer-42");
+ * const [latest] = session.executions.slice(-1);
+ * if (latest !== undefined) console.log((await orchestrator.getResult(latest.runId)).text);
+ * ```
+ */
 export interface SessionExecution {
+  /** Id of the execution. */
   readonly executionId: ExecutionId;
-  /** The root of its run. */
+  /** Id of the root agent of the run. */
   readonly agentId: AgentId;
+  /** Id of the run. */
   readonly runId: RunId;
-  /** The role of the root. */
+  /** Name of the root's role. */
   readonly role: string;
+  /** How the execution ended. */
   readonly status: TerminalStatus;
+  /** Reason of the end. */
   readonly reason: StopReason;
-  /** Milliseconds since the epoch. */
+  /** Start time in milliseconds since the epoch. */
   readonly startedAtMs: number;
-  /** Milliseconds since the epoch. */
+  /** End time in milliseconds since the epoch. */
   readonly endedAtMs: number;
-  /** Steps that it took. */
+  /** Number of steps. */
   readonly stepCount: number;
-  /** The numbers of those that have a reply in the history, or had one. */
+  /** Numbers of the steps whose replies were added to the history. */
   readonly repliedSteps: readonly number[];
-  /** What it consumed, with all its subagents; in a fork nothing. */
+  /** Usage of the execution, including all subagents. Zero in a fork. */
   readonly usage: Usage;
-  /** True if its messages were taken out. */
+  /** `true` if the messages of the execution were removed from the session. */
   readonly isRemoved: boolean;
-  /** The execution of which it is a copy. */
+  /** Execution of another session of which this one is a copy. Absent outside forks. */
   readonly forkedFrom?: { readonly sessionId: SessionId; readonly executionId: ExecutionId };
 }
 
-/** Where a session was forked from. */
+/**
+ * Origin of a forked session.
+ *
+ * @example
+ * ```ts
+ * const session = await orchestrator.openSession("customer-42-retry");
+ * if (session.forkedFrom !== undefined)
+ *   console.log(`Forked after step ${session.forkedFrom.stepNumber}.`);
+ * ```
+ */
 export interface SessionFork {
+  /** Session that was forked. */
   readonly sessionId: SessionId;
+  /** Execution of that session in which the fork begins. */
   readonly executionId: ExecutionId;
-  /** The last step that was taken over. */
+  /** Last step of that execution that the fork contains. */
   readonly stepNumber: number;
-  /** What the origin had consumed by then; it does not count for the fork. */
+  /** Usage of the original session up to the fork. It does not count for the fork. */
   readonly usage: Usage;
 }
 

@@ -8,64 +8,150 @@ import type { SessionResult } from "./session-outcome.ts";
 import type { SessionExecution, SessionFork } from "./session-record.ts";
 
 /**
- * Root executions, one after the other, that share a history. Made by `orchestrator.session`, and handed to `orchestrator.start`. It shows
- * the session as it was last read or written by this handle.
+ * Handle of a conversation history that several runs share, one after the other.
+ * `orchestrator.openSession` returns it; pass it to `orchestrator.start`. The fields show the
+ * session as this handle last read or wrote it.
+ *
+ * @example
+ * ```ts
+ * const session = await orchestrator.openSession("customer-42");
+ * await orchestrator.start(role, "Where is my order?", { session }).result;
+ * await orchestrator.start(role, "And the invoice?", { session }).result;
+ * console.log(session.messages.length, session.usage.costUsd);
+ * ```
  */
 export interface Session {
+  /** Id of the session, as passed to `orchestrator.openSession`. */
   readonly id: SessionId;
-  /** One more with each write; 0: it is not in its store yet. */
+  /** Number of writes so far. 0 if the session is not in the store yet. */
   readonly version: number;
-  /** The history, without instructions: what the next execution begins with, as far as the retention lets it. */
+  /**
+   * Message history without instructions. The next run begins with these messages, reduced by the
+   * `retention` of the session. Messages that retention or a compaction has dropped are gone.
+   */
   readonly messages: readonly StoredMessage[];
-  /** The records of its executions, oldest first: the last hundred, and older ones of which the history still has messages. */
+  /**
+   * Records of the root executions in this session, oldest first. The last 100 are kept, and older
+   * ones as long as `messages` has messages of theirs.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * for (const { runId, role, status } of session.executions) console.log(runId, role, status);
+   * ```
+   */
   readonly executions: readonly SessionExecution[];
-  /** The borders between executions in the history: where one ended and another one begins. */
+  /** Positions in `messages` at which an execution ended and the next one began. */
   readonly boundaries: readonly ExecutionBoundary[];
-  /** Executions that it ever had. */
+  /**
+   * Number of all executions of this session, including those that are no longer in `executions`.
+   */
   readonly executionCount: number;
-  /** What its executions consumed, with all their subagents. A fork begins with nothing. */
+  /** Usage of all executions, including their subagents. A fork begins at zero. */
   readonly usage: Usage;
-  /** Where it was forked from; undefined: nowhere. */
+  /**
+   * Session, execution and step from which this session was forked. `undefined` if it is not a
+   * fork.
+   */
   readonly forkedFrom: SessionFork | undefined;
   /**
-   * Another session that begins with the history of this one up to a step, under ids of its own; nothing is spent in it, and this one stays
-   * as it was. It is written at once, and used with the same options.
+   * Creates a session that begins with the history of this one up to a step. The fork is written to
+   * the store at once, has the same options, and its messages have ids of their own. This session
+   * does not change.
    *
-   * @throws EspalierError `invalid_option` for an execution or a step that there is not, or whose history is not there any more;
-   * `session_conflict` if there is a session of that id; `store_failed`.
+   * @throws EspalierError `invalid_option` if the execution or step does not exist or its messages
+   * are gone.
+   * @throws EspalierError `session_conflict` if `sessionId` is taken.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * const fork = await session.fork({ sessionId: "customer-42-retry", atStep: 2 });
+   * await orchestrator.start(role, "Try another shop.", { session: fork }).result;
+   * ```
    */
   fork(options?: {
-    /** Of the fork. Default: a new one. */
+    /**
+     * Id of the fork.
+     *
+     * @default a random id
+     */
     readonly sessionId?: string;
-    /** The execution in which, or at whose end, the fork begins. Default: the last one. */
+    /**
+     * Execution at whose end, or within which, the fork begins.
+     *
+     * @default the last execution
+     */
     readonly executionId?: string | undefined;
-    /** The step of that execution, from 1, after which the fork goes its own way. Default: its end. */
+    /**
+     * Last step of that execution, from 1, that the fork contains.
+     *
+     * @default the last step
+     */
     readonly atStep?: number;
   }): Promise<Session>;
   /**
-   * Takes over what its store has: after a `session_conflict`, or to see what others have added.
+   * Reads the session from its store again, such as after a `session_conflict`.
    *
-   * @throws EspalierError `invalid_state` while something else uses it; what `orchestrator.session` throws.
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws Everything that `orchestrator.openSession` rejects with.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * await session.reload();
+   * console.log(session.version);
+   * ```
    */
   reload(): Promise<void>;
   /**
-   * Adds what a run has added that could not be saved, after whatever is in the store by now. If it is there already, nothing happens.
+   * Appends the messages of a run that could not be saved, after everything that is in the store by
+   * now. Does nothing if the session has them already.
    *
-   * @throws EspalierError `invalid_option` for a result that has nothing for this session; `invalid_state` while something else uses it;
-   * `session_conflict` if others do not stop writing; what `orchestrator.session` throws.
+   * @throws EspalierError `invalid_option` for a result of another session or of a run that has not
+   * ended.
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws EspalierError `session_conflict` if other writers keep winning.
+   * @throws Everything that `orchestrator.openSession` rejects with.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * const result = await orchestrator.start(role, "Hello?", { session }).result;
+   * if (result.session?.status === "conflict") await session.merge(result);
+   * ```
    */
   merge(result: SessionResult): Promise<void>;
   /**
-   * Takes out the messages of one execution, such as one that failed. Its record stays.
+   * Removes the messages of one execution. Its record stays in `executions`, with `isRemoved:
+   * true`.
    *
-   * @throws EspalierError `invalid_option` for an execution that it does not have; `invalid_state` while something else uses it;
-   * `session_conflict` if something else has written it; `store_failed`.
+   * @throws EspalierError `invalid_option` for an unknown execution.
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws EspalierError `session_conflict` if another writer has changed the session.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * const failed = session.executions.findLast(({ status }) => status === "failed");
+   * if (failed !== undefined) await session.remove(failed.executionId);
+   * ```
    */
   remove(executionId: string): Promise<void>;
   /**
-   * Takes out all messages. What it consumed stays on record.
+   * Removes all messages and execution records. `usage` and `executionCount` stay.
    *
-   * @throws EspalierError like `remove`.
+   * @throws EspalierError `invalid_state` while a run or another call uses the session.
+   * @throws EspalierError `session_conflict` if another writer has changed the session.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * await session.clear();
+   * ```
    */
   clear(): Promise<void>;
 }

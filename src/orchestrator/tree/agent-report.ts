@@ -13,59 +13,93 @@ import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { ModelUsage, UsageReport } from "../../protocol/usage.ts";
 import { toolErrors, toolsUsed } from "./tool-report.ts";
 
-/** An agent, whether or not it has settled: its place in the tree, and what it has consumed so far. */
+/**
+ * Place in the tree, task and usage of an agent, whether or not it has ended.
+ *
+ * @example
+ * ```ts
+ * for (const { agentPath, task, usage } of result.detached)
+ *   console.log(`${agentPath} still works on "${task}": ${usage.total.totalTokens} tokens so far`);
+ * ```
+ */
 export interface AgentSummary {
+  /** Id of the agent. */
   readonly agentId: AgentId;
+  /** Id of the agent's last execution. */
   readonly executionId: ExecutionId;
-  /** Null for the root. */
+  /** Id of the agent that started this one. `null` for the root. */
   readonly parentAgentId: AgentId | null;
-  /** Place in the tree: `lead/researcher#2`. */
+  /** Place of the agent in the tree, such as `lead/researcher#2`. */
   readonly agentPath: string;
-  /** 0 for the root. */
+  /** Depth in the tree. 0 for the root. */
   readonly depth: number;
-  /** The name of its role. */
+  /** Name of the agent's role. */
   readonly role: string;
-  /** The id of its model. */
+  /** Id of the agent's model. */
   readonly model: string;
-  /** The text of its task. */
+  /** Text of the agent's task. */
   readonly task: string;
-  /** How often it was activated: once, and once more each time that it was continued. */
+  /** Number of executions of the agent: 1, plus 1 for each time it was continued after its end. */
   readonly executionCount: number;
-  /** What it and all below it consumed, over all its executions. */
+  /** Usage of the agent over all its executions: its own, that of its subagents, and in total. */
   readonly usage: UsageReport;
-  /** Part of its own usage: of other models of a fallback than the first. Absent: none was used. */
+  /**
+   * Usage of the fallback models that answered in place of the agent's first model, as a part of
+   * `usage.own`. Absent if none was used.
+   */
   readonly otherModels?: readonly ModelUsage[];
-  /** The metadata that it worked with. */
+  /** Metadata of the agent. */
   readonly metadata: JsonObject;
-  /** Tools of its role that it did not have, and why. */
+  /** Tools of the role that the agent did not have, each with the rule that removed it. */
   readonly removedTools: readonly RemovedTool[];
-  /** Milliseconds of its last execution that did not count against a time limit: a question was open, or the run was paused. */
+  /**
+   * Milliseconds of the last execution that did not count towards `timeMs`, because a question was
+   * open or the run was paused.
+   */
   readonly pausedMs: number;
 }
 
-/** How one agent of the tree ended, or where it is paused. All but the counts of executions and usage is of its last execution. */
+/**
+ * Result of one agent that has ended or is paused. All fields except `usage` and `executionCount`
+ * describe the agent's last execution.
+ *
+ * @example
+ * ```ts
+ * const [root, ...subagents] = result.agents;
+ * console.log(root?.toolsUsed);
+ * for (const { agentPath, status, text } of subagents) console.log(agentPath, status, text);
+ * ```
+ */
 export interface AgentReport extends AgentSummary {
-  /** How it ended, or `paused`. */
+  /** How the agent ended, or `paused`. */
   readonly status: SettledStatus;
-  /** Why it ended, or why it is paused. */
+  /** Reason of the end or of the pause. */
   readonly reason: StopReason;
-  /** The last text that it wrote; partial unless it completed. */
+  /**
+   * Last text that the agent wrote. Empty if it wrote none; partial unless `status` is `completed`.
+   */
   readonly text: string;
-  /** The typed result, if its role declares one and it was given. */
+  /** Typed result of the agent. `undefined` if its role declares no `output`, or none was given. */
   readonly output: JsonValue | undefined;
-  /** The steps of its last execution, oldest first. */
+  /** Steps of the last execution, oldest first. */
   readonly steps: readonly StepRecord[];
-  /** How often each tool ran, by name. */
+  /** Number of executed calls by tool name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
-  /** Its stop signals, in order of arrival; `reason` is that of the highest. An overshoot of its budget is among them. */
+  /**
+   * Stop signals in order of arrival. `reason` is the reason of the most important signal. A reply
+   * that exceeded a budget limit is recorded here, too.
+   */
   readonly signals: readonly StopSignal[];
-  /** Errors that ended it. */
+  /** Errors that ended the agent. Empty unless it failed. */
   readonly errors: readonly ErrorRecord[];
-  /** Tool calls that went wrong, in order, whether or not the agent recovered from them. */
+  /** Failed tool calls in order, including those from which the agent recovered. */
   readonly toolErrors: readonly ToolErrorRecord[];
-  /** Milliseconds from the start of its last execution to its end or its pause; earlier pauses included. `pausedMs` is a part of them. */
+  /**
+   * Milliseconds from the start of the last execution to its end or its pause, including
+   * `pausedMs`.
+   */
   readonly durationMs: number;
-  /** Part of `durationMs` that was spent waiting for the budget. */
+  /** Part of `durationMs` in which the agent waited for budget that other agents had reserved. */
   readonly budgetWaitMs: number;
 }
 

@@ -48,7 +48,7 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
   const { role, agentPath } = facts;
   const { ids, ledger, tree } = run;
   const model = modelForAgent(run, role);
-  const agentId = idOf<"AgentId">(ids.next("agent", path));
+  const agentId = idOf<"AgentId">(ids.next("agent", agentPath));
   const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
   const { keptForSelf } = run.registry.partsOf(role);
   const opening = { agentId, agentPath, limits, keptForSelf, timeMs, deadlineAtMs };

@@ -44,17 +44,46 @@ import {
 } from "../durability/journal.ts";
 import { RoleRegistry } from "./role-registry.ts";
 
-/** What holds for all runs of an orchestrator. Everything has a default. */
+/**
+ * Options of an `Orchestrator`, which apply to all its runs. Every option has a default.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({
+ *   store: memoryStore(),
+ *   limits: { maxDepth: 2, maxTotalSubagents: 20 },
+ *   approver: (question) => approve(question),
+ *   sinks: [{ emit: ({ type, agentPath }) => console.log(agentPath, type) }],
+ * });
+ * ```
+ */
 export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never> = AgentRole> {
-  /** Bounds on the shape of each tree. Default 3 / 5 / 10. */
+  /**
+   * Limits on the depth and size of each agent tree. A limit that is left out keeps its default.
+   *
+   * @default { maxDepth: 3, maxBreadthPerParent: 5, maxTotalSubagents: 10 }
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ limits: { maxTotalSubagents: 50 } });
+   * ```
+   */
   readonly limits?: Partial<SubagentLimits>;
-  /** How much of one tree runs at once. Default 1,024 model calls, 1,024 tool calls. */
+  /**
+   * Maximum number of model calls and tool calls of one run that are in flight at the same time.
+   *
+   * @default { modelCalls: 1_024, toolCalls: 1_024 }
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ concurrency: { modelCalls: 8 } });
+   * ```
+   */
   readonly concurrency?: Partial<Concurrency>;
   /**
-   * Bounds how many runs work at once in this orchestrator, first come, first served: started, resumed,
-   * recovered and forked ones. A run that waits is in the store, can be cancelled, and its `timeMs`
-   * does not run; `queuedMs` of `run.started` and `run.resumed` is the time that it waited. A paused run
-   * has no slot. A run that a tool, hook or other code of a run starts does not wait.
+   * Maximum number of runs that execute at the same time in this orchestrator. Started, resumed and
+   * forked runs beyond it wait in a FIFO queue. A waiting run is in the store and can be cancelled;
+   * its `timeMs` has not started. The events `run.started` and `run.resumed` report the time in the
+   * queue as `queuedMs`. A paused run occupies no slot. A run that is started by a tool, a hook or
+   * other code of a run does not wait.
    *
    * @default unlimited
    * @example
@@ -63,70 +92,227 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * ```
    */
   readonly maxConcurrentRuns?: number;
-  /** How model calls are repeated. Default: 3 attempts, waits that double from 500 ms to 8 s, each up to half shorter by chance. */
+  /**
+   * Retries of failed model calls, with exponential backoff from 500 milliseconds to 8 seconds and
+   * jitter.
+   *
+   * @default { maxAttempts: 3, maxDelayMs: 60_000 }
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ retryPolicy: { maxAttempts: 5, maxDelayMs: 10_000 } });
+   * ```
+   */
   readonly retryPolicy?: RetryPolicy;
-  /** Prices of models that say none themselves: `await loadPrices()` of `espalier/prices`. Default: our own table, of OpenAI's models. */
+  /**
+   * Prices of models that have no `price` themselves.
+   *
+   * @default a built-in table of OpenAI models
+   * @example
+   * ```ts
+   * import { loadPrices } from "espalier/prices";
+   *
+   * const orchestrator = new Orchestrator({ prices: await loadPrices() });
+   * ```
+   */
   readonly prices?: Prices;
   /**
-   * How long a tool or model that ignores its signal is waited for, in milliseconds: a run may last so much longer than its limit in time.
-   * After that it is left behind; its code continues to run, and its result is dropped. Default 5,000.
+   * Time in milliseconds that a model or tool has to return after its signal is aborted. A run may
+   * exceed its time limit by this amount. Code that has not returned by then continues to run, and
+   * its result is dropped.
+   *
+   * @default 5_000
    */
   readonly graceMs?: number;
-  /** Roles that others refer to by name and that no `subagents` list holds as a value, and the roots of runs that are to be resumed. */
+  /**
+   * Roles that the orchestrator finds by name. List the root roles of runs that are resumed, and
+   * subagent roles that other roles refer to by name. Roles that appear as values in a `subagents`
+   * list need not be listed.
+   *
+   * @default []
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ roles: [researcher, writer], store });
+   * ```
+   */
   readonly roles?: readonly Roles[];
-  /** What watches and changes all agents, before the hooks of their roles. */
+  /**
+   * Hooks that apply to every agent. They run before the hooks of the agent's role.
+   *
+   * @default []
+   * @example
+   * ```ts
+   * import { observe } from "espalier/hooks";
+   *
+   * const log = observe("tool.ended", (event) => console.log(event.toolName, event.outcome));
+   * const orchestrator = new Orchestrator({ hooks: [log] });
+   * ```
+   */
   readonly hooks?: readonly Hook[];
-  /** What says of each tool call of any agent whether it may run, before the guards of roles. */
+  /**
+   * Guards that allow, deny or ask for approval of each tool call of every agent. They run before
+   * the guards of roles.
+   *
+   * @default []
+   * @example
+   * ```ts
+   * const noShell = toolGuard(({ toolName }) =>
+   *   toolName === "shell" ? { type: "deny", reason: "No shell in production." } : { type: "allow" },
+   * );
+   * const orchestrator = new Orchestrator({ guards: [noShell] });
+   * ```
+   */
   readonly guards?: readonly ToolGuard[];
-  /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
+  /**
+   * Time limit in milliseconds for one call of a hook, guard, stop condition or `needsApproval`
+   * function.
+   *
+   * @default 60_000
+   */
   readonly hookTimeoutMs?: number;
   /**
-   * Answers questions about calls while the rest of the run continues: an agent's `timeMs` stands still only while nothing else continues below
-   * it. Default: none; the run pauses.
+   * Answers questions in this process, without pausing the run. Other agents of the run continue
+   * while the approver works. An agent's `timeMs` stops only while nothing else works below the
+   * agent.
+   *
+   * @default none: the run pauses with its questions
+   * @example
+   * ```ts
+   * const readOnly = new Set(["search", "read_file"]);
+   * const orchestrator = new Orchestrator({
+   *   approver: (question) => (readOnly.has(question.toolName) ? approve(question) : undefined),
+   * });
+   * ```
    */
   readonly approver?: Approver;
-  /** After this time an unanswered question counts as denied, a call that is executed elsewhere as failed. Default: never. */
+  /**
+   * Time in milliseconds after which an unanswered approval is denied and an unanswered external
+   * call fails. The time includes pauses of the run.
+   *
+   * @default unlimited
+   */
   readonly answerTimeoutMs?: number;
-  /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where no answer can come later. */
+  /**
+   * Handling of questions that no approver answers. `pause` pauses the run until it is resumed with
+   * answers. `deny` denies the call, for programs in which nobody can answer later.
+   *
+   * @default "pause"
+   */
   readonly unansweredPolicy?: "pause" | "deny";
   /**
-   * Where runs are kept as they happen, so that they can be recovered after a crash: `memoryStore()`, `sqliteStore("runs.db")`,
-   * `postgresStore(…)`. Default: nowhere.
+   * Store that persists each run while it executes. With a store, a run can be resumed after its
+   * process has died, and be read and answered from other processes.
+   *
+   * @default none: runs exist in memory only
+   * @example
+   * ```ts
+   * import { sqliteStore } from "espalier/store/sqlite";
+   *
+   * const orchestrator = new Orchestrator({ roles, store: sqliteStore("runs.db") });
+   * ```
    */
   readonly store?: Store;
   /**
-   * A secret by which paused runs are signed (HMAC-SHA256): text or bytes, at least 32. With it, `resume` and `fork` refuse a paused run
-   * that has no signature or was altered. Of a list, the first key signs, and all verify. Default: paused runs are not signed.
+   * Secret key that signs paused runs with HMAC-SHA256: a string or bytes, at least 32 long. With a
+   * key, `resume` and `fork` reject a paused run that is unsigned or was altered. To rotate keys,
+   * pass a list: the first key signs, and all keys verify.
    *
+   * @default none: paused runs are not signed
    * @example
-   * new Orchestrator({ signingKey: [process.env.NEW_KEY, process.env.OLD_KEY] });
+   * ```ts
+   * const { SIGNING_KEY = "", OLD_SIGNING_KEY = "" } = process.env;
+   * const orchestrator = new Orchestrator({ roles, signingKey: [SIGNING_KEY, OLD_SIGNING_KEY] });
+   * ```
    */
   readonly signingKey?: string | Uint8Array | readonly (string | Uint8Array)[];
-  /** How often the store gets a sign of life of a run that is led, in milliseconds. Default 5,000. */
+  /**
+   * Interval in milliseconds at which an executing run sends a heartbeat to the store.
+   *
+   * @default 5_000
+   */
   readonly heartbeatIntervalMs?: number;
   /**
-   * For how long the process that leads a run may show no sign of life before another may take the run over, in milliseconds: at least twice
-   * `heartbeatIntervalMs`, and the same in all processes that share a store. Default 30,000.
+   * Time in milliseconds without a heartbeat after which another process may take the run over.
+   * Must be at least twice `heartbeatIntervalMs`, and the same in all processes that share a store.
+   * A process that ended on the same machine is detected at once.
+   *
+   * @default 30_000
    */
   readonly staleAfterMs?: number;
   /**
-   * After how many crashes in a row a run fails with `crash_loop`: processes that died while they led
-   * the run, without a completed step or tool call in between. Below 3, a run may fail because of
-   * crashes that another run of the same process has caused.
+   * Number of crashes in a row after which a run fails with the code `crash_loop`. A crash is a
+   * process that died while it executed the run; a completed step or tool call resets the count.
+   * With less than 3, a run may fail because of crashes that another run in the same process
+   * caused.
+   *
    * @default 5
    * @example
-   * new Orchestrator({ roles, store, maxCrashes: 10 }); // gives each run ten processes
+   * ```ts
+   * // Each run survives nine processes.
+   * const orchestrator = new Orchestrator({ roles, store, maxCrashes: 10 });
+   * ```
    */
   readonly maxCrashes?: number;
-  /** Sinks that get each event of each run, in order. Nothing waits for them. Default: none. */
+  /**
+   * Sinks that receive each event of each run, in order. The run does not wait for a sink.
+   *
+   * @default []
+   * @example
+   * ```ts
+   * const counts = new Map<string, number>();
+   * const orchestrator = new Orchestrator({
+   *   sinks: [{ emit: ({ type }) => counts.set(type, (counts.get(type) ?? 0) + 1) }],
+   * });
+   * ```
+   */
   readonly sinks?: readonly EventSink[];
-  /** Called with each stream part of every agent of every run, before the `onStreamPart` of its run. Makes model calls stream. */
+  /**
+   * Callback for each stream part of every agent of every run. It is called before the
+   * `onStreamPart` of the run. Setting it makes all model calls stream.
+   *
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({
+   *   onStreamPart: (part) => part.type === "text" && process.stdout.write(part.text),
+   * });
+   * ```
+   */
   readonly onStreamPart?: (part: StreamPart) => void;
-  /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
+  /**
+   * Tracing that records each run as spans, such as `openTelemetry()` of `espalier/otel`.
+   *
+   * @default none: events have trace and span ids, but no spans are recorded
+   * @example
+   * ```ts
+   * import { openTelemetry } from "espalier/otel";
+   *
+   * const orchestrator = new Orchestrator({ tracing: openTelemetry() });
+   * ```
+   */
   readonly tracing?: Tracing;
-  /** Default: the wall clock, the monotonic clock and the timers of the machine. */
+  /**
+   * Clock for time stamps, durations and timers.
+   *
+   * @default the system clock
+   * @example
+   * ```ts
+   * import { ManualClock } from "espalier/testing";
+   *
+   * const clock = new ManualClock();
+   * const orchestrator = new Orchestrator({ clock });
+   * ```
+   */
   readonly clock?: Clock;
-  /** Makes ids of runs, agents and traces: `sequentialIds()` in tests. Default: random ones. */
+  /**
+   * Generator of run, agent and trace ids.
+   *
+   * @default random ids
+   * @example
+   * ```ts
+   * import { sequentialIds } from "espalier/testing";
+   *
+   * const orchestrator = new Orchestrator({ ids: sequentialIds() });
+   * ```
+   */
   readonly ids?: IdSource;
 }
 

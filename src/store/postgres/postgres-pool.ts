@@ -2,19 +2,34 @@
 
 import { loadingError } from "../../kernel/optional-package.ts";
 
-/** A connection that is lent out. */
+/** Connection of a `PostgresPool`. A client of the npm package `pg` is one. */
 export interface PostgresClient {
+  /** Executes one statement with parameters. */
   query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
-  /** `true`: it is not to be used again. */
+  /** Returns the connection to the pool. `true` closes the connection instead. */
   release(isBroken?: boolean): void;
+  /** Adds a listener for errors of the idle connection. */
   on(event: "error", listener: (error: Error) => void): unknown;
+  /** Removes a listener. */
   off(event: "error", listener: (error: Error) => void): unknown;
 }
 
-/** A pool of connections; `Pool` of the package `pg` is one. */
+/**
+ * Pool of PostgreSQL connections. A `Pool` of the npm package `pg` is one.
+ *
+ * @example
+ * ```ts
+ * import { Pool } from "pg";
+ *
+ * const pool: PostgresPool = new Pool({ connectionString: process.env["DATABASE_URL"] });
+ * ```
+ */
 export interface PostgresPool {
+  /** Returns a free connection. */
   connect(): Promise<PostgresClient>;
+  /** Adds a listener for errors of idle connections. */
   on(event: "error", listener: (error: Error) => void): unknown;
+  /** Removes a listener. */
   off(event: "error", listener: (error: Error) => void): unknown;
 }
 

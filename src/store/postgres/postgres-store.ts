@@ -17,25 +17,61 @@ import { openPool, type OwnPool, type PostgresPool } from "./postgres-pool.ts";
 
 export type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
 
-/** Where the database is, and how runs are kept in it. */
+/**
+ * Options of `postgresStore`. Set either `connectionString` or `pool`.
+ *
+ * @example
+ * ```ts
+ * import { Pool } from "pg";
+ *
+ * const pool = new Pool({ connectionString: process.env["DATABASE_URL"], max: 20 });
+ * const store = postgresStore({ pool, schema: "espalier" });
+ * ```
+ */
 export interface PostgresStoreOptions {
-  /** Where the database is, as `postgres://user:password@host:5432/database`. Either this or `pool`. */
+  /**
+   * URL of the database. The store opens and closes its own connection pool.
+   *
+   * @example
+   * ```ts
+   * const store = postgresStore({ connectionString: "postgres://user:secret@db.example.com/app" });
+   * ```
+   */
   readonly connectionString?: string;
-  /** A pool of the package `pg`. It stays yours: `close()` does not end it. */
+  /** Connection pool of the npm package `pg`. It stays yours: `close()` does not end it. */
   readonly pool?: PostgresPool;
-  /** The schema in which everything is kept; made if it is not there. Default `espalier`. */
+  /**
+   * Database schema of the tables. It is created if it does not exist. Up to 63 lower-case letters,
+   * digits and underscores.
+   *
+   * @default "espalier"
+   */
   readonly schema?: string;
   /**
-   * `write` (default): creates the schema and its tables when they are first needed. `read`:
-   * creates and changes nothing. A write rejects with `store_failed` (`read_only`). Every request to
-   * a schema without tables rejects with `store_failed` (`missing`).
+   * Access to the database. `write` creates the schema and its tables when they are first needed.
+   * `read` changes nothing: writes reject with `store_failed` (`read_only`). With `read`,
+   * everything rejects with `store_failed` (`missing`) if the schema has no tables.
+   *
+   * @default "write"
    */
   readonly access?: "read" | "write";
-  /** How many connections there may be at once. Default 10. Not with `pool`. */
+  /**
+   * Maximum number of open connections. Not allowed with `pool`.
+   *
+   * @default 10
+   */
   readonly maxConnections?: number;
-  /** How long a connection, and each statement, may take. Default 30,000. Not with `pool`. */
+  /**
+   * Time limit in milliseconds for connecting, and for each statement. Not allowed with `pool`.
+   *
+   * @default 30_000
+   */
   readonly timeoutMs?: number;
-  /** Whether a process of this machine has ended. Default: asks the system. */
+  /**
+   * Function that returns `true` if a process of this machine has ended.
+   *
+   * @default asks the operating system
+   */
   readonly isProcessGone?: (processId: number) => boolean;
 }
 
@@ -52,11 +88,20 @@ const OPTIONS = [
 ];
 
 /**
- * A store in a PostgreSQL database. Nothing is connected to before it is needed; what is wrong with the connection rejects whatever is
- * asked of the store. Times are those of the database.
+ * Creates a store in a PostgreSQL database, for processes on several machines. Needs the npm
+ * package `pg`. Connects when it is first needed. Time stamps are those of the database.
  *
- * @throws EspalierError `invalid_option`. What is asked of the store also rejects with `invalid_option` if the package `pg` is not
- * installed, `unsupported_version` if the tables in the schema have another version, and `store_failed`.
+ * @throws EspalierError `invalid_option` if an option is invalid.
+ * @throws EspalierError `invalid_option` from every method if the package `pg` is not installed.
+ * @throws EspalierError `unsupported_version` from every method if the tables have another format.
+ * @throws EspalierError `store_failed` from every method if the database fails.
+ *
+ * @example
+ * ```ts
+ * const { DATABASE_URL = "postgres://localhost/espalier" } = process.env;
+ * const store = postgresStore({ connectionString: DATABASE_URL });
+ * const orchestrator = new Orchestrator({ roles, store });
+ * ```
  */
 export function postgresStore(options: PostgresStoreOptions): Store {
   checkKeys("options", options, OPTIONS);

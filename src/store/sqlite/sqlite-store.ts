@@ -10,32 +10,60 @@ import { FileDriver } from "./file-driver.ts";
 import { ReadingFileDriver } from "./reading-file-driver.ts";
 import { openerOf } from "./sqlite-driver.ts";
 
-/** How the file is opened, and what is kept for certain. */
+/**
+ * Options of `sqliteStore`.
+ *
+ * @example
+ * ```ts
+ * const store = sqliteStore("runs.db", { driver: "better-sqlite3", durability: "process" });
+ * ```
+ */
 export interface SqliteStoreOptions {
   /**
-   * `node` (default): the driver that Node brings; before Node 24 it prints a warning. `better-sqlite3`: the package of that name, which
-   * you install.
+   * SQLite driver. `node` is built into Node, and prints a warning before Node 24. `better-sqlite3`
+   * is the npm package of that name, which you install.
+   *
+   * @default "node"
    */
   readonly driver?: "node" | "better-sqlite3";
   /**
-   * What is kept for certain. `full` (default): what was acknowledged is there after a power failure. `process`: after the end of the
-   * process, however it came; a power failure may take the last moments. Five to nine times as fast.
+   * Durability of acknowledged writes. `full` survives a power failure. `process` survives the end
+   * of the process; a power failure may lose the last writes. It is five to nine times as fast.
+   *
+   * @default "full"
    */
   readonly durability?: "full" | "process";
   /**
-   * `write` (default): creates the file when it is first needed. `read`: creates and changes
-   * nothing. A write rejects with `store_failed` (`read_only`). Every request to a file that does
-   * not exist or is empty rejects with `store_failed` (`missing`).
+   * Access to the file. `write` creates the file when it is first needed. `read` changes nothing:
+   * writes reject with `store_failed` (`read_only`). With `read`, everything rejects with
+   * `store_failed` (`missing`) if the file does not exist or is empty.
+   *
+   * @default "write"
    */
   readonly access?: "read" | "write";
-  /** How long to wait for other processes that have the file locked. Default 5,000. */
+  /**
+   * Time in milliseconds to wait for a lock that another process holds on the file.
+   *
+   * @default 5_000
+   */
   readonly busyTimeoutMs?: number;
   /**
-   * Default: the clock of the machine. Every process that has the file open must go by the same one: how long the owner of a run has been
-   * silent is measured by its wall clock.
+   * Clock for time stamps and heartbeats. All processes that use the file must have the same wall
+   * clock, which measures how long an owner has sent no heartbeat.
+   *
+   * @default the system clock
    */
   readonly clock?: Clock;
-  /** Whether a process of this machine has ended. Default: asks the system. */
+  /**
+   * Function that returns `true` if a process of this machine has ended.
+   *
+   * @default asks the operating system
+   * @example
+   * ```ts
+   * // Containers with the same host name cannot see each other's process ids.
+   * const store = sqliteStore("/shared/runs.db", { isProcessGone: () => false });
+   * ```
+   */
   readonly isProcessGone?: (processId: number) => boolean;
 }
 
@@ -43,11 +71,20 @@ const DEFAULT_BUSY_TIMEOUT_MS = 5_000;
 const OPTIONS = ["driver", "durability", "access", "busyTimeoutMs", "clock", "isProcessGone"];
 
 /**
- * A store in one file, which is made if it is not there; `:memory:` keeps it in memory. The file is opened when it is first needed:
- * what is wrong with it rejects whatever is asked of the store. Several stores and processes of one machine may have a file open.
+ * Creates a store in one SQLite file. `:memory:` keeps it in memory. The file is opened or created
+ * when it is first needed. Several processes of one machine can use the same file.
  *
- * @throws EspalierError `invalid_option`. What is asked of the store also rejects with `invalid_option` if its driver is not installed,
- * `unsupported_version` if the tables in the file have another version, and `store_failed`.
+ * @throws EspalierError `invalid_option` if an argument is invalid.
+ * @throws EspalierError `invalid_option` from every method if the driver is not installed.
+ * @throws EspalierError `unsupported_version` from every method if the tables in the file have
+ * another format.
+ * @throws EspalierError `store_failed` from every method if the file cannot be read or written.
+ *
+ * @example
+ * ```ts
+ * const store = sqliteStore("runs.db");
+ * const orchestrator = new Orchestrator({ roles, store });
+ * ```
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
   if (typeof path !== "string" || path === "" || path.includes("\0"))

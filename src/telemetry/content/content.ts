@@ -236,9 +236,21 @@ const SpanContentSchema = lazyUnion("type", () => [
 // in code or by the variables that instrumentations of many languages share. Code wins.
 
 /**
- * Gives what of a piece of content goes out: another one of the same type, or `undefined` for nothing. Called at once for each piece, with a
- * frozen copy and its scope in the run; must not wait. If it throws, or gives something else, the piece is left out, one process warning
- * gives the reason, and the run continues.
+ * Removes confidential parts from the content of a span. Returns content of the same type, or
+ * `undefined` to export none.
+ *
+ * The function receives a frozen copy, and must be synchronous. If it throws or returns anything
+ * else, the content is not exported, and one process warning gives the reason. Runs are not
+ * affected.
+ *
+ * @example
+ * ```ts
+ * const hideMails: RedactContent = (content) => {
+ *   if (content.type !== "result") return undefined;
+ *   return { ...content, text: content.text.replaceAll(/[\w.+-]+@[\w.-]+/g, "[mail]") };
+ * };
+ * const tracing = openTelemetry({ content: { redact: hideMails } });
+ * ```
  */
 export type RedactContent = (content: SpanContent, scope: EventScope) => SpanContent | undefined;
 

@@ -23,51 +23,78 @@ import { emitWarning } from "../../kernel/warn-once.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import { MeteredInstruments } from "../metrics/run-metrics.ts";
 
-/** The exporter of a queue, and how many spans may wait for it. */
+/** Options of `new ExportQueue()`. */
 export interface ExportQueueOptions {
-  /** Receives one batch at a time. Is shut down with the queue. */
+  /** Exporter of the spans. It receives one batch at a time, and is shut down with the queue. */
   readonly exporter: AnySpanExporter;
   /**
-   * Creates the batch processor. Pass both arguments on: the exporter counts spans, and the counts
-   * rely on the settings.
+   * Creates the batch processor. Pass both arguments on: the counts of the queue rely on the
+   * exporter and the settings.
    *
-   * @example (exporter, settings) => new BatchSpanProcessor(exporter, settings)
+   * @example
+   * ```ts
+   * import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+   * import { BatchSpanProcessor } from "@opentelemetry/sdk-trace-node";
+   *
+   * const queue = new ExportQueue({
+   *   exporter: new OTLPTraceExporter(),
+   *   processor: (exporter, settings) => new BatchSpanProcessor(exporter, settings),
+   * });
+   * ```
    */
   readonly processor: (
     exporter: AnySpanExporter,
     settings: Required<NonNullable<ExportQueueOptions["settings"]>>,
   ) => AnySpanProcessor;
-  /** Options of `BatchSpanProcessor`: its second argument in SDK 2.x, beside the exporter in 3.x. */
+  /** Options of `BatchSpanProcessor`: the second argument of `processor`. */
   readonly settings?: {
-    /** Largest number of spans that wait or are being exported; 40,960 by default. */
+    /**
+     * Largest number of spans that wait or are being exported.
+     *
+     * @default 40_960
+     */
     readonly maxQueueSize?: number;
-    /** Largest number of spans of one export; 512 by default. More would block the event loop. */
+    /**
+     * Largest number of spans in one export. Larger batches block the event loop.
+     *
+     * @default 512
+     */
     readonly maxExportBatchSize?: number;
-    /** Longest time in which a finished span waits for others; 1,000 by default. */
+    /**
+     * Longest time that an ended span waits for others, in milliseconds.
+     *
+     * @default 1_000
+     */
     readonly scheduledDelayMillis?: number;
     /**
-     * Time in which the exporter must answer, with its own retries; 30,000 by default. Counts from the
-     * call of the exporter, not from the time at which a batch begins to wait.
+     * Longest time of one export, in milliseconds, including retries of the exporter. The wait for
+     * earlier batches does not count.
+     *
+     * @default 30_000
      */
     readonly exportTimeoutMillis?: number;
   };
   /** Address of the endpoint, for the warning about lost spans. */
   readonly endpoint?: string;
-  /** Limits the time of an export. Left out: the clock of the machine. */
+  /**
+   * Clock that limits the time of an export.
+   *
+   * @default the clock of the machine
+   */
   readonly clock?: Clock;
 }
 
 /** Counts of the spans that ended since tracing was set up. */
 export interface DeliveryCounts {
-  /** Spans that the endpoint took. */
+  /** Spans that the endpoint accepted. */
   readonly deliveredSpans: number;
-  /** Spans that the endpoint did not take, or that found the queue full. */
+  /** Spans that the endpoint did not accept, or that found the queue full. */
   readonly lostSpans: number;
   /** Spans whose request timed out: the endpoint may have stored them. Absent if there are none. */
   readonly unconfirmedSpans?: number;
   /** Spans that wait or are being exported. */
   readonly pendingSpans: number;
-  /** The last reason for which spans were lost or not confirmed. */
+  /** Last reason for which spans were lost or not confirmed. Absent if there was none. */
   readonly lastError?: string;
 }
 
@@ -92,11 +119,23 @@ interface SpanBatch {
 }
 
 /**
- * A span processor for a provider of SDK 2.x or 3.x: a `BatchSpanProcessor` whose queue holds a large
- * tree. Counts all spans. Lost spans are a process warning, and the attribute
- * `espalier.telemetry.dropped_spans` of the next run that ends.
+ * Span processor for a provider of the OpenTelemetry SDK 2.x or 3.x: a `BatchSpanProcessor` with a
+ * queue for large trees, which counts all spans.
  *
- * @throws EspalierError `invalid_option` for options that do not fit.
+ * Lost spans cause one process warning. The next run that ends reports their number in the span
+ * attribute `espalier.telemetry.dropped_spans`.
+ *
+ * @example
+ * ```ts
+ * import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+ * import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+ *
+ * const queue = new ExportQueue({
+ *   exporter: new OTLPTraceExporter(),
+ *   processor: (exporter, settings) => new BatchSpanProcessor(exporter, settings),
+ * });
+ * new NodeTracerProvider({ spanProcessors: [queue], idGenerator: traceIdGenerator }).register();
+ * ```
  */
 export class ExportQueue {
   readonly #options: ExportQueueOptions;
@@ -117,6 +156,11 @@ export class ExportQueue {
   #unreportedSpans = 0;
   #lastLoss: Loss | undefined;
 
+  /**
+   * Creates a queue with its batch processor.
+   *
+   * @throws EspalierError `invalid_option` if an option is invalid.
+   */
   constructor(options: ExportQueueOptions) {
     checkQueueOptions(options);
     this.#options = options;
@@ -134,9 +178,12 @@ export class ExportQueue {
     checkMethods("ExportQueue.processor(…)", this.#processor, methods);
   }
 
+  /** Does nothing; the SDK calls it when a span starts. */
   onStart(): void {}
 
-  /** Reports on the span of a run how many spans were lost before it ended. Called by SDKs that know `onEnding`. */
+  /**
+   * Records the number of lost spans on the span of a run. Called by SDKs that support `onEnding`.
+   */
   onEnding(
     span: FinishedSpan & { setAttribute(key: string, value: AttributeValue): unknown },
   ): void {
@@ -146,6 +193,7 @@ export class ExportQueue {
     this.#unreportedSpans = 0;
   }
 
+  /** Adds an ended span to the queue. Never waits. A span that was not sampled is ignored. */
   onEnd(span: FinishedSpan): void {
     if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
     const isFull = this.#pendingSpans >= this.#settings.maxQueueSize;
@@ -155,14 +203,14 @@ export class ExportQueue {
     else this.#processor.onEnd(span);
   }
 
-  /** Sends all spans that have ended. Takes as long as the exporter does. Never rejects. */
+  /** Sends all ended spans, without a time limit of its own. Never rejects. */
   async forceFlush(): Promise<void> {
     await quietly(() => this.#processor.forceFlush());
     await this.#sending;
     await quietly(() => this.#options.exporter.forceFlush?.());
   }
 
-  /** Flushes, and accepts no further spans. Never rejects. */
+  /** Sends all ended spans, and accepts no further ones. Never rejects. */
   async shutdown(): Promise<void> {
     this.#isClosed = true;
     await quietly(() => this.#processor.shutdown());
@@ -171,6 +219,17 @@ export class ExportQueue {
     await quietly(() => this.#options.exporter.shutdown());
   }
 
+  /**
+   * Returns the counts of spans up to now.
+   *
+   * @example
+   * ```ts
+   * const report = (queue: ExportQueue) => {
+   *   const { deliveredSpans, lostSpans, lastError } = queue.getCounts();
+   *   console.log(`${deliveredSpans} delivered, ${lostSpans} lost`, lastError ?? "");
+   * };
+   * ```
+   */
   getCounts(): DeliveryCounts {
     return {
       deliveredSpans: this.#deliveredSpans,
@@ -303,27 +362,44 @@ function checkQueueOptions(options: ExportQueueOptions): void {
 
 // Processors and exporters as every version of the OpenTelemetry SDK has them. Imports no SDK.
 
-/** The part of a finished span that is read here. Every SDK has it. */
+/** Part of an ended span that the queue reads. Spans of every SDK have it. */
 export interface FinishedSpan {
   /** Attributes of the span. */
   readonly attributes: Attributes;
+  /** Returns the ids and the sampling flag of the span. */
   spanContext(): SpanContext;
 }
 
-/** A `SpanExporter` of any SDK. */
+/**
+ * `SpanExporter` of any version of the OpenTelemetry SDK.
+ *
+ * @example
+ * ```ts
+ * const consoleExporter: AnySpanExporter = {
+ *   export: (spans, done) => {
+ *     console.log(spans.map((span) => span.attributes));
+ *     done({ code: 0 });
+ *   },
+ *   shutdown: async () => {},
+ * };
+ * ```
+ */
 export interface AnySpanExporter {
+  /** Exports a batch, and calls `done` once with the result. */
   export(
     spans: FinishedSpan[],
     done: (result: {
       /** 0 for a success, 1 for a failure. */
       readonly code: number;
-      /** The reason of a failure, or of `rejectedSpans`. */
+      /** Reason of a failure, or of `rejectedSpans`. */
       readonly error?: Error;
       /** Number of spans that the endpoint refused within a success. */
       readonly rejectedSpans?: number;
     }) => void,
   ): void;
+  /** Sends the spans that the exporter holds. */
   forceFlush?(): Promise<void>;
+  /** Releases the resources of the exporter. */
   shutdown(): Promise<void>;
   /** Closes the connection of an export that exceeded its time. SDKs do not call this method. */
   abort?(): void;
@@ -331,10 +407,13 @@ export interface AnySpanExporter {
 
 export type AnyExportResult = Parameters<Parameters<AnySpanExporter["export"]>[1]>[0];
 
-/** A `SpanProcessor` of any SDK: the methods that a queue calls. */
+/** Methods of a `SpanProcessor` that the queue calls. Processors of every SDK have them. */
 export interface AnySpanProcessor {
+  /** Takes an ended span. */
   onEnd(span: FinishedSpan): void;
+  /** Sends all spans that the processor holds. */
   forceFlush(): Promise<void>;
+  /** Sends all spans that the processor holds, and accepts no further ones. */
   shutdown(): Promise<void>;
 }
 

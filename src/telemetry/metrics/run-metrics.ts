@@ -451,16 +451,29 @@ function registeredMeter(): Meter | undefined {
   }
 }
 
-/** What is measured of runs, and by whom (docs/metrics.md). */
+/** Options for the metrics of runs. `docs/metrics.md` lists the metrics. */
 export interface MetricsOptions {
   /**
-   * Makes the metrics. Left out: the meter `espalier` of the provider that is registered globally
-   * when a run begins or is resumed. For no metrics: `createNoopMeter()` of `@opentelemetry/api`.
+   * Meter that records the metrics. `createNoopMeter()` of `@opentelemetry/api` disables them.
+   *
+   * @default the meter `espalier` of the provider that is registered globally when a run starts or
+   * resumes
+   *
+   * @example
+   * ```ts
+   * import { createNoopMeter } from "@opentelemetry/api";
+   *
+   * const orchestrator = new Orchestrator({
+   *   tracing: openTelemetry({ meter: createNoopMeter() }),
+   * });
+   * ```
    */
   readonly meter?: Meter;
   /**
-   * Adds metrics under their names of version 1.41 of the semantic conventions, for dashboards that
-   * go by them. Default: false.
+   * Whether metrics are also recorded under their names in version 1.41 of the semantic
+   * conventions, for older dashboards.
+   *
+   * @default false
    */
   readonly legacyMetrics?: boolean;
 }

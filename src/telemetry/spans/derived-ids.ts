@@ -73,9 +73,20 @@ let nextSpanId: ChosenIds | undefined;
 let nextTraceId: ChosenIds | undefined;
 
 /**
- * For the `idGenerator` of an application's own tracer provider: spans of runs get ids that follow from the event log, so that spans
- * which were open when a process died can be recorded again by the process that recovers the run, under their own ids. All other spans of
- * the application get random ids, as ever. `setUpNodeTracing` has it already.
+ * Id generator for the option `idGenerator` of your own tracer provider. `setUpNodeTracing` uses
+ * it.
+ *
+ * It derives the ids of run spans from the event log. A process that recovers a run can therefore
+ * export spans that were open during a crash under their original ids. All other spans get random
+ * ids.
+ *
+ * @example
+ * ```ts
+ * import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+ *
+ * const provider = new NodeTracerProvider({ idGenerator: traceIdGenerator });
+ * provider.register();
+ * ```
  */
 export const traceIdGenerator: {
   /** Returns the id of a trace: 32 hexadecimal digits. */

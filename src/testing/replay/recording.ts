@@ -13,14 +13,24 @@ import { checkRunId } from "../../orchestrator/run/start-options.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 
-/** The journal of one run: lines of JSON, each with a line break. Keep it in a file and review it. */
+/** Journal of one run as JSON Lines. Save it as a test fixture. */
 export type Recording = string;
 
 /**
- * Returns the recording of a run that a store has.
+ * Returns the recording of a run from a store, for `replay`.
  *
- * @throws EspalierError `unknown_run`, `store_failed`, `invalid_journal` or `unsupported_version`;
- * `invalid_option` for an invalid store or id.
+ * @throws EspalierError `unknown_run` if the store has no run with this id.
+ * @throws EspalierError `store_failed` if the store cannot be read.
+ * @throws EspalierError `invalid_journal` or `unsupported_version` if the journal cannot be read.
+ * @throws EspalierError `invalid_option` if `store` or `runId` is invalid.
+ *
+ * @example
+ * ```ts
+ * import { writeFile } from "node:fs/promises";
+ *
+ * const recording = await loadRecording(store, run.runId);
+ * await writeFile("test/fixtures/pears.jsonl", recording);
+ * ```
  */
 export async function loadRecording(store: RunStore, runId: string): Promise<Recording> {
   checkMethods("store", store, ["read"]);

@@ -27,24 +27,38 @@ import { Comparison, divergenceError, type Divergence } from "./comparison.ts";
 import { OutcomeFeed, ReplayEffects } from "./replay-effects.ts";
 import { isBooking, scriptOf, type ScriptEntry } from "./script.ts";
 
-/** What the run had besides its recording: hooks, guards and the like are code, and run again. */
+/**
+ * Options of `replay`. Roles, hooks and guards are code, so a recording does not contain them. They
+ * run again.
+ *
+ * @example
+ * ```ts
+ * const options: ReplayOptions = { role: researcher, roles: [researcher, writer] };
+ * ```
+ */
 export interface ReplayOptions<out Output = unknown, in out Context = unknown> extends Pick<
   OrchestratorOptions<AgentRole<unknown, Context>>,
   "roles" | "hooks" | "guards" | "prices" | "sinks" | "hookTimeoutMs" | "graceMs"
 > {
-  /** The role of the root. */
+  /** Role of the root agent. Its model is never called. */
   readonly role: AgentRole<Output, Context>;
-  /** As in `StartOptions`, for what runs again: hooks, guards, sections, `instructions`. Tools do not. */
+  /**
+   * Context of the run, as in `StartOptions`. Hooks, guards, sections and `instructions` read it;
+   * tools do not run.
+   */
   readonly context?: Context;
 }
 
-/** The result of a replay: that of the last segment that was played. */
+/** Result of a replay: the result of the run in the last segment, and the list of segments. */
 export type ReplayResult<Output = unknown> = RunResult<Output> & {
-  /** The segments that were played, in their order. A segment is the part of the run that one process executed. */
+  /** Replayed segments in order. A segment is the part of a run that one process executed. */
   readonly segments: readonly {
-    /** How the process came by the run. */
+    /** Way in which the process got the run. */
     readonly begin: "started" | "forked" | "resumed" | "recovered";
-    /** How the segment ended. `broken`: the process died, or the recording breaks off. */
+    /**
+     * Way in which the segment ended. `broken` if the process died, or if the recording is
+     * incomplete.
+     */
     readonly end: "ended" | "paused" | "broken";
   }[];
 };
@@ -52,14 +66,27 @@ export type ReplayResult<Output = unknown> = RunResult<Output> & {
 type ReplayedSegment = ReplayResult["segments"][number];
 
 /**
- * Runs a recording again and gives its result, the same as that of the recorded run except for times and traces. A run that was paused, or
- * whose process died, is replayed segment by segment: each continues from what was persisted. A recording that breaks off is replayed up to there:
- * the result then is cancelled, since "The recording ends here.".
+ * Runs a recording again without calling models or tools. The result equals that of the recorded
+ * run, except for times and traces.
  *
- * Rejects with `replay_diverged` at the first thing that an agent does otherwise: `data` names segment, agent, step and field, what was
- * recorded and what came instead. Rejects with `invalid_journal`, `invalid_paused_run`, `invalid_answer` or `unsupported_version` for what
- * is no recording, with `invalid_option`, and with what `Orchestrator.start` and `resume` throw of roles. A `pausedRun` in the result is
- * there to be looked at: resume that of the recorded run instead.
+ * A run that was paused, or whose process died, is replayed segment by segment. An incomplete
+ * recording is replayed to its end; the result is then cancelled with "The recording ends here.".
+ * Do not resume a `pausedRun` of the result: resume that of the recorded run.
+ *
+ * @throws EspalierError `replay_diverged` at the first difference. `data` contains the segment, the
+ * agent, the step and the field, with the recorded and the new value.
+ * @throws EspalierError `invalid_journal`, `invalid_paused_run`, `invalid_answer` or
+ * `unsupported_version` if the recording is invalid.
+ * @throws EspalierError `invalid_option` if an option is invalid, and the errors of
+ * `Orchestrator.start` and `resume` for roles.
+ *
+ * @example
+ * ```ts
+ * import { readFile } from "node:fs/promises";
+ *
+ * const recording = await readFile("test/fixtures/pears.jsonl", "utf8");
+ * const { status, text } = await replay(recording, { role });
+ * ```
  */
 export function replay<Output, Context>(
   recording: Recording,

@@ -7,15 +7,31 @@ import { isMisspelt } from "../../kernel/misspelt.ts";
 import { oneLine, shortened, shownJson } from "../../kernel/sentence.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
-/** One thing that is wrong with arguments. */
+/**
+ * A problem of arguments that do not fit their schema.
+ *
+ * @example
+ * ```ts
+ * const problem: ArgumentProblem = {
+ *   parameter: "filter.count",
+ *   expected: "an integer",
+ *   received: '"many"',
+ * };
+ * ```
+ */
 export interface ArgumentProblem {
-  /** The parameter: `filter.tags[2]`; empty: the arguments as a whole. */
+  /** Path of the parameter, such as `filter.tags[2]`. Empty for the arguments as a whole. */
   readonly parameter: string;
-  /** `an integer`, `one of "a", "b"`, `text of at most 10 characters`, `nothing: there is no such parameter`, … */
+  /**
+   * Description of valid values, such as `an integer`, `one of "a", "b"`, or `nothing: there is no
+   * such parameter`.
+   */
   readonly expected: string;
-  /** What came, shortened and as JSON: `"x"`; undefined: it is missing. */
+  /**
+   * The received value as shortened JSON, such as `"x"`. `undefined` if the parameter is missing.
+   */
   readonly received: string | undefined;
-  /** The name that was probably meant, or written in its place: `Did you mean "count"?` */
+  /** A suggestion, such as `Did you mean "count"?` */
   readonly hint?: string | undefined;
 }
 

@@ -20,20 +20,38 @@ import { noZodSchema, type SchemaPath, UnusablePart, unusableSchema } from "./un
 import type { ValidationIssue } from "./validation-issue.ts";
 import { zodIssues } from "./zod-issues.ts";
 
-/** A JSON Schema of arguments, or of a typed result. Made by `jsonSchema`. `Value`: what fits it. */
+/**
+ * A JSON Schema of arguments or of a typed result, created by `jsonSchema`. `Value` is the type of
+ * valid values.
+ */
 export interface JsonSchemaInput<out Value = unknown> {
-  /** What it is known by. */
+  /** Distinguishes a JSON Schema from a zod schema. */
   readonly kind: "jsonSchema";
-  /** Frozen. */
+  /** The JSON Schema. Frozen. */
   readonly schema: JsonObject;
-  /** For the compiler alone: never there. */
+  /** Carries the type `Value`. Absent at run time. */
   readonly valueType?: Value;
 }
 
-/** What a tool may name as its input. */
+/**
+ * The schema of a tool's arguments: a zod schema of an object, or a JSON Schema.
+ *
+ * @example
+ * ```ts
+ * const input: ToolInput = z.object({ city: z.string() });
+ * ```
+ */
 export type ToolInput = z.ZodType | JsonSchemaInput;
 
-/** What a tool with this input gets. */
+/**
+ * Extracts the type of the arguments that `execute` gets from the schema of a tool.
+ *
+ * @example
+ * ```ts
+ * const input = z.object({ city: z.string(), days: z.int().default(1) });
+ * type Input = InferInput<typeof input>; // { city: string; days: number }
+ * ```
+ */
 export type InferInput<Input extends ToolInput> = Input extends z.ZodType
   ? z.output<Input>
   : Input extends JsonSchemaInput<infer Value>

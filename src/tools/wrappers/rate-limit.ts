@@ -13,19 +13,31 @@ import { ToolError } from "../tool-error.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
 
-/** What a rate limit allows. */
+/**
+ * Options of a rate limit: a sliding window over the starts of calls.
+ *
+ * @example
+ * ```ts
+ * const options: RateLimitOptions = { maxCalls: 20, perMs: 1_000, exceededPolicy: "refuse" };
+ * ```
+ */
 export interface RateLimitOptions {
-  /** Most calls that start in any span of `perMs`. At least 1. */
+  /** Maximum number of calls that start within any window of `perMs`. At least 1. */
   readonly maxCalls: number;
-  /** The length of that span. More than 0. */
+  /** Length of the window in milliseconds. Greater than 0. */
   readonly perMs: number;
-  /** What happens to a call beyond that: it waits for its turn (default), or it fails and the model reads when to try again. */
+  /**
+   * The treatment of a call beyond the limit. `"wait"` delays it in a FIFO queue. `"refuse"` fails
+   * it, and the model reads when to try again.
+   *
+   * @default "wait"
+   */
   readonly exceededPolicy?: "wait" | "refuse";
 }
 
-/** A limit that several tools may share. Made by {@link rateLimit}. */
+/** A rate limit that several tools may share, created by `rateLimit`. */
 export interface RateLimit extends Required<RateLimitOptions> {
-  /** What it is known by. */
+  /** Distinguishes a rate limit from its options. */
   readonly kind: "rate_limit";
 }
 
@@ -33,9 +45,16 @@ export interface RateLimit extends Required<RateLimitOptions> {
 const windowsOf = new WeakMap<object, WeakMap<object, RateWindow>>();
 
 /**
- * One limit for several tools: their calls count together.
+ * Creates one rate limit for several tools. Their calls count together.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * @throws EspalierError `invalid_definition` if `exceededPolicy` is unknown.
+ * @throws EspalierError `invalid_option` if a field is unknown, or a number is out of range.
+ *
+ * @example
+ * ```ts
+ * const api = rateLimit({ maxCalls: 20, perMs: 1_000 });
+ * const limitedSearch = withRateLimit(search, api); // other tools may share `api`
+ * ```
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   return limitNamed("rateLimit", options);
@@ -65,12 +84,20 @@ function isRateLimit(given: RateLimit | RateLimitOptions): given is RateLimit {
 }
 
 /**
- * The tool, of whose calls only so many start in a span of time, counted over the whole tree of a run; another run counts for itself.
- * Give options for a limit of its own, or a `rateLimit()` that it shares with other tools. Around `withRetries` it counts calls, inside
- * of it attempts; inside of `withTimeout`, waiting for a turn is part of the time. A call that waits keeps its place among the tool calls
- * that run at the same time. A resumed run begins to count anew.
+ * Returns the tool with a rate limit on its calls. The limit counts the calls of all agents of a
+ * run. Each run counts for itself, and a resumed run starts at 0.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * Around `withRetries` it counts calls, inside it attempts. Inside `withTimeout`, the waiting time
+ * counts toward the timeout. A waiting call occupies a slot of `concurrency.toolCalls`.
+ *
+ * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own, or
+ * `exceededPolicy` is unknown.
+ * @throws EspalierError `invalid_option` if a field is unknown, or a number is out of range.
+ *
+ * @example
+ * ```ts
+ * const politeSearch = withRateLimit(search, { maxCalls: 5, perMs: 60_000 });
+ * ```
  */
 export function withRateLimit<Context>(
   tool: FunctionTool<Context>,

@@ -5,15 +5,28 @@ import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, withUse } from "./wrapped-tool.ts";
 
 /**
- * The tool, every call of which needs an approval. If the tool itself wants one, too, that is still one question, with both reasons. If
- * the tool's own check throws, the call is refused.
+ * Returns the tool with a required approval for every call. If the tool itself requires one, there
+ * is still one question, with both reasons.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * If the tool's own `needsApproval` throws, the call is denied.
+ *
+ * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own, or the reason
+ * is not a text.
+ * @throws EspalierError `invalid_option` if an option is unknown.
+ *
+ * @example
+ * ```ts
+ * const guarded = withApproval(search, { reason: "Every search costs one cent." });
+ * ```
  */
 export function withApproval<Context>(
   tool: FunctionTool<Context>,
   options: {
-    /** Stands in the question. Default: that the tool needs an approval. */
+    /**
+     * The reason in the question.
+     *
+     * @default a text which says that the tool needs an approval
+     */
     readonly reason?: string;
   } = {},
 ): FunctionTool<Context> {

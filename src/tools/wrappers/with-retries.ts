@@ -24,24 +24,51 @@ type Policy = Required<RetriesOptions>;
 const FIELDS = ["maxAttempts", "initialDelayMs", "maxDelayMs", "shouldRetry"];
 
 /**
- * The tool, whose calls are made again when they fail, before the model sees that. If the last attempt fails, too, its error is that
- * of the call. Never repeated: a `ToolRetryError`, which is for the model, and errors that are `fatal` or `abortive`. A call that has
- * to end waits no longer and starts nothing further. Subtasks that an attempt queued count if no other attempt follows it.
+ * Returns the tool with automatic retries: a failed call is repeated with exponential backoff,
+ * before the model sees the error. If the last attempt fails, too, its error is that of the call.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * Not repeated are a `ToolRetryError`, which is meant for the model, and errors with the severity
+ * `fatal` or `abortive`. Subagents that an attempt queued with `queueSubtask` are started only if
+ * that attempt is the last.
+ *
+ * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own, or
+ * `shouldRetry` is not a function.
+ * @throws EspalierError `invalid_option` if an option is unknown or out of range.
+ *
+ * @example
+ * ```ts
+ * const robust = withRetries(withTimeout(search, { timeoutMs: 2_000 }), {
+ *   maxAttempts: 5,
+ *   initialDelayMs: 200,
+ * });
+ * ```
  */
 export function withRetries<Context>(
   tool: FunctionTool<Context>,
   options: {
-    /** Attempts in all, the first one included. 1: no retries. Default 3. */
+    /**
+     * Maximum number of attempts, including the first. 1 means no retries.
+     *
+     * @default 3
+     */
     readonly maxAttempts?: number;
-    /** How long the second attempt is waited for; doubled for each one after it. Default 500. */
+    /**
+     * Milliseconds before the second attempt. The delay doubles before each further attempt.
+     *
+     * @default 500
+     */
     readonly initialDelayMs?: number;
-    /** The longest wait between two attempts. Default 30,000. */
+    /**
+     * Maximum milliseconds between two attempts.
+     *
+     * @default 30_000
+     */
     readonly maxDelayMs?: number;
     /**
-     * Whether another attempt makes sense after this error. Asked once for each attempt that failed and could be followed by another.
-     * Answers at once; if it throws or gives no boolean, there is no other attempt. Default: always.
+     * Returns true if another attempt makes sense after this error. The function must be
+     * synchronous. If it throws or does not return a boolean, there is no further attempt.
+     *
+     * @default every error is retried
      */
     readonly shouldRetry?: (error: unknown) => boolean;
   } = {},

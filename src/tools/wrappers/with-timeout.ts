@@ -7,16 +7,25 @@ import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts";
 
 /**
- * The tool, whose runs take at most so long: then its `context.signal` is aborted, what it gives later is discarded, and the call fails
- * with an error for which `isToolTimeout` is true. The model reads it. Around `withRetries` it bounds all attempts together, inside of it
- * each of them. A tool that ignores its signal continues unseen.
+ * Returns the tool with a timeout. After it, `context.signal` is aborted, a late result is
+ * discarded, and the call fails with an error for which `isToolTimeout` is true.
  *
- * @throws EspalierError `invalid_definition` or `invalid_option`.
+ * Around `withRetries` the timeout limits all attempts together, inside it each attempt. A tool
+ * that ignores its signal keeps running in the background.
+ *
+ * @throws EspalierError `invalid_definition` if the tool has no `execute` of its own.
+ * @throws EspalierError `invalid_option` if an option is unknown, or `timeoutMs` is not a finite
+ * number above 0.
+ *
+ * @example
+ * ```ts
+ * const quick = withTimeout(search, { timeoutMs: 2_000 });
+ * ```
  */
 export function withTimeout<Context>(
   tool: FunctionTool<Context>,
   options: {
-    /** How long one run of what is wrapped may take. More than 0. */
+    /** Maximum duration in milliseconds. Greater than 0. */
     readonly timeoutMs: number;
   },
 ): FunctionTool<Context> {
