@@ -1,5 +1,6 @@
 // A call that needs an approval, and one that another program executes: the run pauses, is stored as JSON, and continues in a fresh process.
 
+import { readPausedRun } from "espalier";
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 
@@ -56,7 +57,7 @@ for (const { agentPath, toolName, reason } of paused.questions)
 
 // Another process, later: the same run continues. What ran before does not run again.
 const orchestrator = new Orchestrator({ roles: [clerk] });
-const result = await orchestrator.resume(stored, answers).result;
+const result = await orchestrator.resume(readPausedRun(stored), { answers }).result;
 console.log(result.text);
 assert.equal(result.status, "completed");
 assert.deepEqual(sent, ["ann@example.org", "bob@example.com"]);
@@ -95,4 +96,6 @@ const asking = defineAgent({
 });
 const { pausedRun } = await signing.start(asking, "Write to Eve.").result;
 const altered = JSON.stringify(pausedRun).replaceAll("eve@example.com", "mallory@example.com");
-assert.throws(() => signing.resume(altered, [], { role: asking }), { code: "invalid_signature" });
+assert.throws(() => signing.resume(readPausedRun(altered), { role: asking }), {
+  code: "invalid_signature",
+});

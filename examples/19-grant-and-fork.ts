@@ -31,7 +31,7 @@ const run = orchestrator.start(lead, "Read the book.", { budget: { steps: 4 } })
 const stopped = await run.result;
 assert.deepEqual([stopped.status, stopped.reason.code], ["stopped", "step_limit"]);
 
-const resumed = orchestrator.resume(run.snapshot(), [], {
+const resumed = orchestrator.resume(run.snapshot(), {
   grants: [{ budget: { steps: 2 }, by: "Ada" }],
 });
 const completed = await resumed.result;

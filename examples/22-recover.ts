@@ -75,7 +75,7 @@ assert.equal(worker.signal, "SIGKILL");
 
 const [left] = await store.list({ status: "open" });
 assert.ok(left);
-const run = await orchestrator.recover(left.runId);
+const run = await orchestrator.resume(left.runId);
 await run.result;
 
 // A process that has the store has the result, in this process or another, without the roles.
@@ -96,7 +96,7 @@ const ordered = await orchestrator.execute(order);
 assert.equal(ordered.text, text);
 
 // A program that starts continues all that was lost before. Here, nothing is any more.
-const { runs, failed } = await orchestrator.recoverAll();
+const { runs, failed } = await orchestrator.resumeLostRuns();
 for (const { runId: lostId, error } of failed) console.error(`${lostId}: ${error.message}`);
 
 assert.deepEqual([runs, failed], [[], []]);

@@ -61,8 +61,9 @@ const { pausedRun, questions } = await run.result;
 assert.ok(pausedRun);
 
 const answers = questions.map((question) => approve(question));
-const resumed = orchestrator.resume(pausedRun, answers, {
-  context: { ...shop, customerId: "ann" }, // given again: it was not persisted
+const resumed = orchestrator.resume(pausedRun, {
+  answers,
+  context: { ...shop, customerId: "ann" },
 });
 const { output } = await resumed.orThrow();
 console.log(output.refunded.join(", ")); // output: { refunded: string[] }
@@ -89,7 +90,7 @@ const led = await orchestrator
   .orThrow();
 assert.equal(led.text, "Two.");
 
-const { runs, failed } = await orchestrator.recoverAll({
+const { runs, failed } = await orchestrator.resumeLostRuns({
   context: ({ metadata }) => ({ ...shop, customerId: z.string().parse(metadata["customer"]) }),
 });
 assert.deepEqual([runs, failed], [[], []]); // none was lost

@@ -153,7 +153,7 @@ console.log(`${stopped.status} (${stopped.reason.code}): ${stopped.reason.messag
 assert.deepEqual([stopped.status, stopped.reason.code], ["stopped", "cost_limit"]);
 
 // A person allows five cents more, and it continues where it was.
-const resumed = orchestrator.resume(tight.snapshot(), [], {
+const resumed = orchestrator.resume(tight.snapshot(), {
   grants: [{ budget: { costUsd: 0.05 }, by: "Ada" }],
 });
 const finished = await resumed.result;

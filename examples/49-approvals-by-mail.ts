@@ -78,7 +78,7 @@ run.result.catch(() => undefined);
 await run.release({ graceMs: 0 });
 await shown;
 orchestrator = new Orchestrator(options);
-const { runs } = await orchestrator.recoverAll();
+const { runs } = await orchestrator.resumeLostRuns();
 await answer(run.runId, second);
 const result = await runs[0]?.result;
 assert.equal(result?.status, "completed");

@@ -22,7 +22,7 @@ const LOADED_LATE = [
   "src/orchestrator/run/execute.ts",
   "src/orchestrator/run/find-argument-problems.ts",
   "src/orchestrator/run/posted-answers.ts",
-  "src/orchestrator/run/recover-all.ts",
+  "src/orchestrator/run/resume-lost-runs.ts",
   "src/orchestrator/run/recover.ts",
   "src/orchestrator/run/work.ts",
   "src/orchestrator/sessions/session-fork.ts",

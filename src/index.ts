@@ -69,11 +69,11 @@ export type { OrchestratorOptions } from "./orchestrator/tree/settings.ts";
 export type { StartOptions } from "./orchestrator/run/start-options.ts";
 export type {
   ForkOptions,
-  RecoverAllOptions,
-  RecoverOptions,
+  ResumeLostRunsOptions,
+  StoredResumeOptions,
   ResumeOptions,
 } from "./orchestrator/run/start-options.ts";
-export type { RecoveredRuns } from "./orchestrator/run/recover-all.ts";
+export type { ResumedRuns } from "./orchestrator/run/resume-lost-runs.ts";
 export type { Run } from "./orchestrator/run/run.ts";
 export { toSse } from "./orchestrator/run/to-sse.ts";
 export type { PhaseReport } from "./agent/phase-report.ts";

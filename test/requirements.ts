@@ -866,7 +866,7 @@ const requirements = {
     text: "While workers and the engine are killed at random every run ends, with the text that it would have had unless a call that must not be repeated was under way; no reservation is left",
   },
   H10: {
-    text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
+    text: "The result of a run has the type of its role's `output`, alike for start, resume and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },
   H11: {
     text: "A typed result may be asked for by a JSON Schema, which is shown, checked and corrected like that of a tool",
@@ -878,7 +878,7 @@ const requirements = {
     text: "Tools, hooks, guards, filters, sections and stop conditions of every agent of the tree have the very value that was given as context: not copied, not frozen",
   },
   H14: {
-    text: "A context is nowhere: in no event, span, journal, paused run, session or result; resume, recover, recoverAll and fork are given one anew",
+    text: "A context is nowhere: in no event, span, journal, paused run, session or result; resume, resumeLostRuns and fork are given one anew",
   },
   H15: {
     text: "Instructions may be a function of the context: asked once per execution of an agent, their text is kept with it, over pauses and crashes; an execution that continues has the same, a further one asks anew; what throws or gives no text is a coded error before anything has happened",
@@ -1645,7 +1645,7 @@ const requirements = {
     text: "A completed step or tool call resets the crashes of a run; a call that a crash cut off is no progress",
   },
   D466: {
-    text: "recoverAll recovers runs without crashes at once and the others later; after five deaths of its process it fails the run, and the next start survives",
+    text: "resumeLostRuns recovers runs without crashes at once and the others later; after five deaths of its process it fails the run, and the next start survives",
   },
   D467: {
     text: "A run that fails with crash_loop ends all its subagents, charges its leases and has its result in the store; no tool or model is called for that",
@@ -1681,7 +1681,7 @@ const requirements = {
     text: "A stored typed result fits if the schema is the same, makes the stored value of what the model wrote, or leaves the stored value as it is",
   },
   D417: {
-    text: "A recovery that is refused with output_mismatch claims, writes and charges nothing that stays, and counts no crash, over recover, recoverAll, execute and cancel",
+    text: "A recovery that is refused with output_mismatch claims, writes and charges nothing that stays, and counts no crash, over recover, resumeLostRuns, execute and cancel",
   },
   D418: {
     text: "At whatever append a process dies, the next one never takes a result that its role does not allow",

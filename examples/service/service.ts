@@ -64,7 +64,7 @@ const server = createServer((request, response) => {
   });
 });
 
-await orchestrator.recoverAll();
+await orchestrator.resumeLostRuns();
 server.listen(Number(port), "127.0.0.1", () => {
   const address = server.address();
   if (typeof address === "object") console.log(`Listening on http://127.0.0.1:${address?.port}`);

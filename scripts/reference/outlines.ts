@@ -129,7 +129,7 @@ export const OUTLINES: readonly Outline[] = [
       { title: "Resuming", names: ["ResumeOptions", "ResumeGrant"] },
       {
         title: "Recovering",
-        names: ["RecoverOptions", "RecoverAllOptions", "RecoveredRuns"],
+        names: ["StoredResumeOptions", "ResumeLostRunsOptions", "ResumedRuns"],
       },
       { title: "Forking", names: ["ForkOptions"] },
       {

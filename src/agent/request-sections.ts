@@ -153,7 +153,7 @@ export interface SectionContext<out Context = unknown> {
   /** The metadata of the agent. */
   readonly metadata: JsonObject;
   /**
-   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * The run context: the value passed as `context` to `start`, `resume` or `fork`.
    * `undefined` if none was passed.
    */
   readonly context: Context;

@@ -151,7 +151,7 @@ export type ErrorCode =
   | "already_resumed"
   /**
    * The store already has a run of this id. Leave `runId` out or choose another one; to continue
-   * that run, call `orchestrator.execute` or `recover`.
+   * that run, call `orchestrator.execute` or `resume`.
    */
   | "run_exists"
   /**
@@ -198,7 +198,7 @@ export type ErrorCode =
    */
   | "invalid_journal"
   /**
-   * The store could not read or write; `data` contains the reason. Fix the store, then recover the
+   * The store could not read or write; `data` contains the reason. Fix the store, then resume the
    * unfinished runs.
    */
   | "store_failed"

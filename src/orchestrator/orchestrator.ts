@@ -1,6 +1,6 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
-import { checkText } from "../kernel/check.ts";
+import { checkText, mismatch } from "../kernel/check.ts";
 import {
   checkAgentRole,
   type AgentRole,
@@ -13,7 +13,7 @@ import { RunIdSchema } from "../protocol/ids.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
-import type { RecoveredRuns } from "./run/recover-all.ts";
+import type { ResumedRuns } from "./run/resume-lost-runs.ts";
 import type { ExecuteOptions } from "./run/execute.ts";
 import { prepareFork, prepareResumption, prepareStart } from "./run/start.ts";
 import { LiveRuns } from "./run/live-runs.ts";
@@ -21,14 +21,14 @@ import type { Run } from "./run/run.ts";
 import {
   type ForkOptions,
   type OptionsWithContext,
-  type RecoverAllOptions,
-  type RecoverOptions,
+  type ResumeLostRunsOptions,
   type ResumeOptions,
   type StartOptions,
-  checkRecoverAllOptions,
-  checkRecoverOptions,
+  type StoredResumeOptions,
+  checkResumeLostRunsOptions,
   checkRunId,
   checkStartOptions,
+  checkStoredResumeOptions,
 } from "./run/start-options.ts";
 import type { RunResult } from "./run/run-result.ts";
 import { copyRequest, postMail, type RunRequest, type RunCommand } from "./run/run-mail.ts";
@@ -45,7 +45,7 @@ import {
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
- * nothing else of its runs. `Roles`: those that it was given, from which `resume`, `recover` and `fork` know the type of a result, and the
+ * nothing else of its runs. `Roles`: those that it was given, from which `resume` and `fork` know the type of a result, and the
  * context that has to be given.
  */
 export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
@@ -97,110 +97,125 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Continues a run at rest, in this process or another. A paused one: the same run and executions, with the answers to its open
-   * questions. One that a limit stopped: the same run with its history, as a further execution of its root, once more budget is
-   * granted. `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. The roles must be those that it
-   * was started with, by name.
+   * Continues a paused run, in this process or another: the same run and executions, with the answers
+   * to its open questions. Continues a run that a limit stopped once `grants` adds to its budget. The
+   * roles must have the names that the run was started with.
    *
-   * What was approved runs once: within a process a second call for the same pause is refused. Two processes know of each other by a store
-   * alone: without one, each of them continues from its copy of the paused run, and runs what was approved. With a store that they share the
-   * second is refused when its journal is opened: its result rejects with `already_resumed`, nothing of it has run, and no sink has an event
-   * of it. So share a store, or hand each paused run out once.
+   * An approved call is executed once. A second call for the same pause is refused within a process,
+   * and between processes that share a store: the second result rejects with `already_resumed` before
+   * anything is executed.
    *
-   * @throws EspalierError before anything has happened, and the run can still be resumed: `unsupported_version` or
-   * `invalid_paused_run` if it cannot be read, has ended for good or its roles are not there; `output_mismatch` if a stored
-   * typed result does not fit its role; `invalid_answer` if an answer is missing,
-   * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process
-   * continued from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
+   * @throws EspalierError `unsupported_version` or `invalid_paused_run` if the paused run cannot be
+   * read, has ended, or its roles are missing.
+   * @throws EspalierError `invalid_answer` if an answer is missing, unknown, given twice, of the wrong
+   * kind, late, or for other arguments.
+   * @throws EspalierError `already_resumed` if this process has continued from this pause before.
+   * @throws EspalierError `output_mismatch` if a stored typed result does not fit its role.
+   * @throws EspalierError `invalid_option` for a grant that cannot be made, and the errors that `start`
+   * throws for roles and models. After each of these errors the run can still be resumed.
+   * @example
+   * ```ts
+   * const result = await run.result;
+   * if (result.status === "paused") {
+   *   const answers = result.questions.map((question) => approve(question));
+   *   const resumed = orchestrator.resume(result.pausedRun, { answers });
+   *   console.log((await resumed.result).status);
+   * }
+   * ```
    */
   resume<Role extends AgentRole<unknown, never> = Roles>(
-    stored: PausedRun | string,
-    answers?: readonly Answer[],
+    pausedRun: PausedRun,
     ...options: OptionsWithContext<ResumeOptions<Role>, InferContext<Role>>
   ): Run<InferOutput<Role>>;
+  /**
+   * Continues a stored run by its id, after a pause, after its process has died, or with `grants` after
+   * a limit has stopped it. Completed work is not repeated or charged again. Interrupted calls are
+   * repeated, except those of tools with `retryAfterCrash: false`. A model call without a recorded
+   * outcome is charged by estimate.
+   *
+   * Rejects, and nothing has changed, with `unknown_run`; `run_active` if a process owns the run;
+   * `run_ended` without `grants`; `unsupported_version` or `invalid_journal` if the journal cannot be
+   * read; `invalid_option` if the orchestrator has no store; and the errors that `resume` of a paused
+   * run throws.
+   *
+   * @example
+   * ```ts
+   * const resumed = await orchestrator.resume("order-17", { answers });
+   * console.log((await resumed.result).status);
+   * ```
+   */
+  resume<Role extends AgentRole<unknown, never> = Roles>(
+    runId: string,
+    ...options: OptionsWithContext<StoredResumeOptions<Role>, InferContext<Role>>
+  ): Promise<Run<InferOutput<Role>>>;
   // Reports a missing context at compile time. No other call matches.
   resume<Role extends AgentRole<unknown, never> = Roles>(
     this: unknown extends InferContext<Role>
       ? unknown
-      : "The roles of this orchestrator need a context. Pass it: resume(stored, answers, { context }).",
-    stored: PausedRun | string,
-    answers?: readonly Answer[],
+      : "The roles of this orchestrator need a context. Pass it: resume(run, { context }).",
+    run: PausedRun | string,
   ): never;
-  resume(
-    stored: PausedRun | string,
-    answers: readonly Answer[] = [],
-    options: ResumeOptions = {},
-  ): Run {
+  resume(run: PausedRun | string, options: StoredResumeOptions = {}): Run | Promise<Run> {
+    if (typeof run === "string") return this.#resumeStored(run, options);
     this.#live.assertOpen();
-    const parts = prepareResumption(this.#settings, stored, answers, options);
+    const parts = prepareResumption(this.#settings, run, options);
     return this.#live.start(parts, options.signal, options);
   }
 
-  /**
-   * Continues a run that is kept in the store, after its process has died, or after a pause: the same run and executions, from where it
-   * was. With `grants` also one that a limit stopped. What had come to an end is not done again; what was under way is, but for tools that must not be repeated. A model call of which
-   * no outcome is known is charged by estimate.
-   *
-   * Rejects, and nothing has changed: with `unknown_run`; `run_active` if a process leads it; `run_ended`, without `grants`; `unsupported_version` or
-   * `invalid_journal` if its journal cannot be read; and with what `resume` throws of roles, stored results, models, answers and grants.
-   *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
-   */
-  recover<Role extends AgentRole<unknown, never> = Roles>(
-    runId: string,
-    ...options: OptionsWithContext<RecoverOptions<Role>, InferContext<Role>>
-  ): Promise<Run<InferOutput<Role>>>;
-  // Reports a missing context at compile time. No other call matches.
-  recover<Role extends AgentRole<unknown, never> = Roles>(
-    this: unknown extends InferContext<Role>
-      ? unknown
-      : "The roles of this orchestrator need a context. Pass it: recover(runId, { context }).",
-    runId: string,
-  ): never;
-  async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
+  async #resumeStored(runId: string, options: StoredResumeOptions): Promise<Run> {
     this.#live.assertOpen();
-    checkText("runId", runId);
-    checkRecoverOptions(options);
+    if (runId.startsWith('{"')) {
+      const advice = "Pass a paused run as an object: resume(readPausedRun(text)).";
+      throw mismatch("runId", "the id of a run", runId, advice);
+    }
+    checkRunId("runId", runId);
+    checkStoredResumeOptions(options);
     return await this.#live.during(async () => {
       const { prepareRecovery } = await import("./run/recover.ts");
-      const parts = await prepareRecovery(this.#settings, RunIdSchema().parse(runId), options);
+      const parts = await prepareRecovery(this.#settings, runId, options);
       return this.#live.start(parts, options.signal, options);
     });
   }
 
   /**
-   * Recovers every run in the store that is lost: it was under way, and its process has died. One after the other, oldest first; what is
-   * wrong with one of them is in `failed` and keeps no other from continuing. `context` gives each its context. The roles must be among those of the orchestrator. Left alone
-   * are runs that a process leads, here or elsewhere; those that are paused, since they wait for answers and not for a process; and those whose
-   * process died before anything of them was kept.
+   * Continues every lost run of the store: its process died while the run was active. Resumes the runs
+   * one after the other, oldest first. Leaves alone paused runs, runs that a process owns, and runs of
+   * which nothing was stored.
    *
-   * A run of which several processes in a row died is recovered after the others, with a delay: it is in `delayed`. After `maxCrashes` of
-   * them it is not continued: it ends as failed, with `crash_loop`.
+   * A run whose processes died several times in a row is resumed later and listed in `delayed`. After
+   * `maxCrashes` it ends as failed, with `crash_loop`. A run that cannot be resumed is listed in
+   * `failed` and does not keep the others from continuing.
    *
-   * Resolves when all others are under way again, not when they have ended: their handles are in `runs`. Rejects with `store_failed` if the store
-   * cannot be asked what it has.
+   * Resolves when the runs are active again, not when they have ended. Rejects with `store_failed` if
+   * the store cannot list its runs, `invalid_option` if the orchestrator has no store, and
+   * `invalid_state` if it was closed.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store; `invalid_state`, if it was closed.
+   * @example
+   * ```ts
+   * const { runs, failed } = await orchestrator.resumeLostRuns();
+   * for (const { runId, error } of failed) console.error(runId, error.message);
+   * await Promise.all(runs.map((one) => one.settled));
+   * ```
    */
-  recoverAll<Role extends AgentRole<unknown, never> = Roles>(
+  resumeLostRuns<Role extends AgentRole<unknown, never> = Roles>(
     ...options: OptionsWithContext<
-      RecoverAllOptions<InferContext<Role>>,
+      ResumeLostRunsOptions<InferContext<Role>>,
       InferContext<Role>,
-      Required<RecoverAllOptions<InferContext<Role>>>
+      Required<ResumeLostRunsOptions<InferContext<Role>>>
     >
-  ): Promise<RecoveredRuns<InferOutput<Role>>>;
+  ): Promise<ResumedRuns<InferOutput<Role>>>;
   // Reports a missing context at compile time. No other call matches.
-  recoverAll<Role extends AgentRole<unknown, never> = Roles>(
+  resumeLostRuns<Role extends AgentRole<unknown, never> = Roles>(
     this: unknown extends InferContext<Role>
       ? unknown
-      : "The roles of this orchestrator need a context. Pass it: recoverAll({ context }).",
+      : "The roles of this orchestrator need a context. Pass it: resumeLostRuns({ context }).",
   ): never;
-  async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
+  async resumeLostRuns(options: ResumeLostRunsOptions = {}): Promise<ResumedRuns> {
     this.#live.assertOpen();
-    checkRecoverAllOptions(options);
+    checkResumeLostRunsOptions(options);
     return await this.#live.during(async () => {
-      const { recoverAllRuns } = await import("./run/recover-all.ts");
-      return await recoverAllRuns(this.#live, options);
+      const { resumeLostRuns } = await import("./run/resume-lost-runs.ts");
+      return await resumeLostRuns(this.#live, options);
     });
   }
 
@@ -257,7 +272,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * to it since (`answer`).
    *
    * Rejects with `run_released` when `leave` was aborted; `run_id_conflict` if the run was started with another role or task; `unknown_role`;
-   * `unsupported_version` for an order of a later release; with what `start` throws and `recover` rejects with, and nothing has changed; and
+   * `unsupported_version` for an order of a later release; with what `start` and `resume` throw, and nothing has changed; and
    * with what `result` of a run rejects with.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
@@ -286,7 +301,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   /**
    * Answers questions of a run that is kept in the store, some of them or all, wherever it is led and whether it is paused: the answers are
    * put into its mailbox, where the first one counts. The process that leads the run takes them from there: while its approver is being asked,
-   * else once the run has nothing else to do; the run then continues by itself. A run that rests already continues with `recover` or `execute`. No role is needed. Gives the questions that are still open.
+   * else once the run has nothing else to do; the run then continues by itself. A run that rests already continues with `resume` or `execute`. No role is needed. Gives the questions that are still open.
    *
    * Rejects, and nothing was answered unless others answer at the same time: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
    * late; `run_ended`; `unknown_run`; `unsupported_version` or `invalid_journal` if its journal cannot be read; `store_failed`.
@@ -307,7 +322,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * paused or lost by leading it to its end here, for which its roles have to be there, and its `context`. Resolves when a run that is led
    * here, or led to its end here, has ended; of one that is led elsewhere, when the request is in its mailbox.
    *
-   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `recover` rejects with: the request stays in the mailbox then,
+   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `resume` rejects with: the request stays in the mailbox then,
    * for the next process that leads the run.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
@@ -322,7 +337,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     } = {},
   ): Promise<void> {
     checkRunId("runId", runId);
-    const { cancelRun } = await import("./run/recover-all.ts");
+    const { cancelRun } = await import("./run/resume-lost-runs.ts");
     await cancelRun(this.#live, runId, options);
   }
 
@@ -361,7 +376,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   startWorker<Role extends AgentRole<unknown, never> = Roles>(
     this: unknown extends InferContext<Role>
       ? unknown
-      : "The roles of this orchestrator need a context. Pass it: work(engine, { context }).",
+      : "The roles of this orchestrator need a context. Pass it: startWorker(engine, { context }).",
     engine: Engine,
   ): never;
   async startWorker(engine: Engine, options: WorkerOptions = {}): Promise<Worker> {
@@ -381,19 +396,19 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * throws of roles and models.
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(
-    stored: PausedRun | string,
+    pausedRun: PausedRun,
     ...options: OptionsWithContext<ForkOptions<Role>, InferContext<Role>>
   ): Run<InferOutput<Role>>;
   // Reports a missing context at compile time. No other call matches.
   fork<Role extends AgentRole<unknown, never> = Roles>(
     this: unknown extends InferContext<Role>
       ? unknown
-      : "The roles of this orchestrator need a context. Pass it: fork(stored, { context }).",
-    stored: PausedRun | string,
+      : "The roles of this orchestrator need a context. Pass it: fork(pausedRun, { context }).",
+    pausedRun: PausedRun,
   ): never;
-  fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
+  fork(pausedRun: PausedRun, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
-    const parts = prepareFork(this.#settings, stored, options);
+    const parts = prepareFork(this.#settings, pausedRun, options);
     return this.#live.start(parts, options.signal, options);
   }
 

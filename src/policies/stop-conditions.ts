@@ -27,7 +27,7 @@ export interface StopContext<out Context = unknown> {
    */
   readonly elapsedMs: number;
   /**
-   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * The run context: the value passed as `context` to `start`, `resume` or `fork`.
    * `undefined` if none was passed.
    */
   readonly context: Context;

@@ -83,7 +83,7 @@ export interface ToolContext<out Context = unknown> {
   /** The metadata of the agent: passed to `start`, or inherited from the parent. Frozen JSON. */
   readonly metadata: JsonObject;
   /**
-   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * The run context: the value passed as `context` to `start`, `resume` or `fork`.
    * `undefined` if none was passed.
    */
   readonly context: Context;

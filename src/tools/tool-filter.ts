@@ -31,7 +31,7 @@ export interface FilterContext<out Context = unknown> {
   /** The metadata of the agent. */
   readonly metadata: JsonObject;
   /**
-   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * The run context: the value passed as `context` to `start`, `resume` or `fork`.
    * `undefined` if none was passed.
    */
   readonly context: Context;

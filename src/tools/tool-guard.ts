@@ -72,7 +72,7 @@ export interface GuardContext<out Context = unknown> {
   /** The metadata of the agent. */
   readonly metadata: JsonObject;
   /**
-   * The run context: the value passed as `context` to `start`, `resume`, `recover` or `fork`.
+   * The run context: the value passed as `context` to `start`, `resume` or `fork`.
    * `undefined` if none was passed.
    */
   readonly context: Context;

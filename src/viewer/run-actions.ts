@@ -206,7 +206,7 @@ function isEdited(answer: Answer): boolean {
 /** Methods of an orchestrator that the viewer calls. */
 type ActingOrchestrator = Pick<
   Orchestrator,
-  "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
+  "findActiveRun" | "answer" | "cancel" | "sendCommand" | "resume"
 >;
 
 /**
@@ -245,7 +245,7 @@ export class AttachedOrchestrators {
     for (const { orchestrator, contextOf } of this.#attached) {
       try {
         const context = await contextOf?.(runId);
-        const run = await orchestrator.recover<AgentRole>(runId, { context });
+        const run = await orchestrator.resume<AgentRole>(runId, { context });
         run.result.catch(() => undefined); // The journal shows the outcome.
         return "led";
       } catch (cause) {

@@ -87,7 +87,7 @@ export interface Viewer {
   attach(
     orchestrator: Pick<
       Orchestrator,
-      "findActiveRun" | "answer" | "cancel" | "sendCommand" | "recover"
+      "findActiveRun" | "answer" | "cancel" | "sendCommand" | "resume"
     >,
     options?: {
       /**

@@ -74,7 +74,7 @@ proves(["D531"], "refuses arguments that do not fit, and takes the corrected one
   // Text that is a number fits, as it does where a model wrote it.
   expect((await approve(kept, { eur: "40", to: "shop" })).code).toBe(0);
   const orchestrator = new Orchestrator({ store, clock: new ManualClock(0), roles: [buyer()] });
-  const result = await (await orchestrator.recover(run)).result;
+  const result = await (await orchestrator.resume(run)).result;
   expect([result.status, paid]).toEqual(["completed", [{ eur: 40, to: "shop" }]]);
 });
 
@@ -118,7 +118,7 @@ proves(
     expect((await approve(kept, next)).code).toBe(0);
     const { store } = kept;
     const leader = new Orchestrator({ store, clock: new ManualClock(0), roles: [role()] });
-    const result = await (await leader.recover(runId)).result;
+    const result = await (await leader.resume(runId)).result;
     expect([result.status, seen]).toEqual([
       "completed",
       [
@@ -144,10 +144,10 @@ proves(
     const { store, run } = kept;
     const lead = () => new Orchestrator({ store, clock: new ManualClock(0), roles: [buyer()] });
     expect((await approve(kept, { eur: 900, to: "shop" })).code).toBe(0);
-    const refused = await (await lead().recover(run)).result;
+    const refused = await (await lead().resume(run)).result;
     expect([refused.status, refused.questions.length, paid]).toEqual(["paused", 1, []]);
     expect((await approve(kept, { eur: 90, to: "shop" })).code).toBe(0);
-    const result = await (await lead().recover(run)).result;
+    const result = await (await lead().resume(run)).result;
     expect([result.status, paid]).toEqual(["completed", [{ eur: 90, to: "shop" }]]);
   },
 );

@@ -89,7 +89,7 @@ proves(
     expect([await ended, shell.written.stdout]).toEqual([0, ""]);
     const store = sqliteStore(file);
     const role = asker(["pear"]);
-    const result = await (await new Orchestrator({ store, roles: [role] }).recover("buy")).result;
+    const result = await (await new Orchestrator({ store, roles: [role] }).resume("buy")).result;
     expect(result.text).toBe("paid pear");
     await store.close();
     expect((await stat(join(cwd, ".espalier", "viewer-token"))).mode & 0o777).toBe(0o600);

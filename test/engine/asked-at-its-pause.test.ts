@@ -171,9 +171,9 @@ proves(
     const two = process({ roles, approver });
     await two.answer(ID, [deny(question, "Too much.")]);
     await two.sendCommand(ID, { type: "pause" });
-    const paused = await pushed((await two.recover(ID)).result);
+    const paused = await pushed((await two.resume(ID)).result);
     expect([paused.status, paused.reason.code]).toEqual(["paused", "pause_requested"]);
-    const { status, text } = await pushed((await two.recover(ID)).result);
+    const { status, text } = await pushed((await two.resume(ID)).result);
     expect([status, text, counts(done)]).toEqual([
       "completed",
       expect.stringMatching("Too much."),

@@ -10,7 +10,7 @@ import { clientOf, doings, engineWorld, solo, turns } from "./engine-world.ts";
 import { mortalProcess, untilDead } from "./mortal-process.ts";
 import { crashesOf, HEALTHY, passed, poison, POISON, type Cast } from "./poison-cast.ts";
 
-describe("recoverAll", () => {
+describe("resumeLostRuns", () => {
   proves(
     ["D463", "D464", "D466"],
     "leads a run without crashes first, and one that ends its processes ever later until it fails",
@@ -37,7 +37,7 @@ describe("recoverAll", () => {
       for (let start = 2; start <= 6; start += 1) {
         const life = mortalProcess(world, { roles });
         cast.now = life;
-        const { runs, delayed, failed } = await world.pushed(life.orchestrator.recoverAll());
+        const { runs, delayed, failed } = await world.pushed(life.orchestrator.resumeLostRuns());
         expect(failed).toEqual([]);
         const facts = {
           atOnce: runs.map((run) => run.runId),

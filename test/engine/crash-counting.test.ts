@@ -50,7 +50,7 @@ describe("a crash", () => {
       const [question] = asked.questions;
       if (asked.pausedRun === undefined || question === undefined) throw new Error("No pause.");
       const second = world.process(options);
-      const resumed = second.resume(asked.pausedRun, [approve(question)]);
+      const resumed = second.resume(asked.pausedRun, { answers: [approve(question)] });
       const askedAgain = await pushed(resumed.result);
       await count();
       const [other] = askedAgain.questions;
@@ -58,14 +58,14 @@ describe("a crash", () => {
       await second.close();
       const third = world.process(options);
       await third.answer(POISON, [approve(other)]);
-      const answered = await pushed(third.recover(POISON));
+      const answered = await pushed(third.resume(POISON));
       await answered.release({ graceMs: 0 });
       await rejectionOf(answered.result);
       await count();
       const fourth = world.process(options);
-      const held = await pushed(fourth.recover(POISON));
+      const held = await pushed(fourth.resume(POISON));
       const fifth = world.process(options);
-      const taken = await pushed(fifth.recover(POISON, { takeOver: true }));
+      const taken = await pushed(fifth.resume(POISON, { takeOver: true }));
       await count();
       held.result.catch(() => undefined);
       expect((await pushed(taken.result)).status).toBe("completed");
@@ -92,7 +92,7 @@ describe("a crash", () => {
     await recoverAndDie(world, cast, role);
     await recoverAndDie(world, cast, role);
     const life = mortalProcess(world, { roles: [role] });
-    const run = await world.pushed(life.orchestrator.recover(POISON));
+    const run = await world.pushed(life.orchestrator.resume(POISON));
     expect((await world.pushed(run.result)).status).toBe("completed");
     expect(counted).toEqual([0, 0, 1, 2, 3, 0]);
   });
@@ -111,7 +111,7 @@ describe("a crash", () => {
         counted.push(await crashesOf(world));
       }
       const life = mortalProcess(world, { roles: [role] });
-      const run = await world.pushed(life.orchestrator.recover(POISON));
+      const run = await world.pushed(life.orchestrator.resume(POISON));
       const { status, steps } = await world.pushed(run.result);
       // Each life told the model that its call was interrupted, and the model made the next one.
       expect([counted, status, steps.length, cast.kills]).toEqual([[1, 2, 3, 4], "failed", 5, 5]);
@@ -135,7 +135,7 @@ describe("a crash", () => {
           },
         },
       });
-      void reading.orchestrator.recover(POISON).catch(() => undefined);
+      void reading.orchestrator.resume(POISON).catch(() => undefined);
       await (life <= 5 ? untilDead(world, reading) : turns(50));
     }
     const found = await store.find(POISON);
@@ -205,7 +205,7 @@ describe("a run that fails for its crashes", () => {
     for (let life = 2; life <= 5; life += 1) await recoverAndDie(world, cast, role);
     const before = [...done.values()];
     const last = mortalProcess(world, { roles: [role] });
-    const run = await world.pushed(last.orchestrator.recover(POISON));
+    const run = await world.pushed(last.orchestrator.resume(POISON));
     const result = await world.pushed(run.result);
     expect([...done.values()]).toEqual(before);
     expect(result).toMatchObject({ status: "failed", reason: { code: "error" } });

@@ -135,13 +135,13 @@ proves(["E19"], "signs of life and their absence go by the options", async () =>
   }
   const two = process({ roles: [solo(done)], ...times });
   clock.advance(200);
-  expect((await rejectionOf(two.recover(ID))).code).toBe("run_active");
+  expect((await rejectionOf(two.resume(ID))).code).toBe("run_active");
   run.requestPause(); // At this record its process dies.
   await rejectionOf(run.result);
   clock.advance(799);
-  expect((await rejectionOf(two.recover(ID))).code).toBe("run_active");
+  expect((await rejectionOf(two.resume(ID))).code).toBe("run_active");
   clock.advance(1);
-  expect(await (await two.recover(ID)).result).toMatchObject({ text: TEXT });
+  expect(await (await two.resume(ID)).result).toMatchObject({ text: TEXT });
 });
 
 proves(

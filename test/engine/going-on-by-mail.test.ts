@@ -181,7 +181,7 @@ proves(
       expect((await pushed(run.result)).status).toBe("paused");
       // Nothing is lost: a process that looks for open runs continues it.
       expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
-      const { runs } = await process({ roles: [lead(done, gate)] }).recoverAll();
+      const { runs } = await process({ roles: [lead(done, gate)] }).resumeLostRuns();
       expect(await pushed(runs[0]?.result ?? Promise.reject(new Error("none")))).toMatchObject({
         status: "completed",
       });

@@ -22,7 +22,7 @@ proves(["D241"], "then the store has it, and another process goes on with it", a
   expect((await store.find(ID))?.recordCount).toBeGreaterThan(0);
   expect((await rejectionOf(run.result)).code).toBe("store_failed");
   clock.advance(60_000);
-  const { runs, failed } = await process({ roles: [solo(done)] }).recoverAll();
+  const { runs, failed } = await process({ roles: [solo(done)] }).resumeLostRuns();
   expect([runs.map((one) => one.runId), failed]).toEqual([[ID], []]);
   expect(await pushed(runs[0]?.result ?? Promise.reject(new Error("no run")))).toMatchObject({
     status: "completed",

@@ -283,7 +283,7 @@ proves(["E13"], "a run that was taken over cannot be left any more", async () =>
   const quick = solo(done);
   const two = process({ roles: [quick] });
   const leaving = run.release(LONG);
-  const again = await two.recover(ID, { takeOver: true });
+  const again = await two.resume(ID, { takeOver: true });
   expect(await again.result).toMatchObject({ text: TEXT });
   expect(await pushed(leaving, 5_000)).toBe(false);
   expect(await rejectionOf(run.result)).toMatchObject({ code: "run_fenced" });

@@ -47,7 +47,7 @@ proves(["D472"], "a run that was left gives no snapshot, and names the remedy", 
   expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
   expect(thrownBy(() => run.snapshot())).toMatchObject({
     code: "run_released",
-    message: `Cannot take a snapshot: this process no longer owns run ${ID}. Recover the run, and take the snapshot of the recovered run.`,
+    message: `Cannot take a snapshot: this process no longer owns run ${ID}. Resume the run, and take the snapshot of the resumed run.`,
     data: { runId: ID },
   });
   expect(await rejectionOf(run.result)).toMatchObject({ code: "run_released" });
@@ -65,7 +65,7 @@ proves(["D472"], "a sink that both owners share gets each number once", async ()
   const left = shared.events.length;
   expect(numbersOf(shared)).toEqual(upTo(left));
   const role = solo(doings());
-  const recovered = await process(role).recover(ID);
+  const recovered = await process(role).resume(ID);
   expect(await pushed(recovered.result)).toMatchObject({ status: "completed" });
   expect(shared.events[left]?.type).toBe("run.resumed");
   expect(numbersOf(shared)).toEqual(upTo(shared.events.length));
@@ -125,7 +125,7 @@ proves(["D472"], "an event of the moment in which the store is told is not emitt
   const left = numbersOf(shared);
   expect(shared.ofType("tool.progressed")).toHaveLength(1);
   const quick = worker(() => Promise.resolve());
-  const recovered = await process(quick).recover(ID);
+  const recovered = await process(quick).resume(ID);
   expect(await pushed(recovered.result)).toMatchObject({ text: "Done." });
   expect(left).toEqual(upTo(left.length));
   expect(numbersOf(shared)).toEqual(upTo(shared.events.length));
@@ -177,7 +177,7 @@ proves(
     expect(await pushed(run.release({ graceMs: 100 }), 100)).toBe(true);
     const gate = latch();
     const role = detaching(() => gate.opened);
-    const recovered = await process({ roles: [role] }).recover(ID);
+    const recovered = await process({ roles: [role] }).resume(ID);
     const later = await pushed(recovered.result);
     expect(later.detached).toMatchObject([worker]);
     expect(later.detached[0]?.usage.own.modelCalls).toBe(1);

@@ -50,6 +50,6 @@ export async function recoverAndDie(
 ): Promise<void> {
   const life = mortalProcess(world, { roles: [role] });
   cast.now = life;
-  await world.pushed(life.orchestrator.recover(POISON));
+  await world.pushed(life.orchestrator.resume(POISON));
   await untilDead(world, life);
 }

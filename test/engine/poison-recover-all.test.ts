@@ -1,5 +1,5 @@
 // Goal: a service that recovers its runs when it starts does not die again and again by one of them.
-// Method: a real process that starts its runs, or calls `recoverAll`, and is started again each time it has died.
+// Method: a real process that starts its runs, or calls `resumeLostRuns`, and is started again each time it has died.
 
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";

@@ -107,7 +107,7 @@ async function serveAlone(starts: readonly string[]): Promise<void> {
   for (const role of roles)
     for (const runId of starts.filter((one) => one.startsWith(role.name) && !known.has(one)))
       orchestrator.start(role, "Go.", { runId }).result.catch(() => undefined);
-  await orchestrator.recoverAll();
+  await orchestrator.resumeLostRuns();
 }
 
 function engineOf(

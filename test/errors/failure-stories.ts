@@ -118,7 +118,7 @@ async function crashed(): Promise<Played> {
   for (let turns = 0; turns < 10; turns += 1) await quiet();
   const after = part("lead", [DONE], { tools: pay(() => "Paid twice.") });
   const fixture = newFixture({ store, roles: [after.role] });
-  const run = await fixture.orchestrator.recover(runId, { takeOver: true });
+  const run = await fixture.orchestrator.resume(runId, { takeOver: true });
   return { fixture, result: await run.result };
 }
 

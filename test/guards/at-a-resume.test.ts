@@ -1,6 +1,7 @@
 // Goal: what an approval covers when the run continues: the call that was shown, under the guards and the schema of now.
 // Method: a call that is asked about, a pause, and a resumption with something changed.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -125,7 +126,7 @@ describe("a call that was approved", () => {
       const parts = text.split(inHistory);
       const altered = `${parts.slice(0, index + 1).join(inHistory)}${inHistory.replace("/a", "/b")}${parts.slice(index + 1).join(inHistory)}`;
       const thrown = thrownBy(() =>
-        fixture.orchestrator.resume(altered, approveAll(paused), { role }),
+        fixture.orchestrator.resume(readPausedRun(altered), { answers: approveAll(paused), role }),
       );
       expect(thrown, `place ${index}`).toMatchObject({ code: "invalid_paused_run" });
     }

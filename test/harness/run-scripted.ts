@@ -1,5 +1,6 @@
 // The way in which tests run agents: manual clock, sequential ids, recorded events, and the checks that hold for every run.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { ok } from "node:assert/strict";
 
 import { expect } from "vitest";
@@ -87,10 +88,11 @@ export function newFixture(options: OrchestratorOptions = {}): Fixture {
     outcome,
     run: (role, more) => outcome(start(role, "Do it.", more)),
     resume: (role, paused, answers = [], more = {}) =>
-      fresh(more).resume(JSON.stringify(paused), answers, { role }),
+      fresh(more).resume(readPausedRun(JSON.stringify(paused)), { answers, role }),
     grantOn: (role, stored, grants, answers = []) =>
-      fresh().resume(JSON.stringify(stored), answers, { role, grants }),
-    fork: (role, stored, more = {}) => fresh().fork(JSON.stringify(stored), { role, ...more }),
+      fresh().resume(readPausedRun(JSON.stringify(stored)), { answers, role, grants }),
+    fork: (role, stored, more = {}) =>
+      fresh().fork(readPausedRun(JSON.stringify(stored)), { role, ...more }),
   };
 }
 

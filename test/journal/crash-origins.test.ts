@@ -1,5 +1,6 @@
 // Runs that began from another one's rest die and are recovered like any other: those that were granted more, and forks.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
@@ -51,7 +52,7 @@ test("D2: a run that a limit had stopped, and that continues with more", async (
     (): Play => ({
       ...stopped(),
       onward: (orchestrator, run) =>
-        orchestrator.resume(JSON.stringify(run.snapshot()), [], {
+        orchestrator.resume(readPausedRun(JSON.stringify(run.snapshot())), {
           grants: [{ budget: { steps: 20 }, by: "the boss" }],
         }),
     }),
@@ -68,7 +69,7 @@ proves(
     const byId = (): Play => ({
       ...stopped(),
       onward: (orchestrator, { runId }) =>
-        orchestrator.recover(runId, {
+        orchestrator.resume(runId, {
           takeOver: true,
           grants: [{ budget: { steps: 20 }, by: "the boss" }],
         }),
@@ -86,7 +87,10 @@ test("D2: a fork", async () => {
     (): Play => ({
       ...team(),
       onward: (orchestrator, run) =>
-        orchestrator.fork(JSON.stringify(run.snapshot()), { atStep: 1, message: "Once more." }),
+        orchestrator.fork(readPausedRun(JSON.stringify(run.snapshot())), {
+          atStep: 1,
+          message: "Once more.",
+        }),
     }),
     undefined,
     { from },

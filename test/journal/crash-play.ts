@@ -1,6 +1,7 @@
 // Plays a run through deaths: a process starts it, dies at an append, the next one recovers it, and so on until it has ended. What a
 // story resulted in is read from its journal, as a later reader would; it must be that of the run that was not killed.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -193,11 +194,11 @@ class Teller {
     const { answer, goesOnBy = "recover" } = play;
     if (result !== undefined && goesOnBy === "resume") {
       const answers = result.questions.map((question) => given(answer, question));
-      return orchestrator.resume(JSON.stringify(result.pausedRun), answers);
+      return orchestrator.resume(readPausedRun(JSON.stringify(result.pausedRun)), { answers });
     }
     const answers = (result?.questions ?? []).map((question) => given(answer, question));
     try {
-      return await orchestrator.recover(runId, { takeOver: true, answers });
+      return await orchestrator.resume(runId, { takeOver: true, answers });
     } catch (cause) {
       if (!EspalierError.is(cause)) throw cause;
       const isUnknown = cause.code === "unknown_run";
@@ -212,7 +213,7 @@ class Teller {
       if (cause.code !== "invalid_answer" || result !== undefined) throw cause;
       const folded = await foldJournal(runId, this.#store.read(runId));
       const late = folded.run.questions.map((question) => given(answer, question));
-      return await orchestrator.recover(runId, { takeOver: true, answers: late });
+      return await orchestrator.resume(runId, { takeOver: true, answers: late });
     }
   }
 

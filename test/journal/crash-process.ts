@@ -92,7 +92,7 @@ const orchestrator = new Orchestrator({ limits: LIMITS, roles: [role], store, ma
 const { run } = values;
 const start = values.slowly ? { budget: EXACT_BUDGET } : {};
 const end = await told(async () =>
-  run === undefined ? orchestrator.start(role, "Go.", start) : await orchestrator.recover(run),
+  run === undefined ? orchestrator.start(role, "Go.", start) : await orchestrator.resume(run),
 );
 await store.close();
 writeSync(1, `${end}\n`);

@@ -59,7 +59,7 @@ beforeAll(async () => {
   const run = orchestrator.start(role, "Go.");
   const { questions } = await run.result;
   const answers = questions.map((question) => approve(question));
-  const result = await (await orchestrator.recover(run.runId, { answers })).result;
+  const result = await (await orchestrator.resume(run.runId, { answers })).result;
   expect(result.status).toBe("completed");
   runId = run.runId;
   lines = (await loadRecording(store, runId)).trimEnd().split("\n");
@@ -225,7 +225,7 @@ proves(
         store: await storeWith(run.runId, records),
         roles: [role],
       });
-      const recovering = orchestrator.recover(run.runId, { answers });
+      const recovering = orchestrator.resume(run.runId, { answers });
       codes.push(await codeOf(recovering.then((recovered) => recovered.result)));
       codes.push(executed.join());
     }
@@ -237,7 +237,7 @@ test("D1: a journal of which a state is missing is not recovered", async () => {
   const first = lines.findIndex((line) => line.startsWith(`{"type":"state"`));
   const store = await storeWith(runId, lines.slice(0, first));
   const orchestrator = new Orchestrator({ store, roles: [lead()] });
-  expect(await codeOf(orchestrator.recover(runId))).toBe("invalid_journal");
+  expect(await codeOf(orchestrator.resume(runId))).toBe("invalid_journal");
 });
 
 test("R175: a recording with an operation of the ledger too few, or twice, is replayed or refused", async () => {

@@ -128,7 +128,7 @@ class MortalFixture {
     const options = { role: root, takeOver: true };
     try {
       const answers = (result?.questions ?? []).flatMap((one) => this.#answer(one));
-      return await orchestrator.recover(runId, { ...options, answers });
+      return await orchestrator.resume(runId, { ...options, answers });
     } catch (cause) {
       if (!EspalierError.is(cause)) throw cause;
       if (cause.code === "run_ended") return undefined;
@@ -136,7 +136,7 @@ class MortalFixture {
       if (cause.code !== "invalid_answer" || result !== undefined) throw cause;
       const { run } = await foldJournal(runId, this.#store.read(runId));
       const answers = run.questions.flatMap((one) => this.#answer(one));
-      return await orchestrator.recover(runId, { ...options, answers });
+      return await orchestrator.resume(runId, { ...options, answers });
     }
   }
 

@@ -112,13 +112,13 @@ describe("a run whose stored result does not fit its role", () => {
       const present = cast(NAME, true);
       const { orchestrator } = process([present.lead]);
       const answers = approveAll({ runId, ...paused });
-      expect(await rejectionOf(orchestrator.recover(runId, { answers }))).toMatchObject({
+      expect(await rejectionOf(orchestrator.resume(runId, { answers }))).toMatchObject({
         code: "output_mismatch",
         data: { runId, role: "counter", agentPath: "lead/counter#1", fields: ["count"] },
       });
       expect([await kept(runId), present.requests]).toEqual([before, []]);
       const again = cast(COUNT, true);
-      const recovered = await process([again.lead]).orchestrator.recover(runId, { answers });
+      const recovered = await process([again.lead]).orchestrator.resume(runId, { answers });
       expect((await recovered.result).output).toEqual({ count: 1 });
     },
   );
@@ -164,7 +164,7 @@ async function refusedBy({ store, runId, process, kept }: LostRun): Promise<unkn
   if (status !== "open" || recordCount === 0) return undefined;
   const present = cast(NAME, false);
   const { orchestrator } = process([present.lead]);
-  const first = await orchestrator.recover(runId).then(
+  const first = await orchestrator.resume(runId).then(
     (run) => run.result,
     (cause: unknown) => cause,
   );
@@ -179,9 +179,9 @@ async function refusedBy({ store, runId, process, kept }: LostRun): Promise<unkn
   expect(first.code).toBe("output_mismatch");
   const before = await kept(runId);
   const again = [
-    await rejectionOf(orchestrator.recover(runId)),
+    await rejectionOf(orchestrator.resume(runId)),
     await rejectionOf(orchestrator.execute({ runId, role: "lead", task: "Do it." })),
-    ...(await orchestrator.recoverAll()).failed.map(({ error }) => error),
+    ...(await orchestrator.resumeLostRuns()).failed.map(({ error }) => error),
   ];
   expect(again.map(({ code }) => code)).toEqual([first.code, first.code, first.code]);
   expect(await kept(runId)).toEqual(before);
@@ -189,7 +189,7 @@ async function refusedBy({ store, runId, process, kept }: LostRun): Promise<unkn
   expect((await rejectionOf(orchestrator.cancel(runId))).code).toBe(first.code);
   expect(present.requests).toEqual([]);
   const former = cast(COUNT, false);
-  const recovered = await process([former.lead]).orchestrator.recover(runId);
+  const recovered = await process([former.lead]).orchestrator.resume(runId);
   expect((await recovered.result).status).toBe("cancelled");
   return first.data["agentPath"];
 }

@@ -72,7 +72,7 @@ test("D1: the result of a run that has ended is read from its store, without its
   expect(kept).toEqual(result);
   expect(kept.agents.map(({ removedTools }) => removedTools.length)).toEqual([0, 1]);
   expect(JSON.parse(JSON.stringify(kept))).toEqual(JSON.parse(JSON.stringify(result)));
-  expect(await codeOf(reader(store).recover(run.runId, { role: role() }))).toBe("run_ended");
+  expect(await codeOf(reader(store).resume(run.runId, { role: role() }))).toBe("run_ended");
 });
 
 test("D1: the result of a run that is paused says what it waits for, and can be resumed", async () => {
@@ -163,7 +163,7 @@ test("D1: what a store throws of itself, while a run is looked for or read, is r
     const failing = reader({ ...forwarding(store), ...fault });
     expect(await codeOf(failing.getResult(run.runId))).toBe("store_failed");
     if (fault.find !== undefined)
-      expect(await codeOf(failing.recover(run.runId))).toBe("store_failed");
+      expect(await codeOf(failing.resume(run.runId))).toBe("store_failed");
   }
 });
 

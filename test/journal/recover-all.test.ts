@@ -82,7 +82,7 @@ proves(["S7.37"], "all lost runs continue, oldest first, and no other", async ()
   const own = orchestrator([reader, writer]);
   const mine = own.start(role("helper", { after: here.opened }), "Do it.");
   await flushEventLoop();
-  const { runs, failed } = await own.recoverAll();
+  const { runs, failed } = await own.resumeLostRuns();
   expect([runs.map(({ runId }) => runId), failed]).toEqual([left, []]);
   expect(own.activeRuns()).toEqual([mine, ...runs]);
   const texts = await Promise.all(runs.map(async ({ result }) => (await result).text));
@@ -94,7 +94,7 @@ proves(["S7.37"], "all lost runs continue, oldest first, and no other", async ()
     "completed",
   ]);
   expect(await store.find(paused.runId)).toMatchObject({ status: "paused" });
-  expect(await own.recoverAll()).toEqual({ runs: [], delayed: [], failed: [] });
+  expect(await own.resumeLostRuns()).toEqual({ runs: [], delayed: [], failed: [] });
 });
 
 proves(
@@ -113,7 +113,7 @@ proves(
         return store.read(runId, from);
       },
     };
-    const { runs, failed } = await orchestrator([role("reader")], unreadable).recoverAll();
+    const { runs, failed } = await orchestrator([role("reader")], unreadable).resumeLostRuns();
     expect(runs.map(({ runId }) => runId)).toEqual([fine]);
     expect(failed.map(({ runId, error }) => [runId, error.code])).toEqual([
       [stranger, "invalid_paused_run"],
@@ -130,11 +130,11 @@ test("a run that another process takes first is none of ours, and no failure", a
   const taken: Store = {
     ...forwarding(store),
     claim: async (...asked) => {
-      await orchestrator([role("reader")]).recover(runId);
+      await orchestrator([role("reader")]).resume(runId);
       return await store.claim(...asked);
     },
   };
-  expect(await orchestrator([role("reader")], taken).recoverAll()).toEqual({
+  expect(await orchestrator([role("reader")], taken).resumeLostRuns()).toEqual({
     runs: [],
     delayed: [],
     failed: [],
@@ -144,17 +144,17 @@ test("a run that another process takes first is none of ours, and no failure", a
 test("a store that cannot say what it has rejects, and so does an orchestrator without one", async () => {
   const failure = storeFailed("connection", "Expected a connection, got none. Look at it.");
   const deaf: Store = { ...forwarding(memoryStore()), list: () => Promise.reject(failure) };
-  await expect(new Orchestrator({ store: deaf }).recoverAll()).rejects.toBe(failure);
+  await expect(new Orchestrator({ store: deaf }).resumeLostRuns()).rejects.toBe(failure);
   const mute: Store = {
     ...forwarding(memoryStore()),
     list: () => Promise.reject(new Error("no route")),
   };
-  expect(await rejectionOf(new Orchestrator({ store: mute }).recoverAll())).toMatchObject({
+  expect(await rejectionOf(new Orchestrator({ store: mute }).resumeLostRuns())).toMatchObject({
     code: "store_failed",
     message:
       "Cannot read its runs: the store failed with: no route. Check the store; nothing was changed.",
   });
-  expect((await rejectionOf(new Orchestrator().recoverAll())).code).toBe("invalid_option");
+  expect((await rejectionOf(new Orchestrator().resumeLostRuns())).code).toBe("invalid_option");
 });
 
 proves(
@@ -173,7 +173,7 @@ proves(
       },
     };
     const own = orchestrator([role("reader")], slow);
-    const recovering = own.recoverAll();
+    const recovering = own.resumeLostRuns();
     let isClosed = false;
     const closing = own.close().then(() => (isClosed = true));
     await flushEventLoop();

@@ -80,8 +80,8 @@ proves(["D444"], "leaves a live owner alone if the takeover is refused", async (
   const question = { questionId: QuestionIdSchema().parse("none"), argumentsHash: "none" };
   const answers = [approve(question)];
   const codes = [
-    (await rejectionOf(orchestrator(other).recover(run.runId, { takeOver: true }))).code,
-    (await rejectionOf(orchestrator(worker().role).recover(run.runId, { takeOver: true, answers })))
+    (await rejectionOf(orchestrator(other).resume(run.runId, { takeOver: true }))).code,
+    (await rejectionOf(orchestrator(worker().role).resume(run.runId, { takeOver: true, answers })))
       .code,
   ];
   expect(codes).toEqual(["invalid_paused_run", "invalid_answer"]);
@@ -96,7 +96,7 @@ test("D4: a run whose process lives is not taken over, and nothing changes", asy
   const run = orchestrator(first.role).start(first.role, "Go.");
   await turns(20);
   const before = [await store.find(run.runId), await linesOf(store, run.runId)];
-  const error = await rejectionOf(orchestrator(worker().role).recover(run.runId));
+  const error = await rejectionOf(orchestrator(worker().role).resume(run.runId));
   expect(error).toMatchObject({ code: "run_active" });
   expect([await store.find(run.runId), await linesOf(store, run.runId)]).toEqual(before);
   first.ready.open();
@@ -121,7 +121,7 @@ proves(
       expect((await store.find(run.runId))?.heartbeatAtMs).toBe(beat * 5_000);
     }
     clock.advance(4_999);
-    expect(await rejectionOf(other.recover(run.runId))).toMatchObject({
+    expect(await rejectionOf(other.resume(run.runId))).toMatchObject({
       code: "run_active",
       data: { silentMs: 4_999 },
     });
@@ -139,7 +139,7 @@ test("D4: a run that is taken over rejects with run_fenced, and does nothing fur
   const run = orchestrator(first.role).start(first.role, "Go.");
   await turns(20);
   expect([...first.calls.values()]).toEqual([1, 1]);
-  const again = await orchestrator(second.role).recover(run.runId, { takeOver: true });
+  const again = await orchestrator(second.role).resume(run.runId, { takeOver: true });
   const lost = rejectionOf(run.result);
   first.ready.open();
   expect(await lost).toMatchObject({ code: "run_fenced" });
@@ -161,8 +161,8 @@ test("D4: of two recoveries at once one proceeds", async () => {
   left.ready.open();
   right.ready.open();
   const both = await Promise.allSettled([
-    orchestrator(left.role).recover(run.runId),
-    orchestrator(right.role).recover(run.runId),
+    orchestrator(left.role).resume(run.runId),
+    orchestrator(right.role).resume(run.runId),
   ]);
   const codes = both.map((one) => (one.status === "rejected" ? codeOf(one.reason) : "leads"));
   expect(codes).toEqual(["leads", "run_active"]);
@@ -187,11 +187,11 @@ test("runs that have ended, and those that the store does not know, cannot be re
   await run.result;
   const before = [await store.find(run.runId), await linesOf(store, run.runId)];
   for (const takeOver of [false, true]) {
-    const error = await rejectionOf(orchestrator(role).recover(run.runId, { takeOver }));
+    const error = await rejectionOf(orchestrator(role).resume(run.runId, { takeOver }));
     expect(error).toMatchObject({ code: "run_ended" });
   }
   expect([await store.find(run.runId), await linesOf(store, run.runId)]).toEqual(before);
-  const unknown = await rejectionOf(orchestrator(role).recover("run_99"));
+  const unknown = await rejectionOf(orchestrator(role).resume("run_99"));
   expect(unknown).toMatchObject({ code: "unknown_run" });
 });
 
@@ -208,7 +208,7 @@ async function changed(change: (lines: readonly string[]) => readonly string[]) 
   };
   const other: Store = { ...forwarding(store), read };
   const found = await store.find(run.runId);
-  const recover = () => orchestrator(role, other).recover(run.runId, { takeOver: true });
+  const recover = () => orchestrator(role, other).resume(run.runId, { takeOver: true });
   return { error: await rejectionOf(recover()), found, after: await store.find(run.runId) };
 }
 
@@ -253,13 +253,13 @@ test("a recovery that cannot begin leaves the run as it was", async () => {
     instructions: "x",
     model: thinker("x", () => ({ text: "x" })),
   });
-  const error = await rejectionOf(orchestrator(other).recover(run.runId, { takeOver: true }));
+  const error = await rejectionOf(orchestrator(other).resume(run.runId, { takeOver: true }));
   expect(error).toMatchObject({ code: "invalid_paused_run" });
   expect(await linesOf(store, run.runId)).toEqual(before);
   expect(await store.list({ status: "open" })).toHaveLength(1);
   const fresh = worker();
   fresh.ready.open();
-  const again = await orchestrator(fresh.role).recover(run.runId, { takeOver: true });
+  const again = await orchestrator(fresh.role).resume(run.runId, { takeOver: true });
   expect(await again.result).toMatchObject({ status: "completed" });
 });
 

@@ -74,7 +74,7 @@ async function secondLife(isAsking: boolean): Promise<Second> {
   for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   life.isFirst = false;
   const next = new Orchestrator({ store, clock, roles: [role] });
-  return { run: await next.recover(first.runId, { takeOver: true }), store, role, clock };
+  return { run: await next.resume(first.runId, { takeOver: true }), store, role, clock };
 }
 
 test("X25: a question that was open when the process died is left open by the next one, too", async () => {
@@ -84,7 +84,7 @@ test("X25: a question that was open when the process died is left open by the ne
   const recording = await loadRecording(store, run.runId);
   await replaysToTheSame({ role }, { recording, result });
   const answers = result.questions.map((question) => approve(question));
-  const last = await new Orchestrator({ store, clock, roles: [role] }).recover(run.runId, {
+  const last = await new Orchestrator({ store, clock, roles: [role] }).resume(run.runId, {
     answers,
   });
   const ended = await last.result;

@@ -204,7 +204,7 @@ function limited(): Play {
     role: lookingRole(),
     start: { budget: { steps: 2 } },
     onward: (orchestrator, run) =>
-      orchestrator.resume(run.snapshot(), [], { grants: [{ budget: { steps: 5 }, by: "test" }] }),
+      orchestrator.resume(run.snapshot(), { grants: [{ budget: { steps: 5 }, by: "test" }] }),
   };
 }
 
@@ -234,7 +234,7 @@ test("R175: a run on a session that is paused and resumed", async () => {
     let result = await run.result;
     while (result.status === "paused") {
       const answers = result.questions.map((question) => approve(question));
-      result = await orchestrator.resume(result.pausedRun ?? "", answers).result;
+      result = await orchestrator.resume(result.pausedRun ?? "", { answers }).result;
     }
     const recording = await loadRecording(store, run.runId);
     const again = await replaysToTheSame({ role: askingRole() }, { recording, result });

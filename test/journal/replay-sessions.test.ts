@@ -1,6 +1,7 @@
 // Goal: what became of the session of a run is the same in its replay: saved, left open, in conflict, or failed.
 // Method: several runs on one session in a memory store, or in one that fails; each is recorded and replayed.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -77,8 +78,8 @@ for (const goesOnBy of ["resume", "recover"] as const)
       const answers = questions.map((question) => approve(question));
       const next =
         goesOnBy === "resume"
-          ? orchestrator.resume(pausedRun, answers)
-          : await orchestrator.recover(run.runId, { answers });
+          ? orchestrator.resume(readPausedRun(pausedRun), { answers })
+          : await orchestrator.resume(run.runId, { answers });
       if (isDisturbed) await (await orchestrator.openSession("talk")).clear();
       seen.push(await replayedSession(store, role, next));
     }

@@ -45,7 +45,7 @@ test.each([broken, storeFailed("full", "Expected room, got none."), fenced])(
     expect(await run.result).toMatchObject({ status: "completed", text: "Done." });
     expect(await run.settled).toMatchObject({ status: "completed" });
     const again = new Orchestrator({ store, roles: [role] });
-    const error = await rejectionOf(again.recover(run.runId, { takeOver: true }));
+    const error = await rejectionOf(again.resume(run.runId, { takeOver: true }));
     expect(error).toMatchObject({ code: "run_ended" });
     expect(await store.find(run.runId)).toMatchObject({ status: "ended", owner: null });
   },
@@ -129,12 +129,12 @@ test.each(["find", "claim"] as const)(
     const own: Store = { ...works, [method]: failing[method] };
     const orchestrator = new Orchestrator({ store: own, roles: [cautious] });
     const answers = paused.questions.map((question) => approve(question));
-    const error = await rejectionOf(orchestrator.resume(paused, answers).result);
+    const error = await rejectionOf(orchestrator.resume(paused, { answers }).result);
     expect(error).toMatchObject({ code: "store_failed" });
     isBroken = false;
-    const run = orchestrator.resume(paused, answers);
+    const run = orchestrator.resume(paused, { answers });
     expect(await run.result).toMatchObject({ status: "completed", text: "Paid." });
-    expect(() => orchestrator.resume(paused, answers)).toThrow(/it was already resumed/);
+    expect(() => orchestrator.resume(paused, { answers })).toThrow(/it was already resumed/);
   },
 );
 
@@ -144,7 +144,7 @@ test("a pause that a process had begun to take into another store, without a wor
   const owner = { token: "gone", hostname: "here", processId: 1 };
   await store.release(await store.create(paused.runId, "Go.", owner), "paused");
   const answers = paused.questions.map((question) => approve(question));
-  const run = new Orchestrator({ store, roles: [cautious] }).resume(paused, answers);
+  const run = new Orchestrator({ store, roles: [cautious] }).resume(paused, { answers });
   expect(await run.result).toMatchObject({ status: "completed", text: "Paid." });
   expect(await store.find(paused.runId)).toMatchObject({ status: "ended", epoch: 2 });
 });

@@ -92,7 +92,7 @@ test("a store that is full stops the run where it is; what was kept is there, an
   expect(records).toEqual(kept.flatMap((batch) => batch.records));
   const before = new Map(calls);
   const again = new Orchestrator({ limits, store, roles: [role] });
-  const result = await (await again.recover(run.runId, { takeOver: true })).result;
+  const result = await (await again.resume(run.runId, { takeOver: true })).result;
   expect([result.status, result.text]).toEqual(["completed", (await plain).text]);
   expect([...before.keys()].every((key) => (calls.get(key) ?? 0) <= 2)).toBe(true);
 });
@@ -179,7 +179,7 @@ describe.each(Object.entries(stores))("a run over %s", (_name, open) => {
     await store.close();
     const other = open();
     const again = new Orchestrator({ limits, store: other, roles: [role] });
-    const result = await (await again.recover(dead.runId, { takeOver: true })).result;
+    const result = await (await again.resume(dead.runId, { takeOver: true })).result;
     expect([result.status, result.text]).toEqual(["completed", (await plain).text]);
     expect(await other.find(dead.runId)).toMatchObject({ status: "ended", epoch: 2, owner: null });
     await other.close();

@@ -71,7 +71,7 @@ async function killed(size: number, kill?: Kill) {
   if (stored.status === "open") {
     const { lead: role } = processOf(size);
     const orchestrator = new Orchestrator({ ...options(), store });
-    const again = await orchestrator.recover(run.runId, { role, takeOver: true });
+    const again = await orchestrator.resume(run.runId, { role, takeOver: true });
     expect((await again.settled).status).toBe("completed");
   }
   const events = eventsIn(await storedRecords(store, run.runId));
@@ -144,7 +144,7 @@ async function killedHedger(kill?: Kill) {
   const { appends } = dying;
   if (kill === undefined) return { appends, received: 0, charged: 0 };
   const next = new Orchestrator({ clock, store });
-  const again = await next.recover(run.runId, { role: second.role, takeOver: true });
+  const again = await next.resume(run.runId, { role: second.role, takeOver: true });
   const { usage } = await again.result;
   const [estimate = 0] = eventsIn(await storedRecords(store, run.runId)).flatMap((event) =>
     event.type === "model.requested" ? [event.estimatedInputTokens] : [],

@@ -244,7 +244,7 @@ describe("a journal", () => {
         const second = artist([...(isTaskHandled ? [] : [asks("draw", {})]), says("Done.")], {
           tools: [draw({ retryAfterCrash: true })],
         });
-        const again = await process(second.role).recover(run.runId, { takeOver: true });
+        const again = await process(second.role).resume(run.runId, { takeOver: true });
         const lost = rejectionOf(run.result);
         expect(await again.result).toMatchObject({ status: "completed" });
         door.open();

@@ -72,7 +72,7 @@ proves(
       if (paused.pausedRun === undefined || question === undefined)
         expect.fail("It is not paused.");
       const answers = [approve(question)];
-      const result = await orchestrator.resume(paused.pausedRun, answers, { role }).result;
+      const result = await orchestrator.resume(paused.pausedRun, { answers, role }).result;
       expect([result.status, result.output, done]).toEqual(["completed", { n: 2 }, ["ask"]]);
     }
   },

@@ -168,7 +168,7 @@ for (const count of records.keys()) {
     roles: [thinker],
     approver: (question) => approve(question),
   });
-  const recovered = await recovering.recover(thinking.runId, { takeOver: true });
+  const recovered = await recovering.resume(thinking.runId, { takeOver: true });
   for await (const report of recovered.iterate()) look("recovered", report);
   look("recovered", await recovered.result);
 }

@@ -102,7 +102,7 @@ describe("to the model that wrote it", () => {
     const second = thinker("one", [says("Done.")], {
       tools: [spyTool("look", undefined, { retryAfterCrash: true })],
     });
-    const again = await process(second.role).recover(run.runId, { takeOver: true });
+    const again = await process(second.role).resume(run.runId, { takeOver: true });
     const lost = rejectionOf(run.result);
     expect(await again.result).toMatchObject({ status: "completed", text: "Done." });
     door.open();

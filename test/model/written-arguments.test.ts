@@ -1,6 +1,7 @@
 // Goal: arguments that are no JSON object are kept as the model wrote them, and never reach a server so, wherever their history goes.
 // Method: a server that refuses a request with such arguments; one history that is paused, resumed, inherited, kept in a session and forked.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
 import { z } from "zod";
 
@@ -74,11 +75,10 @@ proves(
     const stored = JSON.stringify(pausedRun);
 
     const later = new Orchestrator({ store, roles: [role] });
-    const resumed = later.resume(
-      stored,
-      questions.map((question) => approve(question)),
-      { role },
-    );
+    const resumed = later.resume(readPausedRun(stored), {
+      answers: questions.map((question) => approve(question)),
+      role,
+    });
     const result = await resumed.orThrow();
     expect(result.agents.map(({ agentPath, text }) => [agentPath, text])).toEqual([
       ["lead", "Done."],

@@ -1,6 +1,7 @@
 // Goal: an orchestrator knows the runs that it leads, and can be closed without cutting any of them off.
 // Method: runs that are held at a latch; orchestrators that are asked in between.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
@@ -66,7 +67,7 @@ proves(
     if (pausedRun === undefined) throw new Error("Expected a paused run.");
     expect(orchestrator.activeRuns()).toEqual([]);
     const answers = questions.map((question) => approve(question));
-    const again = orchestrator.resume(pausedRun, answers, { role });
+    const again = orchestrator.resume(pausedRun, { answers, role });
     expect([again.runId, orchestrator.findActiveRun(run.runId)]).toEqual([run.runId, again]);
     await again.result;
     expect(orchestrator.activeRuns()).toEqual([]);
@@ -101,10 +102,10 @@ proves(["S7.37"], "closing waits for the runs under way and lets none begin", as
     data: {},
   };
   expect(thrownBy(() => orchestrator.start(role, "Two."))).toEqual(refused);
-  expect(thrownBy(() => orchestrator.resume("{}"))).toEqual(refused);
-  expect(thrownBy(() => orchestrator.fork("{}"))).toEqual(refused);
-  expect(await rejectionOf(orchestrator.recover(run.runId))).toEqual(refused);
-  expect(await rejectionOf(orchestrator.recoverAll())).toEqual(refused);
+  expect(thrownBy(() => orchestrator.resume(readPausedRun("{}")))).toEqual(refused);
+  expect(thrownBy(() => orchestrator.fork(readPausedRun("{}")))).toEqual(refused);
+  expect(await rejectionOf(orchestrator.resume(run.runId))).toEqual(refused);
+  expect(await rejectionOf(orchestrator.resumeLostRuns())).toEqual(refused);
   await flushEventLoop();
   expect([isClosed, orchestrator.activeRuns()]).toEqual([false, [run]]);
   open();

@@ -2,6 +2,7 @@
 // limited by cost, and nothing is free.
 // Method: runs with prices from the table, of the maker's and unknown, down to JSON; limits that cannot be kept.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -205,7 +206,10 @@ proves(["D588"], "a paused run stored with a cost of 0 without a price reports n
   const earlier = stored.replaceAll('"costUsd":null', '"costUsd":0');
   expect(earlier).not.toBe(stored);
   const role = solo(new ScriptedModel([speaks("Paid.")]), tools);
-  const run = new Orchestrator().resume(earlier, approveAll(paused), { role });
+  const run = new Orchestrator().resume(readPausedRun(earlier), {
+    answers: approveAll(paused),
+    role,
+  });
   const { status, usage, accounts } = await run.result;
   const costs = [usage.total, accounts[0]?.own].map((used) => used?.costUsd);
   expect([status, ...costs]).toEqual(["completed", null, null]);

@@ -252,7 +252,7 @@ describe("a run that continues in a process whose clocks have nothing in common 
       const next = clockOf(777_777, first.nowMs() + skewMs);
       const sink = new RecordingSink();
       const alive = new Orchestrator({ clock: next, ids, store, sinks: [sink], roles: [role] });
-      const run = await alive.recover(lost.runId, { takeOver: true });
+      const run = await alive.resume(lost.runId, { takeOver: true });
       await until(() => hasStarted("hold")(sink.events));
       next.advance(5_999);
       await quiet();

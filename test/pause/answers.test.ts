@@ -108,13 +108,15 @@ proves(
     const [answer] = approveAll(first);
     if (answer === undefined) expect.fail("no question");
     const { orchestrator } = fixture;
-    const second = await fixture.outcome(orchestrator.resume(pausedRun, [answer], { role }));
-    expect(refusalOf(() => orchestrator.resume(pausedRun, [answer], { role }))).toEqual([
+    const second = await fixture.outcome(
+      orchestrator.resume(pausedRun, { answers: [answer], role }),
+    );
+    expect(refusalOf(() => orchestrator.resume(pausedRun, { answers: [answer], role }))).toEqual([
       "already_resumed",
       undefined,
     ]);
     const denial = [deny(questionOf(first))];
-    expect(refusalOf(() => orchestrator.resume(pausedRun, denial, { role }))).toEqual([
+    expect(refusalOf(() => orchestrator.resume(pausedRun, { answers: denial, role }))).toEqual([
       "already_resumed",
       undefined,
     ]);
@@ -195,8 +197,8 @@ test("a refused resumption does not use the pause up on the orchestrator that re
   const { fixture, tool, role, paused, good } = await pausedOverTwo();
   const pausedRun = paused.pausedRun ?? expect.fail("not paused");
   const { orchestrator } = fixture;
-  expect(refusalOf(() => orchestrator.resume(pausedRun, [], { role }))[0]).toBe("invalid_answer");
-  const result = await fixture.outcome(orchestrator.resume(pausedRun, good, { role }));
+  expect(refusalOf(() => orchestrator.resume(pausedRun, { role }))[0]).toBe("invalid_answer");
+  const result = await fixture.outcome(orchestrator.resume(pausedRun, { answers: good, role }));
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
 });
 

@@ -183,11 +183,10 @@ proves(["R31"], "the value and its JSON text, in fresh objects, have the same re
       const again = soloist([says("done")], { tools });
       const run = isText
         ? fixture.resume(again.role, paused.pausedRun, approveAll(paused))
-        : fixture.orchestrator.resume(
-            paused.pausedRun ?? expect.fail("not paused"),
-            approveAll(paused),
-            { role: again.role },
-          );
+        : fixture.orchestrator.resume(paused.pausedRun ?? expect.fail("not paused"), {
+            answers: approveAll(paused),
+            role: again.role,
+          });
       const { traceId: _random, ...result } = await fixture.outcome(run);
       return {
         result,

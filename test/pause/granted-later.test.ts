@@ -41,8 +41,7 @@ function world() {
     process,
     role,
     executed: () => [...calls.values()],
-    more: (runId: string, ...grants: readonly ResumeGrant[]) =>
-      process().recover(runId, { grants }),
+    more: (runId: string, ...grants: readonly ResumeGrant[]) => process().resume(runId, { grants }),
   };
 }
 
@@ -103,7 +102,7 @@ proves(
     const done = process().start(role, "Look.");
     const before = [await stopped.result, await done.result];
     const kept = await store.list();
-    expect(await rejectionOf(process().recover(stopped.runId))).toMatchObject({
+    expect(await rejectionOf(process().resume(stopped.runId))).toMatchObject({
       code: "run_ended",
     });
     const unlimited = more(stopped.runId, { budget: { toolCalls: 1 }, by: "Ada" });

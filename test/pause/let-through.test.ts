@@ -66,7 +66,7 @@ proves(["D725"], "nor after a second pause that comes before its calls", async (
 proves(["D725"], "nor in a process that recovers the paused run", async () => {
   const store = memoryStore({ clock: new ManualClock() });
   const { fixture, role, work, run } = await overspentPause({ store });
-  const recovered = await fixture.orchestrator.recover(run.runId, { role });
+  const recovered = await fixture.orchestrator.resume(run.runId, { role });
   const result = await fixture.outcome(recovered);
   expect([readEnd(result), work.calls.length]).toEqual([ANSWERED_BY_TOOL, 1]);
 });

@@ -36,13 +36,13 @@ for (const budget of MISTAKEN)
     ];
     const before = await store.find(ID);
     const errors = [
-      thrownBy(() => one.resume(pausedRun, answers, { grants })),
-      await rejectionOf(one.recover(ID, { answers, grants })),
+      thrownBy(() => one.resume(pausedRun, { answers, grants })),
+      await rejectionOf(one.resume(ID, { answers, grants })),
     ];
     expect(errors.map(({ code }) => code)).toEqual(["invalid_option", "invalid_option"]);
     await turns(20);
     expect([await store.find(ID), clock.pendingTimers]).toEqual([before, 0]);
-    const { status } = await pushed(one.resume(pausedRun, answers).result);
+    const { status } = await pushed(one.resume(pausedRun, { answers }).result);
     expect([status, counts(done), clock.pendingTimers]).toEqual(["completed", [1], 0]);
   });
 
@@ -57,9 +57,9 @@ proves(["D284"], "by resume, by recover and by mail", async () => {
   for (const answers of [approve(question), null, "approve"]) {
     const errors = [
       // @ts-expect-error -- Answers are a list.
-      thrownBy(() => one.resume(pausedRun, answers)),
+      thrownBy(() => one.resume(pausedRun, { answers })),
       // @ts-expect-error -- Answers are a list.
-      await rejectionOf(one.recover(ID, { answers })),
+      await rejectionOf(one.resume(ID, { answers })),
       // @ts-expect-error -- Answers are a list.
       await rejectionOf(one.answer(ID, answers)),
     ];
@@ -104,7 +104,7 @@ proves(["D286"], "taken by another run while this one is being claimed", async (
     meanwhile = () => undefined;
     run = one.start(other, "Meanwhile.", { session });
   };
-  const { code } = await rejectionOf(pushed(one.recover(ID, { answers, session })));
+  const { code } = await rejectionOf(pushed(one.resume(ID, { answers, session })));
   expect(code).toBe("invalid_state");
   await turns(20);
   expect(await inner.find(ID)).toMatchObject({
@@ -114,7 +114,7 @@ proves(["D286"], "taken by another run while this one is being claimed", async (
   });
   gate.open();
   await pushed(run?.result ?? Promise.reject(new Error("It was not started.")));
-  const again = await one.recover(ID, { answers });
+  const again = await one.resume(ID, { answers });
   expect([(await pushed(again.result)).status, counts(done)]).toEqual(["completed", [1]]);
   expect(clock.pendingTimers).toBe(0);
 });
@@ -139,14 +139,14 @@ proves(["D289"], "of a run that another process led on meanwhile, which is left 
   const answers = questions.map((question) => approve(question));
   meanwhile = async () => {
     meanwhile = async () => undefined;
-    const run = await process({ roles: [role] }).recover(ID, { answers });
+    const run = await process({ roles: [role] }).resume(ID, { answers });
     await turns(50);
     await run.release({ graceMs: 0 });
   };
-  const { code } = await rejectionOf(pushed(one.recover(ID, { answers })));
+  const { code } = await rejectionOf(pushed(one.resume(ID, { answers })));
   expect(code).toBe("invalid_answer");
   expect(await inner.find(ID)).toMatchObject({ status: "open", owner: null });
   gate.open();
-  const again = await one.recover(ID);
+  const again = await one.resume(ID);
   expect((await pushed(again.result)).status).toBe("completed");
 });

@@ -1,5 +1,6 @@
 // Goal: a paused run is a plain, frozen value; what is not one, or no longer fits the roles, is refused whole and changes nothing.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -42,7 +43,7 @@ proves(["R31"], "a copy that is changed changes neither the original nor its run
   const text = JSON.stringify(pausedRun);
   const copy = structuredClone(pausedRun);
   const { orchestrator } = fixture;
-  const run = orchestrator.resume(copy, answers, { role: lead.role });
+  const run = orchestrator.resume(copy, { answers, role: lead.role });
   vandalised(copy);
   const result = await fixture.outcome(run);
   expect([JSON.stringify(pausedRun) === text, ending(result), pay.paid]).toEqual([
@@ -55,7 +56,7 @@ proves(["R31"], "a copy that is changed changes neither the original nor its run
 test("handing it in does not freeze or change the caller's copy", async () => {
   const { fixture, lead, pausedRun, answers } = await pausedTree();
   const copy = structuredClone(pausedRun);
-  await fixture.outcome(fixture.orchestrator.resume(copy, answers, { role: lead.role }));
+  await fixture.outcome(fixture.orchestrator.resume(copy, { answers, role: lead.role }));
   expect([copy, Object.isFrozen(copy.agents), Object.isFrozen(copy.agents[0]?.state)]).toEqual([
     pausedRun,
     false,
@@ -95,10 +96,12 @@ describe("what is no paused run is refused, and the real one can still be resume
       const bad = damage(good);
       expect(bad).not.toBe(good);
       const options = { role: lead.role };
-      expect(refusalOf(() => orchestrator.resume(bad, answers, options))[0]).toBe(
-        "invalid_paused_run",
+      expect(
+        refusalOf(() => orchestrator.resume(readPausedRun(bad), { answers, ...options }))[0],
+      ).toBe("invalid_paused_run");
+      const result = await fixture.outcome(
+        orchestrator.resume(readPausedRun(good), { answers, ...options }),
       );
-      const result = await fixture.outcome(orchestrator.resume(good, answers, options));
       expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [3]]);
     });
   }
@@ -107,7 +110,8 @@ describe("what is no paused run is refused, and the real one can still be resume
     const { fixture, lead, pausedRun, answers } = await pausedTree();
     for (const version of [0, 2, 1.5]) {
       const text = changed(JSON.stringify(pausedRun), "version", version);
-      const resume = () => fixture.orchestrator.resume(text, answers, { role: lead.role });
+      const resume = () =>
+        fixture.orchestrator.resume(readPausedRun(text), { answers, role: lead.role });
       expect([version, refusalOf(resume)[0]]).toEqual([version, "unsupported_version"]);
     }
   });
@@ -126,7 +130,7 @@ describe("an approval is about the arguments that were shown:", () => {
     expect(forged).toContain(String.raw`{\"amount\":1000}`);
     try {
       const answers = [approve(questionOf(paused))];
-      await fixture.outcome(fixture.orchestrator.resume(forged, answers, { role }));
+      await fixture.outcome(fixture.orchestrator.resume(readPausedRun(forged), { answers, role }));
     } catch (error) {
       expect(error).toMatchObject({ code: "invalid_paused_run" });
     }
@@ -152,7 +156,8 @@ describe("roles that are no longer what they were are refused before anything ha
       const count = fixture.sink.events.length;
       const wrong = changedRole();
       const resume = (given: AgentRole) =>
-        fixture.orchestrator.resume(JSON.stringify(paused.pausedRun), approveAll(paused), {
+        fixture.orchestrator.resume(readPausedRun(JSON.stringify(paused.pausedRun)), {
+          answers: approveAll(paused),
           role: given,
         });
       expect([refusalOf(() => resume(wrong))[0], fixture.sink.events.length]).toEqual([
@@ -171,11 +176,11 @@ describe("roles that are no longer what they were are refused before anything ha
     const alone = part("lead", [says("Done.")]);
     const { orchestrator } = fixture;
     expect([
-      refusalOf(() => orchestrator.resume(pausedRun, answers, { role: alone.role }))[0],
-      refusalOf(() => orchestrator.resume(pausedRun, answers))[0],
+      refusalOf(() => orchestrator.resume(pausedRun, { answers, role: alone.role }))[0],
+      refusalOf(() => orchestrator.resume(pausedRun, { answers }))[0],
     ]).toEqual(["invalid_paused_run", "invalid_paused_run"]);
     const result = await fixture.outcome(
-      fixture.orchestrator.resume(pausedRun, answers, { role: lead.role }),
+      fixture.orchestrator.resume(pausedRun, { answers, role: lead.role }),
     );
     expect(result.status).toBe("completed");
   });

@@ -88,7 +88,8 @@ proves(
     const given = paused.pausedRun ?? expect.fail("not paused");
     const { clock, sink } = fixture;
     const orchestrator = new Orchestrator({ clock, sinks: [sink] });
-    const goOn = (role: AgentRole) => orchestrator.resume(given, approveAll(paused), { role });
+    const goOn = (role: AgentRole) =>
+      orchestrator.resume(given, { answers: approveAll(paused), role });
     const codeOf = (role: AgentRole): string => thrownBy(() => goOn(role)).code;
     expect([codeOf(team(false, true).lead.role), codeOf(team(true, false).lead.role)]).toEqual([
       "price_unknown",

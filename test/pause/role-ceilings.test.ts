@@ -2,6 +2,7 @@
 // is refused before anything happens.
 // Method: a lead and a subagent pause; fields of the paused run are altered; greedy models then use all that they get.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -61,7 +62,7 @@ async function paused(budget: Budget = {}) {
     more: { readonly options?: OrchestratorOptions; readonly how?: ResumeOptions } = {},
   ) => {
     const fresh = newFixture({ limits: LIMITS, tracing: localTracing(), ...more.options });
-    return fresh.orchestrator.resume(stored, answers, { ...more.how, role });
+    return fresh.orchestrator.resume(readPausedRun(stored), { answers, ...more.how, role });
   };
   return { text, resume };
 }
@@ -249,7 +250,11 @@ describe("a fork", () => {
     const emptied = altered(text, { "accounts.*.limits": {}, ...NO_HISTORY });
     const fixture = newFixture({ limits: LIMITS });
     const { role } = cast({ isGreedy: true });
-    const fork = fixture.orchestrator.fork(emptied, { role, atStep: 0, message: "Work." });
+    const fork = fixture.orchestrator.fork(readPausedRun(emptied), {
+      role,
+      atStep: 0,
+      message: "Work.",
+    });
     expect((await fork.settled).usage.total.steps).toBe(7);
   });
 

@@ -1,6 +1,7 @@
 // Goal: with a signing key no change of a paused run goes unnoticed, wherever it is handed in.
 // Method: the story of the altered runs, paused and resumed with keys; random alterations, keys that rotate, and keys that are missing.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { inspect } from "node:util";
 
 import { describe, expect, test } from "vitest";
@@ -99,13 +100,13 @@ describe("where a paused run is handed in", () => {
       const bad = altered(text, { "agents.0.task": "Do more." });
       const { orchestrator } = fixture;
       expect([
-        refusalOf(() => orchestrator.resume(bad, [], { role })),
-        refusalOf(() => orchestrator.fork(bad, { role })),
+        refusalOf(() => orchestrator.resume(readPausedRun(bad), { role })),
+        refusalOf(() => orchestrator.fork(readPausedRun(bad), { role })),
       ]).toEqual([
         ["invalid_signature", "wrong"],
         ["invalid_signature", "wrong"],
       ]);
-      const ended = orchestrator.fork(text, {
+      const ended = orchestrator.fork(readPausedRun(text), {
         role: soloist([says("Hi.")], { name: "clerk" }).role,
         atStep: 0,
       });
@@ -136,7 +137,10 @@ describe("keys", () => {
       const signed = await newFixture({ signingKey: OTHER }).run(clerk());
       const answers = unsigned.questions.map((question) => approve(question));
       const resume = (run: typeof signed, options: object) => () =>
-        new Orchestrator(options).resume(JSON.stringify(run.pausedRun), answers, { role });
+        new Orchestrator(options).resume(readPausedRun(JSON.stringify(run.pausedRun)), {
+          answers,
+          role,
+        });
       expect([
         refusalOf(resume(unsigned, { signingKey: KEY })),
         refusalOf(resume(signed, { signingKey: KEY })),
@@ -196,9 +200,8 @@ describe("keys", () => {
     const role = clerk();
     const { pausedRun } = await orchestrator.start(role, "Do it.").settled;
     const again = new Orchestrator({ signingKey: OTHER });
-    expect(refusalOf(() => again.resume(JSON.stringify(pausedRun), [], { role }))).toEqual([
-      "invalid_answer",
-      "missing",
-    ]);
+    expect(
+      refusalOf(() => again.resume(readPausedRun(JSON.stringify(pausedRun)), { role })),
+    ).toEqual(["invalid_answer", "missing"]);
   });
 });

@@ -1,6 +1,7 @@
 // Goal: one pause is continued from once: within a process whichever orchestrator is asked, over processes where they share a store.
 // Method: two orchestrators on one paused run; what was approved counts how often it ran.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import {
   InMemorySpanExporter,
   NodeTracerProvider,
@@ -34,13 +35,13 @@ proves(
     const [one, other] = [new Orchestrator(), new Orchestrator()];
     const answers = approveAll(paused);
     const stored = JSON.stringify(paused.pausedRun);
-    const first = one.resume(stored, answers, { role: lead.role });
-    const again = thrownBy(() => other.resume(stored, answers, { role: lead.role }));
+    const first = one.resume(readPausedRun(stored), { answers, role: lead.role });
+    const again = thrownBy(() => other.resume(readPausedRun(stored), { answers, role: lead.role }));
     expect(again.code).toBe("already_resumed");
     expect([(await first.result).text, pay.paid]).toEqual(["Done.", [3]]);
-    expect(thrownBy(() => other.resume(stored, answers, { role: lead.role })).code).toBe(
-      "already_resumed",
-    );
+    expect(
+      thrownBy(() => other.resume(readPausedRun(stored), { answers, role: lead.role })).code,
+    ).toBe("already_resumed");
   },
 );
 
@@ -52,9 +53,12 @@ test("a resumption that the store refused may be tried again", async () => {
   await closed.close();
   const answers = approveAll(paused);
   const stored = JSON.stringify(paused.pausedRun);
-  const broken = new Orchestrator({ store: closed }).resume(stored, answers, { role: lead.role });
+  const broken = new Orchestrator({ store: closed }).resume(readPausedRun(stored), {
+    answers,
+    role: lead.role,
+  });
   await expect(broken.result).rejects.toMatchObject({ code: "store_failed" });
-  const next = new Orchestrator().resume(stored, answers, { role: lead.role });
+  const next = new Orchestrator().resume(readPausedRun(stored), { answers, role: lead.role });
   expect([(await next.result).text, pay.paid]).toEqual(["Done.", [3]]);
 });
 
@@ -76,9 +80,12 @@ proves(
     expect([status, look.calls.length]).toEqual(["paused", 0]);
     const resume = () =>
       // Each as a process of its own: with a tracing of its own, it does not know of the other.
-      new Orchestrator({ store, tracing: localTracing() }).resume(JSON.stringify(pausedRun), [], {
-        role: lead.role,
-      });
+      new Orchestrator({ store, tracing: localTracing() }).resume(
+        readPausedRun(JSON.stringify(pausedRun)),
+        {
+          role: lead.role,
+        },
+      );
     const [first, second] = await Promise.allSettled([resume().result, resume().result]);
     expect(first).toMatchObject({ status: "fulfilled", value: { text: "Done." } });
     expect(second).toMatchObject({ status: "rejected", reason: { code: "run_active" } });
@@ -113,7 +120,10 @@ proves(
       const tracing = openTelemetry({ tracer: provider.getTracer("test") });
       const options = { store, tracing, sinks: [sink] };
       const answers = approveAll(paused);
-      const run = new Orchestrator(options).resume(text, answers, { role: lead.role });
+      const run = new Orchestrator(options).resume(readPausedRun(text), {
+        answers,
+        role: lead.role,
+      });
       const read: unknown[] = [];
       const reading = (async () => {
         for await (const { type } of run.events()) read.push(type);

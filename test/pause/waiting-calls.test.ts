@@ -1,6 +1,7 @@
 // Goal: an approval after a pause runs the call that the model made, whatever was altered in an unsigned paused run.
 // Method: arguments of a question are replaced together with their hash; the message of the model stays as it was.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect } from "vitest";
 import { z } from "zod";
 
@@ -56,7 +57,7 @@ async function pausedPayment(options: StoryOptions = {}, settings: OrchestratorO
   const fixture = newFixture(settings);
   const paused = await fixture.run(role);
   const resume = (text: string, answers: readonly Answer[]) =>
-    fixture.orchestrator.resume(text, answers, { role });
+    fixture.orchestrator.resume(readPausedRun(text), { answers, role });
   const finish = async (text: string, answers: readonly Answer[] = approveAll(paused)) => {
     const result = await fixture.outcome(resume(text, answers));
     return { fates: fates(result), ran, texts: receivedTexts(model.requests[1]), result };
@@ -163,7 +164,8 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
       const { paused, ran, role } = await pausedPayment({ input: cents() });
       const { text, answers } = forged(paused, { shown: { amount: 1_000, currency: "USD" } });
       const store = memoryStore();
-      await newFixture({ store }).orchestrator.resume(text, answers, { role }).settled;
+      await newFixture({ store }).orchestrator.resume(readPausedRun(text), { answers, role })
+        .settled;
       // The process died after it had recorded the answers, and before the call.
       const codec = new RecordCodec();
       const lines: string[] = [];
@@ -177,7 +179,7 @@ describe("a waiting call whose arguments were replaced with their hash", () => {
       const ownership = await left.create(paused.runId, "solo", dead);
       await left.append(ownership, { firstNumber: 1, records: lines.slice(0, count) });
       await left.release(ownership, "open");
-      const run = await newFixture({ store: left }).orchestrator.recover(paused.runId, { role });
+      const run = await newFixture({ store: left }).orchestrator.resume(paused.runId, { role });
       expect([fates(await run.settled), ran]).toEqual([[["refused", "blocked"]], []]);
     },
   );

@@ -1,6 +1,7 @@
 // The fixture of the equivalence property: plays a world in one of several ways, to its end. Whatever the way, questions get the same
 // answers, and every pause goes through JSON text to a fresh orchestrator with freshly made roles, models, tools and hooks.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
 
 import type { PhaseReport } from "../../src/agent/phase-report.ts";
@@ -68,7 +69,8 @@ export async function play(world: World, way: Way = {}): Promise<Played> {
     clock.advance(PAUSE_MS);
     const answers = result.questions.map(answerTo);
     const process = { ...optionsOf(world, way), clock, ids, sinks: [sink, watch] };
-    run = new Orchestrator(process).resume(JSON.stringify(result.pausedRun), answers, {
+    run = new Orchestrator(process).resume(readPausedRun(JSON.stringify(result.pausedRun)), {
+      answers,
       role: rootRole(world, outside),
       ...more,
     });

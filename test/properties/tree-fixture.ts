@@ -1,6 +1,7 @@
 // The fixture for the tree property: plays a world from its start to its end, over all its pauses and grants, and its fork after it. It makes
 // the moments happen, and sees to it that whatever hangs is asked to end at last. What neither ends nor waits for anything is a hang.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
@@ -154,7 +155,8 @@ class Fixture {
   #resumed(stored: string, answers: readonly Answer[], grants: readonly ResumeGrant[]): Run {
     const [role, orchestrator] = this.#process();
     const onStreamPart = texts((text) => void this.#pieces.push(text));
-    const resume = (): Run => orchestrator.resume(stored, answers, { role, grants, onStreamPart });
+    const resume = (): Run =>
+      orchestrator.resume(readPausedRun(stored), { answers, role, grants, onStreamPart });
     try {
       return resume();
     } catch (cause) {
@@ -166,7 +168,11 @@ class Fixture {
   async #playFork(origin: PausedRun, atStep: number): Promise<PlayedRun> {
     const [role, orchestrator] = this.#process();
     const fork = (): Run =>
-      orchestrator.fork(JSON.stringify(origin), { role, atStep, message: "Act otherwise." });
+      orchestrator.fork(readPausedRun(JSON.stringify(origin)), {
+        role,
+        atStep,
+        message: "Act otherwise.",
+      });
     this.#inTurn = [];
     this.#atEvents = [];
     let run: Run;

@@ -160,7 +160,7 @@ proves(["D477"], "a paused run has no slot, and waits for one when it is resumed
   expect(held.begun).toEqual(["a"]);
   const [question] = paused.questions;
   if (question === undefined || paused.pausedRun === undefined) throw new Error("It has paused.");
-  const resumed = orchestrator.resume(paused.pausedRun, [approve(question)], { role });
+  const resumed = orchestrator.resume(paused.pausedRun, { answers: [approve(question)], role });
   await flushEventLoop();
   clock.advance(40);
   held.open("a");
@@ -179,7 +179,7 @@ proves(["D478"], "a run that waits is in the store and is recovered after a leav
   expect(await second.release()).toBe(true);
   expect((await rejectionOf(second.result)).code).toBe("run_released");
   const elsewhere = new Orchestrator({ store, roles: [role] });
-  const recovered = await elsewhere.recover(second.runId);
+  const recovered = await elsewhere.resume(second.runId);
   held.open("b");
   expect(await textOf(recovered)).toBe("b is done.");
   held.open("a");

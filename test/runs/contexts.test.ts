@@ -2,6 +2,7 @@
 // given again to continue (H14); what is asked for is what is given (H12).
 // Method: a context that cannot be copied, frozen or written as JSON without notice, in a tree whose every part looks at it.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 
@@ -241,7 +242,10 @@ proves(
     const other = new Desk("Ben");
     const answers = paused.questions.map((question) => approve(question));
     const again = new Orchestrator({ roles: [role], store });
-    const resumed = again.resume(JSON.stringify(paused.pausedRun), answers, { context: other });
+    const resumed = again.resume(readPausedRun(JSON.stringify(paused.pausedRun)), {
+      answers,
+      context: other,
+    });
     const result = await resumed.result;
     expect(result.messages.map(({ text }) => text)).toContain("paid by Ben");
     expect(other.seen).toContain("stop lead: open");
@@ -327,14 +331,14 @@ async function lostRuns(owners: readonly string[]): Promise<{
 
 proves(["H14"], "a run that is recovered has the context with which it is", async () => {
   const { orchestrator, runIds } = await lostRuns(["Ann"]);
-  const run = await orchestrator.recover(runIds[0] ?? "", { context: { owner: "Cid" } });
+  const run = await orchestrator.resume(runIds[0] ?? "", { context: { owner: "Cid" } });
   expect((await run.orThrow()).text).toBe("Cid owes.");
 });
 
 proves(["H14"], "each of the runs that are recovered has a context of its own", async () => {
   const { orchestrator, runIds, store } = await lostRuns(["Ann", "Ben", "Eve"]);
   const asked: unknown[] = [];
-  const { runs, failed } = await orchestrator.recoverAll({
+  const { runs, failed } = await orchestrator.resumeLostRuns({
     context: async (run) => {
       asked.push(run);
       const { owner } = z.object({ owner: z.string() }).parse(run.metadata);
@@ -360,7 +364,7 @@ proves(["H14"], "each of the runs that are recovered has a context of its own", 
     ],
   ]);
   expect(await store.find(RunIdSchema().parse(runIds[2]))).toMatchObject({ status: "open" });
-  const rest = await orchestrator.recoverAll({ context: () => ({ owner: "Fay" }) });
+  const rest = await orchestrator.resumeLostRuns({ context: () => ({ owner: "Fay" }) });
   expect(await Promise.all(rest.runs.map(async (run) => (await run.orThrow()).text))).toEqual([
     "Fay owes.",
   ]);
@@ -404,7 +408,9 @@ proves(
 test("what gives contexts must be a function", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
   const options: object = { context: { owner: "Ann" } };
-  expect((await rejectionOf(orchestrator.recoverAll(options)))?.code).toBe("invalid_option");
+  expect((await rejectionOf(orchestrator.resumeLostRuns(options)))?.code).toBe("invalid_option");
   const unknown: object = { contextOf: () => ({ owner: "Ann" }) };
-  expect(thrownBy(() => orchestrator.resume("{}", [], unknown)).code).toBe("invalid_option");
+  expect(thrownBy(() => orchestrator.resume(readPausedRun("{}"), unknown)).code).toBe(
+    "invalid_option",
+  );
 });

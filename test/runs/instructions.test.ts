@@ -2,6 +2,7 @@
 // for a further one; where they cannot be made, nothing has begun (H15).
 // Method: a function that counts its calls, over steps, pauses, crashes, grants, forks, sessions and subagents; what models are shown.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -112,7 +113,9 @@ describe("instructions that are a function", () => {
       .result;
     const answers = questions.map((question) => approve(question));
     const again = new Orchestrator({ roles: [role] });
-    await again.resume(JSON.stringify(pausedRun), answers, { context: BEN }).orThrow();
+    await again
+      .resume(readPausedRun(JSON.stringify(pausedRun)), { answers, context: BEN })
+      .orThrow();
     expect(made).toEqual(["Ann"]);
     const text = "lead serves Ann, time 1.";
     expect(systems(model)).toEqual([[text], [text], [text]]);
@@ -136,7 +139,7 @@ describe("instructions that are a function", () => {
       await rejectionOf(run.result);
       clock.advance(60_000);
       const second = new Orchestrator({ clock, ids, store, roles: [role] });
-      const recovered = await second.recover(run.runId, { context: BEN });
+      const recovered = await second.resume(run.runId, { context: BEN });
       expect((await recovered.result).status).toBe("completed");
       expect(made).toEqual(["Ann"]);
       expect(new Set(systems(model).flat())).toEqual(new Set(["lead serves Ann, time 1."]));
@@ -149,7 +152,7 @@ describe("instructions that are a function", () => {
     const run = orchestrator.start(role, "Lead.", { context: ANN, budget: { steps: 1 } });
     expect((await run.result).reason.code).toBe("step_limit");
     const grants = [{ budget: { steps: 5 }, by: "test" }];
-    const again = orchestrator.resume(run.snapshot(), [], { context: BEN, grants });
+    const again = orchestrator.resume(run.snapshot(), { context: BEN, grants });
     const { messages } = await again.orThrow();
     expect(made).toEqual(["Ann", "Ben"]);
     const text = "lead serves Ben, time 2.";
@@ -278,10 +281,10 @@ describe("instructions that cannot be made", () => {
     const grants = [{ budget: { steps: 5 }, by: "test" }];
     isThere = false;
     const code = "instructions_failed";
-    expect(thrownBy(() => orchestrator.resume(run.snapshot(), [], { grants })).code).toBe(code);
+    expect(thrownBy(() => orchestrator.resume(run.snapshot(), { grants })).code).toBe(code);
     expect(thrownBy(() => orchestrator.fork(run.snapshot())).code).toBe(code);
     isThere = true;
-    const again = orchestrator.resume(run.snapshot(), [], { grants });
+    const again = orchestrator.resume(run.snapshot(), { grants });
     expect((await again.orThrow()).text).toBe("Done.");
     expect((await orchestrator.fork(run.snapshot()).orThrow()).text).toBe("Forked.");
   });

@@ -1,6 +1,7 @@
 // Goal: an agent that reasons and calls tools works over Responses from end to end: what it was given back is what it wrote, byte for byte.
 // Method: whole runs on the real client against a server that speaks Responses by the package's types, and refuses what a provider would.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import type { ResponseOutputItem } from "openai/resources/responses/responses";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -141,7 +142,10 @@ proves(
     let result = await orchestrator.start(role, "Add 1, 2 and 3.").result;
     while (result.status === "paused") {
       const paused = JSON.stringify(result.pausedRun);
-      result = await orchestrator.resume(paused, approveAll(result), { role }).result;
+      result = await orchestrator.resume(readPausedRun(paused), {
+        answers: approveAll(result),
+        role,
+      }).result;
     }
     expect([result.status, result.text]).toEqual(["completed", "It is 6."]);
     expect(server.request(3).body["input"]).toEqual([...OPENING, ...FIRST_STEP, ...SECOND_STEP]);

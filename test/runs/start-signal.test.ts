@@ -89,9 +89,9 @@ proves(["S7.37"], "a resumption, a recovery and a fork take one, too", async () 
   const answers = questions.map((question) => approve(question));
   const elsewhere = new Orchestrator({ roles: [role] });
   const ends = [
-    elsewhere.resume(pausedRun, answers, { signal }),
+    elsewhere.resume(pausedRun, { answers, signal }),
     elsewhere.fork(ended.snapshot(), { message: "Again.", signal }),
-    await orchestrator.recover(run.runId, { answers, signal }),
+    await orchestrator.resume(run.runId, { answers, signal }),
   ].map(async ({ result }) => {
     const { status, reason } = await result;
     return [status, reason.message];

@@ -40,11 +40,11 @@ proves(["H10"], "a run that is started, resumed, recovered or forked has it", as
   const answers = questions.map((question) => approve(question));
 
   const elsewhere = new Orchestrator();
-  const resumed = elsewhere.resume(structuredClone(pausedRun), answers, { role });
+  const resumed = elsewhere.resume(structuredClone(pausedRun), { answers, role });
   expectTypeOf((await resumed.result).output).toEqualTypeOf<Review | undefined>();
   expect((await resumed.result).output).toEqual({ verdict: "good" });
 
-  const recovered = await orchestrator.recover(run.runId, { answers });
+  const recovered = await orchestrator.resume(run.runId, { answers });
   const { output } = await recovered.orThrow();
   expectTypeOf(output).toEqualTypeOf<Review>();
   expect(output).toEqual({ verdict: "good" });

@@ -1,6 +1,7 @@
 // Goal: whatever is wrong with a session, its store or its options comes out as one coded error, and nothing has changed.
 // Method: every part of a stored session broken once; stores that misbehave; callers that hand in something else.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -259,7 +260,9 @@ test("a paused run of a session does not continue where no store keeps it, nor o
   expect(codeOf(() => s.resume(role, pausedRun, answers))).toBe("invalid_option");
   const other = await s.session("other");
   expect(
-    codeOf(() => s.orchestrator.resume(pausedRun ?? "", answers, { role, session: other })),
+    codeOf(() =>
+      s.orchestrator.resume(readPausedRun(pausedRun ?? ""), { answers, role, session: other }),
+    ),
   ).toBe("invalid_option");
   const alone = await s.outcome(s.start(soloist([says("A.")]).role, "Q?", { session: other }));
   expect(alone.session?.status).toBe("saved");

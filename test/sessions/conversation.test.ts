@@ -46,7 +46,7 @@ proves(["D258"], "a run says which session it continues, also one that was recov
   held.open();
   await leaving;
   const next = newFixture({ store, roles: [role] });
-  const { runs } = await next.orchestrator.recoverAll();
+  const { runs } = await next.orchestrator.resumeLostRuns();
   expect(runs).toMatchObject([open]);
   const [{ result } = run] = runs;
   expect((await result).session).toMatchObject({ sessionId: "ann", status: "saved" });

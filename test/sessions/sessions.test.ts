@@ -1,6 +1,7 @@
 // Goal: root executions, one after the other, share a history that is kept in a store, and each begins from a defined state.
 // Method: scripted runs over one session, by one handle and by several, as other processes have them.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
@@ -198,9 +199,7 @@ test("usage is that of the whole tree, and each execution is charged once, also 
   const run = s.start(role, "Do it.", { session, budget: { steps: 1 } });
   await s.outcome(run);
   const grants = [{ budget: { steps: 3 }, by: "Ada" }];
-  const result = await s.outcome(
-    s.orchestrator.resume(run.snapshot(), [], { role, grants, session }),
-  );
+  const result = await s.outcome(s.orchestrator.resume(run.snapshot(), { role, grants, session }));
   expect(session.executions.map(({ status, usage }) => [status, usage.steps])).toEqual([
     ["stopped", 1],
     ["completed", 1],
@@ -245,7 +244,8 @@ test("a paused run continues with the handle that it is given, which then knows 
     tools: [payTool()],
   });
   const paused = await s.outcome(s.start(role, "Pay.", { session }));
-  const resumed = s.orchestrator.resume(paused.pausedRun ?? "", approveAll(paused), {
+  const resumed = s.orchestrator.resume(readPausedRun(paused.pausedRun ?? ""), {
+    answers: approveAll(paused),
     role,
     session,
   });

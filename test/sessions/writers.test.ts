@@ -1,6 +1,7 @@
 // Goal: several who write one session, and a store that fails, lose nothing: each knows what became of what it added.
 // Method: two handles on one session, as two processes have them; a store that breaks at each point; runs that are recovered.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
@@ -26,7 +27,13 @@ test("while a run is paused another may use the session; then the paused one can
   await s.outcome(s.start(role, "And?", { session }));
   const { pausedRun } = paused;
   expect(
-    codeOf(() => s.orchestrator.resume(pausedRun ?? "", approveAll(paused), { role, session })),
+    codeOf(() =>
+      s.orchestrator.resume(readPausedRun(pausedRun ?? ""), {
+        answers: approveAll(paused),
+        role,
+        session,
+      }),
+    ),
   ).toBe("session_conflict");
   const result = await s.outcome(
     s.resume(role, pausedRun, approveAll(paused), { store: storeOf(s.shelf) }),
@@ -163,7 +170,7 @@ test.each(
     for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
     const other = new Orchestrator({ clock: s.clock, store });
     const given = handle === "finds" ? {} : { session: await other.openSession("customer-42") };
-    const recovered = await other.recover(run.runId, { role, takeOver: true, ...given });
+    const recovered = await other.resume(run.runId, { role, takeOver: true, ...given });
     const result = await recovered.result;
     expect([result.text, result.session?.status, result.session?.version]).toEqual([
       "A1.",
@@ -188,7 +195,7 @@ test("a run whose end is kept is in its session, though it was not given up", as
   while (model.requests.length < 1) await flushEventLoop();
   for (let turn = 0; turn < 20; turn += 1) await flushEventLoop();
   const other = new Orchestrator({ clock: s.clock, store });
-  expect(await rejectionOf(other.recover(run.runId, { role, takeOver: true }))).toBe("run_ended");
+  expect(await rejectionOf(other.resume(run.runId, { role, takeOver: true }))).toBe("run_ended");
   expect(said((await other.openSession("customer-42")).messages)).toEqual([
     "user Q1?",
     "assistant A1.",

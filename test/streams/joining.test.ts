@@ -267,7 +267,7 @@ proves(["D255"], "what was said before the run was given up is told where it goe
   expect(await leaving).toBe(true);
   expect((await rejectionOf(run.result)).code).toBe("run_released");
   const second = newFixture({ store, roles: [role] });
-  const again = await second.orchestrator.recover(run.runId);
+  const again = await second.orchestrator.resume(run.runId);
   const said = new SaidSteps();
   for await (const piece of again.stream()) said.take(piece);
   const whole = truth(await again.result);

@@ -152,7 +152,7 @@ async function dyingEverywhere(
     await first.result.catch(() => undefined);
     if (!dying.isDead) return recovered;
     const next = new Orchestrator({ ...all, store });
-    const run = await next.recover(first.runId, { takeOver: true }).catch(passIfEnded);
+    const run = await next.resume(first.runId, { takeOver: true }).catch(passIfEnded);
     if (run === undefined) continue;
     recovered += 1;
     await check(run, store);

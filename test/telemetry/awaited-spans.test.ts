@@ -62,7 +62,7 @@ proves(
     const next = new Orchestrator({ tracing: tracingOf(recorded), roles: [lead] });
     const { pausedRun } = paused;
     if (pausedRun === undefined) expect.fail("It was to pause.");
-    await next.resume(pausedRun, approveAll(paused)).result;
+    await next.resume(pausedRun, { answers: approveAll(paused) }).result;
     expect(awaited(recorded)).toEqual([[1, ["invoke_agent scout#1"]]]);
   },
 );
@@ -82,7 +82,7 @@ proves(["D320"], "and over a crash", async () => {
   const recorded = recorder();
   const again = leadOf(says("Seen."));
   const next = new Orchestrator({ store, tracing: tracingOf(recorded), roles: [again] });
-  const recovered = await next.recover(run.runId, { takeOver: true });
+  const recovered = await next.resume(run.runId, { takeOver: true });
   expect((await recovered.result).text).toBe("Done.");
   hanging.open();
   await lost;

@@ -97,7 +97,7 @@ async function recovered(
   start: () => Run,
 ): Promise<Run | undefined> {
   try {
-    return await orchestrator.recover(runId, { takeOver: true });
+    return await orchestrator.resume(runId, { takeOver: true });
   } catch (cause) {
     if (EspalierError.is(cause) && cause.code === "unknown_run") return start();
     if (EspalierError.is(cause) && cause.code === "run_ended") return undefined;
@@ -298,7 +298,7 @@ describe("traceparent", () => {
           roles: [leadOfReaders()],
           ...(isLocal ? {} : { tracing: openTelemetry({ tracer }) }),
         });
-        const run = await orchestrator.recover(runId, { takeOver: true });
+        const run = await orchestrator.resume(runId, { takeOver: true });
         await run.result;
         const spans = exporter.getFinishedSpans().map(recorded);
         const events = await storedEvents(store, runId);

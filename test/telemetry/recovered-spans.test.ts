@@ -139,7 +139,7 @@ async function begun(
 ): Promise<Run | undefined> {
   if (runId === undefined) return orchestrator.start(role, "Go.");
   try {
-    return await orchestrator.recover(runId, { takeOver: true });
+    return await orchestrator.resume(runId, { takeOver: true });
   } catch (cause) {
     if (EspalierError.is(cause) && cause.code === "unknown_run")
       return orchestrator.start(role, "Go.");

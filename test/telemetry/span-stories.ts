@@ -228,7 +228,7 @@ async function crashAndRecovery(newTracing: NewTracing, newClock = manualClock):
     tracing: newTracing(),
     roles: [recoverable(nextClock)],
   });
-  const recovered = await next.recover(run.runId, { takeOver: true });
+  const recovered = await next.resume(run.runId, { takeOver: true });
   await recovered.result;
 }
 

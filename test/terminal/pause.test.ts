@@ -339,7 +339,7 @@ async function resume(
   { pausedRun, questions }: RunResult,
 ): Promise<RunResult> {
   if (pausedRun === undefined) throw new Error("Expected a paused run.");
-  return await orchestrator.resume(pausedRun, answersTo(questions), { role }).result;
+  return await orchestrator.resume(pausedRun, { answers: answersTo(questions), role }).result;
 }
 
 function summary(agent: ShownAgent | undefined): readonly string[] {

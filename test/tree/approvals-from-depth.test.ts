@@ -325,9 +325,9 @@ describe("answers that are refused name who asked", () => {
     const { fixture, at, role, paused } = await pausedOver("One question.");
     const given = paused.pausedRun ?? expect.fail("not paused");
     const { orchestrator } = fixture;
-    const first = orchestrator.resume(given, approveAll(paused), { role });
+    const first = orchestrator.resume(given, { answers: approveAll(paused), role });
     const codes = [approveAll(paused), [deny(questionOf(paused))]].map(
-      (answers) => thrownBy(() => orchestrator.resume(given, answers, { role })).code,
+      (answers) => thrownBy(() => orchestrator.resume(given, { answers, role })).code,
     );
     const result = await fixture.outcome(first);
     expect([codes, result.status]).toEqual([["already_resumed", "already_resumed"], "completed"]);

@@ -1,6 +1,7 @@
 // Goal: what a caller cannot do to a question, a run or a snapshot is a coded error that names the place in the tree, and changes nothing.
 // Method: one attempt after the other on trees of three levels; codes, words and what is left compared whole.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 import { approve } from "../../src/protocol/question.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
@@ -178,8 +179,12 @@ describe("a stored run that was tampered with", () => {
       what,
       stored === text
         ? "the same"
-        : thrownBy(() => s.orchestrator.resume(stored, approveAll(paused), { role: lead.role }))
-            .code,
+        : thrownBy(() =>
+            s.orchestrator.resume(readPausedRun(stored), {
+              answers: approveAll(paused),
+              role: lead.role,
+            }),
+          ).code,
     ]);
     expect(Object.fromEntries(codes)).toEqual({
       "a background child that is not there": "invalid_paused_run",

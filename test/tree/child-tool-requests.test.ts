@@ -1,6 +1,7 @@
 // Goal: what a request takes away holds next to the policy, for all below, and over a pause.
 // Method: delegations that pass lists on, in real runs; paused runs that continue in a fresh orchestrator.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -173,7 +174,9 @@ describe("over a pause", () => {
       [{ source: "lead", allowed: ["pay"], denied: [] }],
     ]);
     const text = JSON.stringify(paused.pausedRun).replaceAll(/"toolRules":\[[^\]]*?\],/g, "");
-    const { code } = thrownBy(() => s.orchestrator.resume(text, [], { role: lead.role }));
+    const { code } = thrownBy(() =>
+      s.orchestrator.resume(readPausedRun(text), { role: lead.role }),
+    );
     expect(code).toBe("invalid_paused_run");
     await quiet();
   });

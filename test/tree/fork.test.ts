@@ -1,6 +1,7 @@
 // Goal: a whole tree is forked at a step of its root: the fork goes its own way under ids of its own, and the original stays as it was.
 // Method: real runs, snapshots compared byte by byte; what the fork's models are shown is compared whole.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { describe, expect, test } from "vitest";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { parsePausedRun, type PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
@@ -292,7 +293,7 @@ describe("what cannot be forked", () => {
     expect([
       thrownBy(() => s.fork(lead.role, snapshot, { message: " " })).code,
       thrownBy(() => s.fork(lead.role, undefined)).code,
-      thrownBy(() => s.orchestrator.fork("{", { role: lead.role })).code,
+      thrownBy(() => s.orchestrator.fork(readPausedRun("{"), { role: lead.role })).code,
       thrownBy(() => s.orchestrator.fork(snapshot, { atStep: 1 })).code,
       s.sink.events.length,
     ]).toEqual([

@@ -1,6 +1,7 @@
 // A program that continues a paused run in a process of its own. In the folder that it is given it finds the run and the answers,
 // and leaves what came of them. Started by a test.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -23,7 +24,7 @@ const answers = z.array(AnswerSchema()).parse(JSON.parse(read("answers.json")));
 const paused = read("paused.json");
 
 async function goOn(): Promise<object> {
-  const run = Promise.resolve().then(() => orchestrator.resume(paused, answers));
+  const run = Promise.resolve().then(() => orchestrator.resume(readPausedRun(paused), { answers }));
   try {
     return { result: await (await run).result };
   } catch {

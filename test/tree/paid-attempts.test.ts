@@ -271,7 +271,7 @@ proves(
     const again = part("lead", [says("Done.")]);
     const roles = [again.role];
     const orchestrator = new Orchestrator({ store: later, roles, clock: new ManualClock() });
-    const recovered = await (await orchestrator.recover(run.runId)).result;
+    const recovered = await (await orchestrator.resume(run.runId)).result;
     // 310 of the attempt that broke, 10 of the one under way, 15 of the step that is taken once more.
     const { totalTokens, estimatedCalls, modelCalls } = recovered.usage.total;
     expect([recovered.status, totalTokens, estimatedCalls, modelCalls]).toEqual([

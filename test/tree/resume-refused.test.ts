@@ -92,8 +92,8 @@ describe("what cannot continue, or be granted", () => {
   test("the same stop twice in one orchestrator: it continues once", async () => {
     const { s, lead, snapshot } = await stopped();
     const grants = [{ budget: { steps: 1 }, by: "Ann" }];
-    const again = (): unknown => s.orchestrator.resume(snapshot, [], { role: lead.role, grants });
-    const first = s.orchestrator.resume(snapshot, [], { role: lead.role, grants });
+    const again = (): unknown => s.orchestrator.resume(snapshot, { role: lead.role, grants });
+    const first = s.orchestrator.resume(snapshot, { role: lead.role, grants });
     expect(thrownBy(again).code).toBe("already_resumed");
     const { result, snapshot: next } = await rested(s, first);
     expect([result.text, thrownBy(again).code]).toEqual(["At last.", "already_resumed"]);

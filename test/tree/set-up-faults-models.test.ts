@@ -3,6 +3,7 @@
 // Method: a proxy of the model throws at its nth reading, for every n, once or from then on. Each run is checked whole,
 // and what comes after the fault must work.
 
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect } from "vitest";
 import { z } from "zod";
 
@@ -204,16 +205,18 @@ const BEGINNINGS: Readonly<Record<string, Beginning>> = {
   resume: {
     begin: (orchestrator, role, before) => {
       const answers = (before.result?.questions ?? []).map((question) => approve(question));
-      return Promise.resolve(orchestrator.resume(paused(before), answers, { role }));
+      return Promise.resolve(orchestrator.resume(readPausedRun(paused(before)), { answers, role }));
     },
   },
   recover: {
     diesAt: 7,
-    begin: (orchestrator, role, { runId }) => orchestrator.recover(runId, { role, takeOver: true }),
+    begin: (orchestrator, role, { runId }) => orchestrator.resume(runId, { role, takeOver: true }),
   },
   fork: {
     begin: (orchestrator, role, before) =>
-      Promise.resolve(orchestrator.fork(paused(before), { role, message: "Once more." })),
+      Promise.resolve(
+        orchestrator.fork(readPausedRun(paused(before)), { role, message: "Once more." }),
+      ),
   },
 };
 

@@ -28,7 +28,7 @@ import {
   type FunctionTool,
   type GuardContext,
   type PausedRun,
-  type RecoveredRuns,
+  type ResumedRuns,
   type RequestSection,
   type Run,
   type SectionContext,
@@ -345,61 +345,61 @@ test("a run begins with the context that its role asks for, and with none if it 
 
 test("a run continues with the context that is asked for by its role, or else by those of the orchestrator", async () => {
   const one = new Orchestrator({ roles: [asking] });
-  expectTypeOf(one.resume(paused, [], { context: user })).toEqualTypeOf<Run<{ a: string }>>();
+  expectTypeOf(one.resume(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
   expectTypeOf(one.fork(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
-  expectTypeOf(await one.recover("run", { context: user })).toEqualTypeOf<Run<{ a: string }>>();
+  expectTypeOf(await one.resume("run", { context: user })).toEqualTypeOf<Run<{ a: string }>>();
   expectTypeOf(
-    await one.recoverAll({ context: ({ metadata }) => ({ userId: JSON.stringify(metadata) }) }),
-  ).toEqualTypeOf<RecoveredRuns<{ a: string }>>();
-  void (() => one.recoverAll({ context: async () => await Promise.resolve(user) }));
+    await one.resumeLostRuns({ context: ({ metadata }) => ({ userId: JSON.stringify(metadata) }) }),
+  ).toEqualTypeOf<ResumedRuns<{ a: string }>>();
+  void (() => one.resumeLostRuns({ context: async () => await Promise.resolve(user) }));
   // @ts-expect-error -- none is given
   void (() => one.resume(paused));
   // @ts-expect-error -- none is given
-  void (() => one.resume(paused, []));
+  void (() => one.resume(paused));
   // @ts-expect-error -- none is given
-  void (() => one.resume(paused, [], {}));
+  void (() => one.resume(paused, {}));
   // @ts-expect-error -- none is given
   void (() => one.fork(paused));
   // @ts-expect-error -- none is given
   void (() => one.fork(paused, { atStep: 1 }));
   // @ts-expect-error -- none is given
-  void (() => one.recover("run"));
+  void (() => one.resume("run"));
   // @ts-expect-error -- none is given
-  void (() => one.recover("run", { takeOver: true }));
+  void (() => one.resume("run", { takeOver: true }));
   // @ts-expect-error -- none is given
-  void (() => one.recoverAll());
+  void (() => one.resumeLostRuns());
   // @ts-expect-error -- another one is given
-  void (() => one.recoverAll({ context: () => ({ userId: 7 }) }));
+  void (() => one.resumeLostRuns({ context: () => ({ userId: 7 }) }));
   // @ts-expect-error -- another one is given
-  void (() => one.resume(paused, [], { context: { userId: 7 } }));
+  void (() => one.resume(paused, { context: { userId: 7 } }));
   // @ts-expect-error -- another one is given
   void (() => one.fork(paused, { context: { userId: 7 } }));
   // @ts-expect-error -- another one is given
-  void (() => one.recover("run", { context: { userId: 7 } }));
+  void (() => one.resume("run", { context: { userId: 7 } }));
 
   const bare = new Orchestrator();
   bare.resume(paused);
   bare.fork(paused, { role: free });
-  bare.resume(paused, [], { role: asking, context: user });
+  bare.resume(paused, { role: asking, context: user });
   bare.fork(paused, { role: asking, context: user });
-  void (() => bare.recover("run", { role: asking, context: user }));
-  void (() => bare.recoverAll());
+  void (() => bare.resume("run", { role: asking, context: user }));
+  void (() => bare.resumeLostRuns());
   // @ts-expect-error -- the role asks for one
-  void (() => bare.resume(paused, [], { role: asking }));
+  void (() => bare.resume(paused, { role: asking }));
   // @ts-expect-error -- the role asks for one
   void (() => bare.fork(paused, { role: asking }));
   // @ts-expect-error -- the role asks for one
-  void (() => bare.recover("run", { role: asking }));
+  void (() => bare.resume("run", { role: asking }));
   // @ts-expect-error -- the role asks for another one
   void (() => bare.fork(paused, { role: asking, context: { userId: 7 } }));
   // @ts-expect-error -- the role asks for another one
-  void (() => bare.resume(paused, [], { role: asking, context: { userId: 7 } }));
+  void (() => bare.resume(paused, { role: asking, context: { userId: 7 } }));
   // @ts-expect-error -- the role asks for another one
-  void (() => bare.recover("run", { role: asking, context: { userId: 7 } }));
+  void (() => bare.resume("run", { role: asking, context: { userId: 7 } }));
 
   const mixed = new Orchestrator({ roles: [asking, free] });
-  mixed.resume(paused, [], { role: free });
-  mixed.resume(paused, [], { context: user });
+  mixed.resume(paused, { role: free });
+  mixed.resume(paused, { context: user });
   // @ts-expect-error -- it may be the run of the role that asks
   void (() => mixed.resume(paused));
 });
@@ -411,16 +411,16 @@ test("an execution of a session is given the context that its role asks for, whe
     orchestrator.start(asking, "Work.", { session, context: user }).iterate(),
   ).toEqualTypeOf<ReturnType<Run["iterate"]>>();
   orchestrator.start(free, "Work.", { session });
-  orchestrator.resume(paused, [], { session, role: asking, context: user });
-  void (() => orchestrator.recover("run", { session, role: asking, context: user }));
+  orchestrator.resume(paused, { session, role: asking, context: user });
+  void (() => orchestrator.resume("run", { session, role: asking, context: user }));
   // @ts-expect-error -- none is given
   void (() => orchestrator.start(asking, "Work.", { session }));
   // @ts-expect-error -- another one is given
   void (() => orchestrator.start(asking, "Work.", { session, context: { userId: 7 } }));
   // @ts-expect-error -- none is given
-  void (() => orchestrator.resume(paused, [], { session, role: asking }));
+  void (() => orchestrator.resume(paused, { session, role: asking }));
   // @ts-expect-error -- none is given
-  void (() => orchestrator.recover("run", { session, role: asking }));
+  void (() => orchestrator.resume("run", { session, role: asking }));
 });
 
 test("code of one's own hands a context on", () => {

@@ -141,28 +141,28 @@ test("a run that continues has the output of the role that is handed in, or of t
   const bare = new Orchestrator();
   expectTypeOf(bare.resume(paused)).toEqualTypeOf<Run>();
   expectTypeOf(bare.fork(paused)).toEqualTypeOf<Run>();
-  expectTypeOf(await bare.recover("run")).toEqualTypeOf<Run>();
+  expectTypeOf(await bare.resume("run")).toEqualTypeOf<Run>();
   expectTypeOf((await bare.resume(paused).result).output).toEqualTypeOf<unknown>();
 
   const one = new Orchestrator({ roles: [reviewer] });
-  expectTypeOf(one.resume(paused, [])).toEqualTypeOf<Run<Scored>>();
+  expectTypeOf(one.resume(paused)).toEqualTypeOf<Run<Scored>>();
   expectTypeOf(one.fork(paused, { atStep: 1 })).toEqualTypeOf<Run<Scored>>();
-  expectTypeOf(await one.recover("run", { takeOver: true })).toEqualTypeOf<Run<Scored>>();
-  expectTypeOf((await one.recoverAll()).runs).items.toEqualTypeOf<Run<Scored>>();
+  expectTypeOf(await one.resume("run", { takeOver: true })).toEqualTypeOf<Run<Scored>>();
+  expectTypeOf((await one.resumeLostRuns()).runs).items.toEqualTypeOf<Run<Scored>>();
 
   const two = new Orchestrator({ roles: [reviewer, counter] });
   expectTypeOf((await two.resume(paused).result).output).toEqualTypeOf<
     Scored | { count: number } | undefined
   >();
-  expectTypeOf(two.resume(paused, [], { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
-  expectTypeOf(two.resume(paused, [], { role: imported })).toEqualTypeOf<Run<Review>>();
+  expectTypeOf(two.resume(paused, { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
+  expectTypeOf(two.resume(paused, { role: imported })).toEqualTypeOf<Run<Review>>();
   expectTypeOf(two.fork(paused, { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
-  expectTypeOf(await two.recover("run", { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
+  expectTypeOf(await two.resume("run", { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
   expectTypeOf(
     bare.fork(paused, { role: defineAgent({ ...basics, name: "made", output: ReviewSchema }) }),
   ).toEqualTypeOf<Run<Scored>>();
   // @ts-expect-error -- the run of another role
-  const wrong: Run<Review> = two.resume(paused, [], { role: counter });
+  const wrong: Run<Review> = two.resume(paused, { role: counter });
   void wrong;
   // @ts-expect-error -- what it gives follows from roles alone
   const guessed: Run<Review> = bare.resume(paused);
@@ -170,7 +170,7 @@ test("a run that continues has the output of the role that is handed in, or of t
 });
 
 test("a run that is recovered with all others has the output of the roles of the orchestrator", async () => {
-  const { runs } = await new Orchestrator({ roles: [reviewer] }).recoverAll();
+  const { runs } = await new Orchestrator({ roles: [reviewer] }).resumeLostRuns();
   for (const { result } of runs)
     expectTypeOf((await result).output).toEqualTypeOf<Scored | undefined>();
   // @ts-expect-error -- the runs of another role
@@ -181,7 +181,7 @@ test("a run that is recovered with all others has the output of the roles of the
 test("a run that is recovered or forked by a role has no other output", async () => {
   const orchestrator = new Orchestrator();
   // @ts-expect-error -- the run of another role
-  const recovered: Run<Review> = await orchestrator.recover("run", { role: counter });
+  const recovered: Run<Review> = await orchestrator.resume("run", { role: counter });
   // @ts-expect-error -- the run of another role
   const forked: Run<Review> = orchestrator.fork(paused, { role: counter });
   void [recovered, forked];
@@ -197,10 +197,10 @@ test("an execution of a session has the output of its role, whether it starts or
   expectTypeOf(orchestrator.start(counter, "Count.", { session: branch })).toEqualTypeOf<
     Run<{ count: number }>
   >();
-  expectTypeOf(orchestrator.resume(paused, [], { session, role: imported })).toEqualTypeOf<
+  expectTypeOf(orchestrator.resume(paused, { session, role: imported })).toEqualTypeOf<
     Run<Review>
   >();
-  expectTypeOf(await orchestrator.recover("run", { session, role: imported })).toEqualTypeOf<
+  expectTypeOf(await orchestrator.resume("run", { session, role: imported })).toEqualTypeOf<
     Run<Review>
   >();
   // @ts-expect-error -- the output of another role

@@ -123,7 +123,7 @@ proves(
     expect(said).toMatchObject({ status: 202, body: { hasOwner: false, openQuestions: [] } });
     expect(await statusOf(place)).toMatchObject({ status: "waiting" });
     expect(await questionsAt(place)).toEqual([]);
-    expect(await (await process({ roles: [role] }).recover(ID)).result).toMatchObject({
+    expect(await (await process({ roles: [role] }).resume(ID)).result).toMatchObject({
       text: "paid pear",
     });
   },
@@ -187,7 +187,7 @@ proves(
       expect(refused?.body).toMatchObject({ code: "invalid_answer" });
       expect(refused?.text).toContain(`first answer counts: ${first}`);
       expect(await store.readMail(ID)).toHaveLength(1);
-      const result = await (await process({ roles: [role] }).recover(ID)).result;
+      const result = await (await process({ roles: [role] }).resume(ID)).result;
       expect(result.text).toContain(first === "approved" ? "paid pear" : "No.");
       const again = await act(place, ID, {
         key: "c",
@@ -297,7 +297,7 @@ proves(["V79"], "cancel and pause of what is led elsewhere go by its mailbox, on
     status: 202,
     body: { hasOwner: false },
   });
-  const ended = await (await process({ roles: [role] }).recover(ID)).result;
+  const ended = await (await process({ roles: [role] }).resume(ID)).result;
   expect(ended).toMatchObject({
     status: "cancelled",
     reason: { message: "viewer cancelled the run." },

@@ -176,7 +176,7 @@ proves(["V75"], "a canary in every text of a run that is paused, then ends", asy
   const again = await act(off, ID, { key: "2", type: "answer", answers });
   expect([again.status, again.text]).toEqual([409, expect.not.stringContaining(CANARY)]);
   await (
-    await orchestrator.recover(ID)
+    await orchestrator.resume(ID)
   ).result;
   expect((await storedEvents(store, ID)).at(-1)?.type).toBe("run.ended");
   expect(await allSaid(off, ID, agentIds)).not.toContain(CANARY);
@@ -292,7 +292,7 @@ proves(["D621"], "redacts names of members and numbers of results and arguments"
   }));
   await act(place, ID, { key: "1", type: "answer", answers });
   await (
-    await run.recover(ID)
+    await run.resume(ID)
   ).result;
   const agentIds = agents.map(({ agentId }) => agentId);
   const detail = await askApi(place, `runs/${ID}/agents/${agentIds[0]}`);

@@ -85,7 +85,7 @@ proves(
         if (found !== undefined && clock.nowMs() - (found.heartbeatAtMs ?? 0) > 31_000) break;
       }
       return await (
-        await process({ roles: [role] }).recover(ID)
+        await process({ roles: [role] }).resume(ID)
       ).result;
     })();
     const [headed, queried, result] = await during(
@@ -113,7 +113,7 @@ proves(["V73"], "from each record of a run on, exactly what came after it", asyn
     argumentsHash,
     reason: "No.",
   }));
-  await pushed((await process({ roles: [role] }).recover(ID, { answers })).result);
+  await pushed((await process({ roles: [role] }).resume(ID, { answers })).result);
   const whole = placeOf(await opened({ store, clock }));
   const last = await snapshotAt(whole);
   const count = (await store.find(ID))?.recordCount ?? 0;

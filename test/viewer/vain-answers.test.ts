@@ -66,7 +66,7 @@ proves(
       await act(place, ID, { key: "1", type: "answer", answers: [answer] });
       clock.advance(100);
       await shown((open) => open.length === 0);
-      const result = await (await process({ roles: [role] }).recover(ID)).result;
+      const result = await (await process({ roles: [role] }).resume(ID)).result;
       expect(result.status).toBe("paused");
       clock.advance(100);
       const [again] = await shown((open) => open.length === 1);

@@ -129,7 +129,7 @@ async function saidTo(user: string): Promise<readonly object[]> {
   return turns.flatMap(({ newMessages }) => newMessages.map(({ role, text }) => ({ role, text })));
 }
 
-const { runs, failed } = await orchestrator.recoverAll({
+const { runs, failed } = await orchestrator.resumeLostRuns({
   context: ({ metadata }) => Person.parse(metadata),
 });
 for (const run of runs) reportProblems(run);

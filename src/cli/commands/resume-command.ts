@@ -5,7 +5,7 @@ import {
   EspalierError,
   type Approver,
   type Orchestrator,
-  type RecoverOptions,
+  type StoredResumeOptions,
   type Run,
   type AgentRole,
 } from "espalier";
@@ -134,10 +134,10 @@ async function answerOpen(
 async function continued(
   orchestrator: Orchestrator,
   { runId }: StoredRun,
-  options: Pick<RecoverOptions, "takeOver" | "grants">,
+  options: Pick<StoredResumeOptions, "takeOver" | "grants">,
 ): Promise<Run | undefined> {
   try {
-    return await orchestrator.recover(runId, options);
+    return await orchestrator.resume(runId, options);
   } catch (cause) {
     if (EspalierError.is(cause) && cause.data["problem"] === "missing") return undefined;
     throw cause;

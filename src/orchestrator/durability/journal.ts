@@ -340,7 +340,7 @@ export class Journal {
   #fail(cause: unknown): void {
     if (this.#isBroken) return;
     this.abandon();
-    const message = `Cannot persist the run: the store failed with: ${messageOf(cause)}. The run stopped at its last record. Recover it once the store works.`;
+    const message = `Cannot persist the run: the store failed with: ${messageOf(cause)}. The run stopped at its last record. Resume it once the store works.`;
     this.#break(EspalierError.is(cause) ? cause : storeFailed("other", message, cause));
   }
 }

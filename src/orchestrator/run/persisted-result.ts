@@ -129,7 +129,7 @@ async function pausedRun(
 function notAtRest(runId: RunId): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message: `Cannot read the result of run ${runId}: it is running, or its process died. Await the run, or recover it.`,
+    message: `Cannot read the result of run ${runId}: it is running, or its process died. Await the run, or resume it.`,
     data: { runId, status: "open" },
   });
 }

@@ -20,7 +20,7 @@ import { readStoredResult, signResult } from "./persisted-result.ts";
 import { type ClaimedRun, makeCrashLoopError, takeOwnership } from "./quarantine.ts";
 import { type ReceivedMail, isCall, readUnreadMail } from "./run-mail.ts";
 import type { PreparedRun } from "./live-run.ts";
-import type { RecoverAllOptions, RecoverOptions } from "./start-options.ts";
+import type { ResumeLostRunsOptions, StoredResumeOptions } from "./start-options.ts";
 import type { JsonRunResult } from "./run-result.ts";
 
 /** A run as its journal has it, and what has come by mail since. */
@@ -30,9 +30,9 @@ export interface KeptRun {
 }
 
 /** How a run is recovered: as its caller says, or as a worker does it. */
-export interface Recovery extends RecoverOptions {
+export interface Recovery extends StoredResumeOptions {
   /** In place of `context`. */
-  readonly contextOf?: RecoverAllOptions["context"] | undefined;
+  readonly contextOf?: ResumeLostRunsOptions["context"] | undefined;
   /** What was read of it before. */
   readonly kept?: KeptRun;
   /** It was claimed before, and then read. */
@@ -208,7 +208,7 @@ function seemsAlive(
 /** The context of a lost run, as the caller gives it. Rejects with `context_failed`. */
 async function contextOfLost(
   { runId, agents }: RestoredRun,
-  contextOf: NonNullable<RecoverAllOptions["context"]>,
+  contextOf: NonNullable<ResumeLostRunsOptions["context"]>,
 ): Promise<unknown> {
   const [root] = agents;
   if (root === undefined) throw new Error("A run has a root.");

@@ -64,14 +64,14 @@ function firstCause({
 export function makeRunLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
-    message: `This process has released run ${runId}. Recover the run, here or elsewhere, to get its result.`,
+    message: `This process has released run ${runId}. Resume the run, here or elsewhere, to get its result.`,
     data: { runId },
   });
 }
 
 /** Returns the refusal of a snapshot of a run that this process gave up, or lost with its store. */
 export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
-  const message = `Cannot take a snapshot: this process no longer owns run ${runId}. Recover the run, and take the snapshot of the recovered run.`;
+  const message = `Cannot take a snapshot: this process no longer owns run ${runId}. Resume the run, and take the snapshot of the resumed run.`;
   return new EspalierError({ code: "run_released", message, data: { runId }, cause });
 }
 

@@ -1,4 +1,4 @@
-// Options of a run that is started, resumed, recovered or forked.
+// Options of a run that is started, resumed or forked.
 
 import {
   checkAmount,
@@ -29,7 +29,7 @@ export interface StartOptions {
   /**
    * The id of the run, 1 to 512 characters, and neither `.` nor `..`. Once more while that run is under way here: its handle, and nothing
    * else starts; of the other options `signal` alone holds. A run of this id that the store has, and of which anything is kept, is left
-   * alone: `result` rejects with `run_exists`; one of which nothing is kept yet, since its process died before, begins. To start, recover or
+   * alone: `result` rejects with `run_exists`; one of which nothing is kept yet, since its process died before, begins. To start, resume or
    * take the result of a run, whichever it is: `orchestrator.execute`. Default: one that no other run has.
    */
   readonly runId?: string;
@@ -173,12 +173,22 @@ function metadataCopy(metadata: unknown): unknown {
   }
 }
 
-/** What goes with a resumption. */
+/**
+ * Options of `resume`.
+ *
+ * @example
+ * ```ts
+ * const grants = [{ by: "Ada", budget: { costUsd: 2 } }];
+ * const resumed = orchestrator.resume(pausedRun, { answers, grants });
+ * ```
+ */
 export interface ResumeOptions<out Role extends AgentRole<unknown, never> = AgentRole> extends Pick<
   StartOptions,
   "onStreamPart" | "signal" | "context"
 > {
-  /** The root's role, if it is not among the orchestrator's `roles`, or to have its type of result. */
+  /** Answers to the open questions. A paused run needs an answer to each of them. */
+  readonly answers?: readonly Answer[];
+  /** Role of the root, if it is not among the `roles` of the orchestrator, or to type the result. */
   readonly role?: Role;
   /** More budget, for a run that was paused, or that was stopped by a limit: that one continues only with a grant. */
   readonly grants?: readonly ResumeGrant[];
@@ -186,13 +196,16 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
   readonly session?: Session;
 }
 
-/** What goes with a recovery. */
-export interface RecoverOptions<
+/** Options of `resume(runId)`. */
+export interface StoredResumeOptions<
   out Role extends AgentRole<unknown, never> = AgentRole,
 > extends ResumeOptions<Role> {
-  /** Answers to questions that were open when the run stopped. For one that was paused: to all of them. */
-  readonly answers?: readonly Answer[];
-  /** Take the run over though another process seems to own it: that process finds out at its next record. Default false. */
+  /**
+   * Takes the run over although another process seems to own it. That process is refused at its next
+   * record.
+   *
+   * @default false
+   */
   readonly takeOver?: boolean;
 }
 
@@ -225,7 +238,7 @@ export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentR
 }
 
 /** What goes with the recovery of all lost runs. */
-export interface RecoverAllOptions<out Context = unknown> {
+export interface ResumeLostRunsOptions<out Context = unknown> {
   /**
    * Gives the context of a run that is about to be recovered, from what is kept of the run as it was started: its metadata, say. If it throws or rejects,
    * the run is not recovered: it stays as it was, and is among those that `failed`. Default: no run has a context.
@@ -241,8 +254,8 @@ export interface RecoverAllOptions<out Context = unknown> {
   }) => Context | Promise<Context>;
 }
 
-const RESUME_FIELDS = ["role", "grants", "onStreamPart", "signal", "session", "context"];
-const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
+const RESUME_FIELDS = ["answers", "role", "grants", "onStreamPart", "signal", "session", "context"];
+const STORED_RESUME_FIELDS = [...RESUME_FIELDS, "takeOver"];
 const FORK_FIELDS = ["atStep", "message", "budget", "role", "onStreamPart", "signal", "context"];
 
 /** Throws `invalid_option`, or `invalid_definition` if the role is not one. */
@@ -251,14 +264,14 @@ export function checkResumeOptions(options: ResumeOptions): void {
 }
 
 /** Throws `invalid_option`, or `invalid_definition` if the role is not one. */
-export function checkRecoverOptions(options: RecoverOptions): void {
-  checkContinueOptions("recover options", options, RECOVER_FIELDS);
-  checkBoolean("recover options.takeOver", options.takeOver ?? false, "Leave it out for false.");
+export function checkStoredResumeOptions(options: StoredResumeOptions): void {
+  checkContinueOptions("resume options", options, STORED_RESUME_FIELDS);
+  checkBoolean("resume options.takeOver", options.takeOver ?? false, "Leave it out for false.");
 }
 
 /** Throws `invalid_option`. */
-export function checkRecoverAllOptions(options: RecoverAllOptions): void {
-  const field = "recoverAll options";
+export function checkResumeLostRunsOptions(options: ResumeLostRunsOptions): void {
+  const field = "resumeLostRuns options";
   checkKeys(field, options, ["context"]);
   if (options.context !== undefined) checkMethods(field, options, ["context"]);
 }

@@ -9,7 +9,6 @@ import { type Budget, toLedgerLimits, tighterLimits } from "../../policies/budge
 import { idOf } from "../../protocol/ids.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { UserMessage } from "../../protocol/message.ts";
-import type { Answer } from "../../protocol/question.ts";
 import type { Ownership } from "../../store/run-store.ts";
 import { alreadyResumed, newJournal, resumedJournal, titleOf } from "../durability/open-journal.ts";
 import { findContradiction } from "../durability/paused-run-checks.ts";
@@ -144,12 +143,12 @@ function takeShorter(left: number | undefined, right: number | undefined): numbe
 /** Returns the parts of a run that is resumed; see `Orchestrator.resume` for what it throws. */
 export function prepareResumption(
   settings: Settings,
-  stored: PausedRun | string,
-  answers: readonly Answer[],
+  pausedRun: PausedRun,
   options: ResumeOptions,
 ): PreparedRun {
   checkResumeOptions(options);
-  const accepted = acceptPausedRun(settings, stored);
+  const { answers = [] } = options;
+  const accepted = acceptPausedRun(settings, pausedRun);
   const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
   const verified =
     settings.signer === undefined

@@ -36,16 +36,16 @@ const request = { runId: "run", role: "clerk", task: "Work." };
 shop.start(clerk, "Work.");
 // advice: This role needs a context. Pass it: start(role, task, { context }).
 shop.start(Math.random() > 0.5 ? clerk : writer, "Work.");
-// advice: The roles of this orchestrator need a context. Pass it: resume(stored, answers, { context }).
+// advice: The roles of this orchestrator need a context. Pass it: resume(run, { context }).
 shop.resume(paused);
-// advice: The roles of this orchestrator need a context. Pass it: resume(stored, answers, { context }).
-shop.resume(JSON.parse("{}"), []);
-// advice: The roles of this orchestrator need a context. Pass it: fork(stored, { context }).
+// advice: The roles of this orchestrator need a context. Pass it: resume(run, { context }).
+shop.resume(JSON.parse("{}"));
+// advice: The roles of this orchestrator need a context. Pass it: fork(pausedRun, { context }).
 shop.fork(paused);
-// advice: The roles of this orchestrator need a context. Pass it: recover(runId, { context }).
-void shop.recover("run");
-// advice: The roles of this orchestrator need a context. Pass it: recoverAll({ context }).
-void shop.recoverAll();
+// advice: The roles of this orchestrator need a context. Pass it: resume(run, { context }).
+void shop.resume("run");
+// advice: The roles of this orchestrator need a context. Pass it: resumeLostRuns({ context }).
+void shop.resumeLostRuns();
 // advice: The roles of this orchestrator need a context. Pass it: execute(request, { context }).
 void shop.execute(request);
 // advice: The roles of this orchestrator need a context. Pass it: work(engine, { context }).
@@ -53,11 +53,11 @@ void shop.startWorker(engine);
 
 shop.start(clerk, "Work.", { context });
 shop.start(writer, "Write.");
-shop.resume(paused, [], { context });
+shop.resume(paused, { context });
 press.resume(paused);
 press.fork(paused);
-void press.recover("run");
-void press.recoverAll();
+void press.resume("run");
+void press.resumeLostRuns();
 void press.execute(request);
 void press.startWorker(engine);
 
@@ -78,4 +78,4 @@ shop.start("writer", "Write.");
 // error: Argument of type 'number' is not assignable to parameter of type 'string | PausedRun'.
 press.resume(3);
 // error: Argument of type 'string' is not assignable to parameter of type 'readonly Answer[]'.
-press.resume(paused, "yes");
+press.resume(paused, { answers: "yes" });

@@ -13,10 +13,10 @@ import { assertFree, readRun, lostRuns, prepareRecovery, findStoredRun } from ".
 import type { RunHandle } from "./run-handle.ts";
 import { postMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
-import type { RecoverAllOptions } from "./start-options.ts";
+import type { ResumeLostRunsOptions } from "./start-options.ts";
 
 /** What became of the runs of a store that were lost. */
-export interface RecoveredRuns<out Output = unknown> {
+export interface ResumedRuns<out Output = unknown> {
   /** Those that are under way again: the ones with the fewest crashes first, and the oldest of these. */
   readonly runs: readonly Run<Output>[];
   /** Those that are recovered later, while the orchestrator is open, since processes that led them have died. */
@@ -27,7 +27,7 @@ export interface RecoveredRuns<out Output = unknown> {
     /** When the run is recovered, in milliseconds since the epoch; later, while another run is on trial. */
     readonly dueAtMs: number;
     /**
-     * Resolves with the run once it is under way. Rejects with what `recover` rejects with, and with
+     * Resolves with the run once it is under way. Rejects with what `resume` rejects with, and with
      * `invalid_state` once the orchestrator was closed. Nobody has to await it.
      */
     readonly run: Promise<Run<Output>>;
@@ -36,15 +36,15 @@ export interface RecoveredRuns<out Output = unknown> {
   readonly failed: readonly { readonly runId: RunId; readonly error: EspalierError }[];
 }
 
-/** See `Orchestrator.recoverAll`. */
-export async function recoverAllRuns(
+/** See `Orchestrator.resumeLostRuns`. */
+export async function resumeLostRuns(
   live: LiveRuns,
-  options: RecoverAllOptions,
-): Promise<RecoveredRuns> {
+  options: ResumeLostRunsOptions,
+): Promise<ResumedRuns> {
   const storage = requireStorage(live.settings);
   const runs: Run[] = [];
-  const delayed: RecoveredRuns["delayed"][number][] = [];
-  const failed: RecoveredRuns["failed"][number][] = [];
+  const delayed: ResumedRuns["delayed"][number][] = [];
+  const failed: ResumedRuns["failed"][number][] = [];
   for (const found of await lostRuns(storage)) {
     const { runId, recordCount, crashCount } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
@@ -69,7 +69,7 @@ export async function recoverAllRuns(
 async function recoverNow(
   live: LiveRuns,
   runId: RunId,
-  { context: contextOf }: RecoverAllOptions,
+  { context: contextOf }: ResumeLostRunsOptions,
 ): Promise<RunHandle> {
   try {
     const prepared = await prepareRecovery(live.settings, runId, defined({ contextOf }));
@@ -85,7 +85,7 @@ async function recoverNow(
 async function recoverLater(
   live: LiveRuns,
   { runId, delayMs: firstMs }: { readonly runId: RunId; readonly delayMs: number },
-  options: RecoverAllOptions,
+  options: ResumeLostRunsOptions,
 ): Promise<RunHandle> {
   const storage = requireStorage(live.settings);
   for (let delayMs = firstMs; delayMs > 0;) {
