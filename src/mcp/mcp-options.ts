@@ -313,7 +313,7 @@ const DEFAULTS = {
   onToolsChanged: () => {},
   clock: systemClock,
 };
-/** How each option is checked that is given. */
+/** Check of each option that is set. */
 const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   name: (field, name) => checkName(field, name, NAME, NAME_WORDS),
   transport: () => undefined, // Where it is copied.

@@ -192,7 +192,7 @@ function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefine
   return [id, `Trace    ${links.trace(traceId)}`, ...failures];
 }
 
-/** What to do with a run that is paused. */
+/** Returns the advice for a run that is paused. */
 function continuationLines({ status, questions }: RunResult, paint: Paint): readonly string[] {
   if (status !== "paused") return [];
   const count = questions.length;

@@ -57,7 +57,7 @@ export interface EngineCheck {
   run(make: () => Promise<EngineSetup>): Promise<void>;
 }
 
-/** A check at one place, which is closed whatever comes. */
+/** Creates a check that closes its setup in any case. */
 export function engineCheck(
   name: string,
   promise: (fixture: EngineFixture) => Promise<void>,

@@ -16,13 +16,16 @@ const CHECKS: OptionChecks<NonNullable<Parameters<typeof loadPrices>[0]>> = {
 
 const PACKAGE = "@pydantic/genai-prices";
 
-/** What of the package is used. */
+/** Functions of the package that are used. */
 interface PriceSource {
   readonly calcPrice: typeof calcPrice;
   readonly findProvider: typeof findProvider;
 }
 
-/** How the package calls providers that the conventions of OpenTelemetry, or the AI SDK, call otherwise. */
+/**
+ * Ids of the package for providers with another name in the OpenTelemetry conventions or the AI
+ * SDK.
+ */
 const IDS: ReadonlyMap<string, string> = new Map([
   ["gcp.gemini", "google"],
   ["gcp.vertex_ai", "google"],

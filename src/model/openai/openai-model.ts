@@ -164,9 +164,9 @@ const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
 const OPENAI_ORIGIN = "https://api.openai.com";
 const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
-/** OpenAI itself, or a region of it. */
+/** Hosts of OpenAI and its regions. */
 const RESPONSES_HOSTS = /(^|\.)api\.openai\.com$/;
-/** Responses takes no lower cap. */
+/** Lowest output cap that Responses accepts. */
 const LEAST_CAP = 16;
 
 /**
@@ -247,10 +247,10 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   );
 }
 
-/** What follows from the base URL of a model. */
+/** Properties of a model that follow from its base URL. */
 type Address = ReturnType<typeof describeAddress>;
 
-/** What is wrong with a base URL is said when the model is found ready. */
+/** Returns the properties of a base URL. An invalid one is reported by `assertReady`. */
 function describeAddress(baseUrl: string | undefined, modelId: string) {
   const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
   const url = isHttpAddress(text) ? new URL(text) : undefined;
@@ -260,7 +260,7 @@ function describeAddress(baseUrl: string | undefined, modelId: string) {
   const usualApi: OpenAiApi = RESPONSES_HOSTS.test(hostname) ? "responses" : "chat";
   return {
     baseUrl,
-    /** The same, with the default. */
+    /** The base URL, with the default. */
     url: text,
     provider: findProvider(hostname),
     replayKey: isItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,
