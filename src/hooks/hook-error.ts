@@ -37,7 +37,7 @@ export function hookTimedOut(
   });
 }
 
-/** How a hook broke its contract. */
+/** Violation of the contract of a hook point. */
 export interface Breach {
   /** Left out if the whole is wrong. */
   readonly field?: string;

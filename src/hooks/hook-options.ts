@@ -104,7 +104,7 @@ export function hookBasics(
   return { name: nameFunction(`${field}.name`, options.name, work), priority };
 }
 
-/** The same for transformers. */
+/** Returns the checked options of a transform hook. */
 export function transformBasics(owner: string, work: { readonly name: unknown }, options: Given) {
   const { tools, strict = true } = options;
   const basics = hookBasics([owner, "handler"], work, options, ["strict", "tools"]);
@@ -122,7 +122,7 @@ export function transformBasics(owner: string, work: { readonly name: unknown },
   return { ...basics, tools: copyToolNames(`${field}.tools`, tools), strict };
 }
 
-/** One event type or several, checked. */
+/** Returns the checked event types as a list. */
 export function checkEventTypes(field: string, types: unknown): readonly EventType[] {
   const list: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (list.length === 0)

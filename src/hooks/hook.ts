@@ -245,6 +245,19 @@ export function transform<P extends TransformPoint>(
   handler: TransformHandlers<unknown>[P],
   options?: TransformOptions<P>,
 ): Hook;
+/**
+ * Creates a hook whose handler requires a run context of type `Context`.
+ *
+ * @example
+ * ```ts
+ * const addTenant = transform(
+ *   "beforeModel",
+ *   ({ instructions }, { context }: HookContext<{ tenant: string }>) => ({
+ *     instructions: `${instructions}\nThe tenant is ${context.tenant}.`,
+ *   }),
+ * );
+ * ```
+ */
 export function transform<P extends TransformPoint, Context>(
   point: P,
   handler: (

@@ -14,7 +14,10 @@ export interface PatchContract<P extends TransformPoint> {
   readonly fields: readonly string[];
   /** Takes values of our own only: what came from a hook was copied before. */
   readonly schema: z.ZodType<PointPatch[P]>;
-  /** What of the patch must fit what the hook was shown; throws `invalid_hook_result` if it does not. Left out: nothing. */
+  /**
+   * Fits the patch to the input of the hook, and throws `invalid_hook_result` if it cannot. Absent
+   * if nothing must fit.
+   */
   readonly fitted?: (patch: PointPatch[P], shown: PointInput[P], place: HookPlace) => PointPatch[P];
 }
 
@@ -71,7 +74,7 @@ function makeStopContract() {
 /** The points at which a hook may change something. */
 export const HOOK_POINTS: readonly string[] = Object.keys(CONTRACTS);
 
-/** What hooks may change at `point`. */
+/** Returns the patch contract of `point`. */
 export function contractOf<P extends TransformPoint>(point: P): PatchContract<P> {
   return CONTRACTS[point]();
 }

@@ -40,7 +40,7 @@ export function readPatch<P extends TransformPoint>(
   });
 }
 
-/** What a hook gave has these fields. Nothing at all has none. */
+/** Returns the field names of a returned value. An absent value has none. */
 function listFields(
   place: HookPlace,
   fields: readonly string[],

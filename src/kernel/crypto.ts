@@ -10,7 +10,7 @@ export function sha256(data: string | Uint8Array): string {
   return loaded.hash("sha256", data);
 }
 
-/** So many bytes of chance, as lower-case hexadecimal digits. */
+/** Returns `bytes` random bytes as lower-case hexadecimal digits. */
 export function randomDigits(bytes: number): string {
   loaded ??= process.getBuiltinModule("node:crypto");
   return loaded.randomBytes(bytes).toString("hex");

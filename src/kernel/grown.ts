@@ -5,9 +5,9 @@ import { deepFreeze } from "./json.ts";
 
 /** Lists of which each begins with all of those that are shorter. */
 export interface Growth {
-  /** Of the longest. */
+  /** Length of the longest list. */
   length: number;
-  /** How many values at their beginning are frozen. Left out: none is known to be. */
+  /** Number of leading values that are frozen. Absent if unknown. */
   frozen?: number;
 }
 

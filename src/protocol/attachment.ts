@@ -62,13 +62,16 @@ export const AttachmentSchema = lazySchema(
       ) satisfies z.ZodType<Attachment>,
 );
 
-/** How many bytes it holds; undefined if it only names where they are. */
+/** Returns the size of an attachment in bytes. `undefined` if it has only a `uri`. */
 export function bytesOf({ data, text }: Attachment): number | undefined {
   if (data !== undefined) return Math.floor((unpadded(data).length * 3) / 4);
   return text === undefined ? undefined : new TextEncoder().encode(text).length;
 }
 
-/** What is read where it cannot be shown: `[image/png "chart.png", 1,234 bytes]`. */
+/**
+ * Returns the line for models that cannot read the attachment: `[image/png "chart.png", 1,234
+ * bytes]`.
+ */
 export function attachmentLine(attachment: Attachment): string {
   const { mediaType, name = "", uri } = attachment;
   const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(shortenName(name))}`;

@@ -7,7 +7,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { EventScope, TraceIds } from "./event.ts";
 
-/** What knows the spans that show a run. */
+/** Source of the ids of open spans. */
 export interface SpanSource {
   /**
    * Returns the ids of the innermost span that is open in a scope now. Must not throw. `isInCall`: the

@@ -20,7 +20,7 @@ export const DefinitionsSchema = lazySchema(
   () => z.record(HashSchema(), z.string()).readonly() satisfies z.ZodType<Definitions>,
 );
 
-/** No byte of any text in UTF-8. */
+/** Byte that no UTF-8 text contains. */
 const ILL_FORMED = Buffer.from([0xff]);
 
 /**

@@ -149,7 +149,7 @@ const stamp = lazySchema(() => ({
   isSampled: z.boolean().exactOptional(),
 }));
 
-/** What every event has. */
+/** Schema of the fields that every event has. */
 export const StampSchema = lazySchema(
   () =>
     z.strictObject(stamp()) satisfies z.ZodType<

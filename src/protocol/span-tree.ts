@@ -95,7 +95,10 @@ export interface SpanListener<Span> {
   close(span: Span, body: SpanClosing, moment: SpanMoment): void;
   /** The span around this one ended, and its own end never came. */
   abandon(span: Span, moment: SpanMoment, why: Abandonment): void;
-  /** It was closed or abandoned, and nothing within it is open: the last call for it. Not if it was `left`. */
+  /**
+   * The span is closed or abandoned, and nothing within it is open: the last call for the span. Not
+   * called if the span was `left`.
+   */
   end(span: Span, moment: SpanMoment): void;
 }
 
@@ -103,7 +106,7 @@ export interface SpanListener<Span> {
 interface Held<Span> {
   readonly span: Span;
   readonly around: Held<Span> | undefined;
-  /** How many spans directly within it have not ended. */
+  /** Number of open spans directly within the span. */
   within: number;
   isClosed: boolean;
 }
@@ -242,7 +245,7 @@ export class SpanTree<Span> {
     return this.#runs.has(runId);
   }
 
-  /** How many spans are open. */
+  /** Number of open spans. */
   get size(): number {
     let size = 0;
     for (const run of this.#runs.values()) {

@@ -83,7 +83,7 @@ export function timed<Result extends object>(
   return spans.length === 0 ? result : { ...result, spans };
 }
 
-/** Where several were under way at once, the time is that of the first of these. */
+/** Timing field of each activity. Of simultaneous activities, the first in `KINDS` counts. */
 const FIELDS = {
   inference: "inferenceMs",
   tool: "toolsMs",
@@ -106,7 +106,7 @@ export function timingOf(spans: readonly TimeSpan[]): StepTiming {
   return timing;
 }
 
-/** The same where some of them overlap. */
+/** Lays overlapping spans over one another. */
 function overlaid(spans: readonly TimeSpan[]): StepTiming {
   const timing = { ...NO_TIMING };
   const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };
