@@ -1,5 +1,6 @@
-// Entry `espalier/mcp`: the tools of MCP servers, over stdio and streamable HTTP. The official client is loaded at the first connection
-// only: it is an optional package, and a program may import this entry without it.
+// Entry `espalier/mcp`: the tools of MCP servers, over stdio and streamable HTTP. The official
+// client is an optional package. It is loaded at the first connection, so that a program may import
+// this entry without it.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { emitWarning } from "../kernel/warn-once.ts";

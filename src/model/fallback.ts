@@ -1,6 +1,8 @@
-// Fallback: which model of several is asked, and which one next. Owns which of them failed lately, for all runs of the process.
-// F1. A model that failed is passed over for `cooldownMs`, unless all are.
-// F2. While the calls of the newest reply are open, its writer is asked first, failed or not: its reasoning is in the history for it alone.
+// Fallback: the order in which several models are called. Owns the recent failures, for all runs of
+// the process.
+// F1. A failed model is skipped for `cooldownMs`, unless all models are.
+// F2. While tool calls of the newest reply are open, its writer is called first, even after a
+//     failure: only the writer can read its reasoning in the history.
 
 import type { Clock } from "../kernel/clock.ts";
 import type { Model, ModelRequest } from "./model.ts";

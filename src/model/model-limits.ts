@@ -1,4 +1,4 @@
-// The limits of a provider, as a user sets them, and how calls wait for them.
+// Rate limits of a provider, and the queue of the calls that share them.
 
 import { misdefinition, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";

@@ -1,4 +1,4 @@
-// What a model costs: the one place that answers it, for leases, charges and results.
+// The price of a model, for leases, charges and results.
 
 import { remembered } from "./remembered.ts";
 import { fallbackOf } from "./fallback.ts";

@@ -1,5 +1,6 @@
-// JSON Schemas in the form to which providers can hold a model: every key of an object is required, and there are no others. A key that
-// may be left out may be null instead, and such nulls are taken out again before the value is read. Pure.
+// JSON Schemas in the strict form that providers can enforce: every key of an object is required,
+// and there are no others. Optional keys may be null instead; such nulls are removed before the
+// value is used. Pure.
 
 import {
   isJsonList,

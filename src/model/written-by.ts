@@ -1,5 +1,6 @@
-// Whose parts a message has, and what of its content a model takes. Reasoning and data of one model are sent to that model alone: others
-// refuse them, or take them for theirs. Images and files are sent to models that take them.
+// The parts of messages that a model may read. Reasoning and provider data are sent only to the
+// model that wrote them: others refuse them, or take them for their own. Images and files are sent
+// to models that accept them.
 
 import { growthOf, type Growth } from "../kernel/grown.ts";
 import { shared } from "../kernel/shared.ts";

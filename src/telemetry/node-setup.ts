@@ -115,6 +115,13 @@ export interface NodeTracing {
    *
    * `timeoutMs` limits the time in milliseconds, by default to 30,000. An invalid number is
    * replaced by the default, with a process warning.
+   *
+   * @example
+   * ```ts
+   * const { tracing, flush } = setUpNodeTracing();
+   * await new Orchestrator({ tracing }).start(role, "What is an espalier?").result;
+   * const { deliveredSpans, lostSpans } = await flush({ timeoutMs: 5_000 });
+   * ```
    */
   flush(options?: { readonly timeoutMs?: number }): Promise<DeliveryCounts>;
   /**

@@ -1,4 +1,5 @@
-// ManualClock: a clock that tests move by hand. Owns its time, how far the wall clock is off it, and the timers that are not due yet.
+// ManualClock: a clock that tests move by hand. Owns its time, the offset of the wall clock, and
+// the pending timers.
 
 import { checkAmount, mismatch } from "../kernel/check.ts";
 import { toMicroseconds, type Clock } from "../kernel/clock.ts";

@@ -1,5 +1,6 @@
-// Entry `espalier/prices`: what models of many providers cost, by the data of an optional package. It is loaded when prices are asked for: a
-// program may import this entry without it. Nothing is asked over the network.
+// Entry `espalier/prices`: prices of many providers, from the data of an optional package. The
+// package is loaded by `loadPrices`, so that a program may import this entry without it. No request
+// is sent.
 
 import type { calcPrice, findProvider } from "@pydantic/genai-prices";
 

@@ -1,4 +1,4 @@
-// The options of openai() that say how a model is asked: over which interface, and to answer how.
+// The options of openai() for the content of requests: the interface, and settings of the answer.
 
 import { checkBoolean, checkText, mismatch } from "../../kernel/check.ts";
 import { messageOf, type EspalierError } from "../../kernel/error.ts";

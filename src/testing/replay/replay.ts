@@ -1,5 +1,6 @@
-// Replay: a recorded run, once more, without a model and without its tools (R175, X25). The loop, the tree, the ledger and all policies do
-// their work anew; what came from outside comes from the recording, in its order. Where they have another result, that is a divergence.
+// Replay: executes a recorded run again without its model and tools (R175, X25). The loop, the
+// tree, the ledger and all policies run again. External outcomes come from the recording, in its
+// order. A different result is a divergence.
 
 import { redoInFlight } from "../../budget/redo-operation.ts";
 import { checkKeys } from "../../kernel/check.ts";
