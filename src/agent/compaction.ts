@@ -55,7 +55,10 @@ const STRATEGIES: readonly unknown[] = [
   "error",
 ] satisfies Compaction["strategy"][];
 
-/** What a definition says of it, checked and frozen. Throws `invalid_option`, naming the field. */
+/**
+ * Returns a checked and frozen copy of the rules in a definition. Throws `invalid_option`, naming
+ * the field.
+ */
 export function compactionOf(
   field: string,
   given: Compaction | undefined,
@@ -86,9 +89,9 @@ function checkMost(field: string, value: unknown): void {
     throw mismatch(field, "at least 1", value, "With 0, the request would be empty.");
 }
 
-/** A summary takes at most this part of the window. */
+/** A summary takes at most this fraction of the window: one divided by this number. */
 export const SUMMARY_PART = 4;
-/** In less room than this many tokens nothing worth its price can be said: no summary is asked for. */
+/** Minimum tokens of a summary. With less room, none is requested. */
 export const FEWEST_SUMMARY_TOKENS = 64;
 
 function checkSummary(

@@ -503,8 +503,8 @@ export interface AgentDefinition<
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
 const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
 /**
- * What a definition may have. In a role file `data` stands as in code, `names` are looked up, `text` is what follows the front matter,
- * `code` no file can say.
+ * The fields of a definition, and how a role file expresses each: `data` as in code, `names` are
+ * looked up, `text` follows the front matter, `code` cannot be in a file.
  */
 export const DEFINITION_FIELDS = {
   name: "data",
@@ -536,16 +536,10 @@ export const DEFINITION_FIELDS = {
   outputMode: "code",
 } as const satisfies Record<keyof AgentDefinition, FieldKind>;
 
-/** How a role file says a field. */
+/** The form of a field in a role file. */
 export type FieldKind = "data" | "names" | "text" | "code";
 
-/**
- * Defines a role. What it asks of the context of a run follows from its tools, guards, hooks and the like, and from the subagents that it
- * lists: all that any of them asks.
- *
- * @throws EspalierError `invalid_definition`, `invalid_option` or `duplicate_tool`, naming the field.
- */
-// `Field`: the fields that are given. They tell a role that has no description from one whose type does not say.
+// `Field` lists the fields that are given: it tells a role without a description from one whose type does not say.
 /**
  * Defines a role: the immutable definition of an agent, which any number of agents may share.
  *
@@ -662,7 +656,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   });
 }
 
-/** Its typed result, and how that is asked for. */
+/** Returns the output schema of a role, and the tool and mode by which the result is requested. */
 function makeTypedResult({
   name,
   model,
@@ -678,7 +672,7 @@ function makeTypedResult({
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
 
-/** What to do about tools that are no list; undefined: what holds for any list. */
+/** Returns the advice for `tools` that are not an array. `undefined` for the advice of any list. */
 function toolListAdvice(tools: unknown): string | undefined {
   if (isToolset(tools)) return "Pass its tools: server.tools.";
   return isTool(tools) ? "Pass an array: [a, b]." : undefined;
@@ -702,7 +696,7 @@ function checkTools(name: string, tools: readonly Tool[]): void {
   }
 }
 
-/** A filter for a tool that is not there would take nothing away. */
+/** Throws `invalid_definition` if a filter names a tool that the role does not have. */
 function checkFilterNames(
   name: string,
   filters: readonly ToolFilter[],

@@ -47,7 +47,7 @@ export interface PhaseReport {
     readonly executionId?: ExecutionId;
     /** The reason of a pause or an end. Absent while the agent runs. */
     readonly reason?: StopReason;
-    /** The history of the agent. */
+    /** The history of the agent, as `messages` in their order. */
     readonly conversation: { readonly messages: readonly Message[] };
     /** Records of this execution. */
     readonly log: {

@@ -115,7 +115,10 @@ const DEFAULTS: DelegationPolicy = deepFreeze({
   maxIdenticalDelegations: 2,
 });
 
-/** The given policy over the defaults. Throws `invalid_option` for a field that does not exist or does not fit. */
+/**
+ * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown
+ * or invalid.
+ */
 export function delegationPolicy(
   field: string,
   given: Partial<DelegationPolicy>,

@@ -121,13 +121,19 @@ export function toolResult(options: ToolResultOptions): ToolResult {
   return new ToolResult(options);
 }
 
-/** A value that is a `toolResult`, also of another copy of the package; undefined: it is none. Throws as `toolResult`, if it was changed. */
+/**
+ * Returns the value as a `ToolResult`, also if another copy of the package created it. `undefined`
+ * for any other value. Throws like `toolResult` if the value was changed.
+ */
 export function asToolResult(result: unknown): ToolResult | undefined {
   if (result instanceof ToolResult) return result;
   return isMarked(result) ? remade(result) : undefined;
 }
 
-/** The result of a call as a message. What belongs to it is in it if a model may be shown it: bytes in a format that providers read. */
+/**
+ * Returns the result of a call as a message. It contains attachments if models may read them, and
+ * their bytes are in a format that providers read.
+ */
 export function resultMessage(execution: ToolExecution): ToolMessage {
   const { call, text, attachments, isTextOnly = false } = execution;
   const { callId, toolName } = call;
@@ -139,7 +145,9 @@ export function resultMessage(execution: ToolExecution): ToolMessage {
   return content.length === 0 ? message : { ...message, content };
 }
 
-/** A format that its provider cannot read would spoil the whole request. */
+/**
+ * Media types that providers read. Any other one would make the provider refuse the whole request.
+ */
 const SHOWN_TYPES: ReadonlySet<string> = new Set([
   "image/png",
   "image/jpeg",
@@ -160,13 +168,13 @@ function isMarked(result: unknown): result is object {
   }
 }
 
-/** One of another copy of the package, or a copy with other fields. */
+/** Recreates a result of another copy of the package, or a copy with other fields. */
 function remade(result: object): ToolResult {
   const { [MARK]: _mark, ...options }: object & { readonly [MARK]?: unknown } = result;
   return new ToolResult(options);
 }
 
-/** More than `plainResult` lets pass. */
+/** More levels than `plainResult` accepts. */
 const ALL_LEVELS = 1_000;
 
 function structuredOf(structured: unknown): JsonValue | undefined {
