@@ -35,7 +35,15 @@ export interface HookOptions {
   readonly priority?: number;
 }
 
-/** Options of hooks that wrap tool calls. */
+/**
+ * Options of hooks that wrap tool calls.
+ *
+ * @example
+ * ```ts
+ * const once: WrapToolOptions = { name: "audit", tools: ["search"], priority: 5 };
+ * const audited = wrapToolCall((_call, next) => next(), once);
+ * ```
+ */
 export interface WrapToolOptions extends HookOptions {
   /**
    * Names of the tools that the hook applies to.

@@ -223,8 +223,10 @@ export function observe(
 }
 
 /**
- * Creates a hook that can change values at one point of a run. {@link PointInput} lists the input
- * of each point, {@link PointPatch} the fields that it may return.
+ * Creates a hook that can change values at one point of a run.
+ *
+ * {@link PointInput} contains the input of each point, and {@link PointPatch} the fields that the
+ * handler may return.
  *
  * @throws EspalierError `invalid_definition` if the point or the handler is invalid, or `tools` is
  * set at a point without a tool.

@@ -7,7 +7,15 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
-/** JSON object, such as metadata or the `data` of an error. */
+/**
+ * JSON object, such as metadata or the `data` of an error.
+ *
+ * @example
+ * ```ts
+ * const metadata: JsonObject = { customer: "acme", tags: ["eu", "trial"] };
+ * const started = orchestrator.start(role, "Write a summary.", { metadata });
+ * ```
+ */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** The value of a JSON text. Throws a `SyntaxError` for what is none. */

@@ -4,7 +4,14 @@ import { lazySchema, z } from "./lazy-schema.ts";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 
-/** Kind of an attachment. A model accepts it if its `inputModalities` contain the kind. */
+/**
+ * Kind of an attachment. A model accepts it if its `inputModalities` contain the kind.
+ *
+ * @example
+ * ```ts
+ * const accepted: readonly AttachmentKind[] = model.inputModalities ?? [];
+ * ```
+ */
 export type AttachmentKind = "image" | "audio" | "file";
 
 /**

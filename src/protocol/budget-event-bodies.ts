@@ -7,6 +7,13 @@ import type { ModelUsage, Usage } from "./usage.ts";
 /**
  * Maps each budget event type to the fields that events of this type have. Part of {@link
  * EventBodies}.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "budget.denied")
+ *     console.error(`${event.accountPath}: ${event.requested} ${event.axis} do not fit.`);
+ * ```
  */
 export interface BudgetEventBodies {
   /**

@@ -53,8 +53,8 @@ export function outsideScopes<T>(work: () => T): T {
  * `spanId`. An id that does not apply is `null`. Outside a run, the object is empty. Each call
  * returns a new object, and never throws.
  *
- * It works in tools, model clients, hooks, guards, approvers, stop conditions, sections, tool
- * filters, token counters and event sinks, also after an `await`, with or without OpenTelemetry.
+ * It works in tools, model clients, event sinks and all other code that a run calls, such as hooks,
+ * guards and approvers. It works after an `await`, and with or without OpenTelemetry.
  *
  * @example
  * ```ts

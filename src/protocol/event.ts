@@ -113,7 +113,16 @@ export type EspalierEvent<T extends EventType = EventType> = EventBody<T> &
   EventScope &
   TraceIds;
 
-/** Event without trace ids, as `Tracing.traceEvent` receives it. */
+/**
+ * Event without trace ids, as `Tracing.traceEvent` receives it.
+ *
+ * @example
+ * ```ts
+ * function describe({ seq, scope, body }: EventDraft): string {
+ *   return `${seq} ${scope.agentPath} ${body.type}`;
+ * }
+ * ```
+ */
 export interface EventDraft {
   /** Sequence number in the run, from 1, without gaps. */
   readonly seq: number;
@@ -162,14 +171,7 @@ export function isEventType(value: unknown): value is EventType {
   return typeof value === "string" && Object.hasOwn(EVENT_SCHEMAS, value);
 }
 
-/**
- * List of all event types.
- *
- * @example
- * ```ts
- * const toolEvents = EVENT_TYPES.filter((type) => type.startsWith("tool."));
- * ```
- */
+/** List of all event types. */
 export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCHEMAS).filter(isEventType);
 
 const schemas = Object.fromEntries(

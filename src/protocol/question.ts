@@ -74,7 +74,16 @@ export interface Question {
   readonly deadlineAtMs: number | null;
 }
 
-/** Part of a question that identifies it in an answer. Any `Question` is accepted. */
+/**
+ * Part of a question that identifies it in an answer. Any `Question` is accepted.
+ *
+ * @example
+ * ```ts
+ * const form = { questionId: question.questionId, argumentsHash: question.argumentsHash };
+ * const reference: QuestionRef = form; // Send it to a web page, and back with the decision.
+ * await orchestrator.answer("run_x7Gq", [approve(reference)]);
+ * ```
+ */
 export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 
 /**

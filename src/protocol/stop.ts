@@ -63,7 +63,7 @@ export const PAUSE_CODES = [
 export type StopCode =
   /** An error ended the agent. */
   | "error"
-  /** `requestStop` was called by the caller, a hook or a tool. */
+  /** The caller or a hook called `requestStop`. */
   | "stop_requested"
   /** The agent was cancelled. */
   | "cancelled"
@@ -79,7 +79,7 @@ export type StopCode =
   | "cost_limit"
   /** The budget of `toolCalls` is used up. */
   | "tool_call_limit"
-  /** A call was corrected as often as its tool allows, and still failed. */
+  /** A call still failed after all its corrections, and the `errorPolicy` stops the agent. */
   | "retry_limit"
   /** The `errorBudget` of the role is used up. */
   | "error_budget"

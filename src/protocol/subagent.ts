@@ -74,7 +74,7 @@ export interface SpawnRequest {
    * const request: SpawnRequest = {
    *   role: "writer",
    *   task: "Write the summary.",
-   *   includeResultsFrom: ["researcher", "researcher#2"],
+   *   includeResultsFrom: ["researcher#1", "researcher#2"],
    * };
    * ```
    */
@@ -91,7 +91,14 @@ export interface SpawnRequest {
   readonly roleDefinition?: DynamicRole;
 }
 
-/** List of all refusal codes of subagents. */
+/**
+ * List of all refusal codes of subagents.
+ *
+ * @example
+ * ```ts
+ * const refused = SPAWN_REFUSAL_CODES.map((code) => [code, result.refusalsByCode[code] ?? 0]);
+ * ```
+ */
 export const SPAWN_REFUSAL_CODES = [
   /** No role of this name may be started. */
   "unknown_role",
