@@ -12,17 +12,17 @@ import {
 } from "../protocol/question.ts";
 
 /**
- * A function that answers the questions of a run while the run waits. It may ask a person and take
- * hours: the time limit of the agent does not count the wait.
+ * A function that answers the questions of a run while the run waits. The function may ask a person
+ * and take hours, because the time limit of the agent does not count the wait.
  *
  * - For a tool call that needs an approval, return `approve(question)` or `deny(question, reason)`.
  * - For a question of kind `external`, return `provideResult(question, value)` or
- *   `provideError(question, message)`. It comes from an external tool, or from `ask` of a running
- *   tool.
+ *   `provideError(question, message)`. Such a question comes from an external tool, or from `ask`
+ *   of a running tool.
  * - Return `undefined` to give no answer. The run then pauses, or follows `unansweredPolicy`.
  *
- * It is called once per question. An approver that throws, or returns an answer that does not fit,
- * has given no answer. `signal` is aborted when the answer is no longer needed.
+ * The function is called once per question. An approver that throws, or returns an answer that does
+ * not fit, has given no answer. `signal` is aborted when the answer is no longer needed.
  *
  * @example
  * ```ts

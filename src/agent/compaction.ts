@@ -22,7 +22,8 @@ export interface Compaction {
    *   Requires `maxInputTokens`.
    *
    * A summary has at most a quarter of `maxInputTokens`, 1,024 tokens and `maxOutputTokens` of the
-   * role. It requires a `maxInputTokens` of at least 256, and a `maxOutputTokens` of at least 64.
+   * role. Summaries require a `maxInputTokens` of at least 256, and a `maxOutputTokens` of at least
+   * 64.
    *
    * @default "truncate"
    */

@@ -65,8 +65,8 @@ import {
  * Options of `defineAgent`.
  *
  * - `Output`: type of the typed result, inferred from `output`.
- * - `Context`: type of the run context that the code of the role reads. It is inferred from the
- *   tools, guards, hooks and subagents.
+ * - `Context`: type of the run context that the code of the role reads, inferred from the tools,
+ *   guards, hooks and subagents.
  * - `Own` and `Child`: types of the listed tools and subagents. Each may read a part of the
  *   context.
  *
@@ -503,8 +503,8 @@ export interface AgentDefinition<
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
 const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
 /**
- * The fields of a definition, and how a role file expresses each: `data` as in code, `names` are
- * looked up, `text` follows the front matter, `code` cannot be in a file.
+ * The fields of a definition, and how a role file expresses each. `data` is written as in code, and
+ * `names` are looked up. `text` follows the front matter, and `code` cannot be in a file.
  */
 export const DEFINITION_FIELDS = {
   name: "data",
@@ -543,7 +543,7 @@ export type FieldKind = "data" | "names" | "text" | "code";
 /**
  * Defines a role: the immutable definition of an agent, which any number of agents may share.
  *
- * The type of the run context is inferred. It is the intersection of what the tools, guards, hooks,
+ * The type of the run context is inferred as the intersection of what the tools, guards, hooks,
  * sections and listed subagents read.
  *
  * @throws EspalierError `invalid_definition` if a field has the wrong type or contradicts another

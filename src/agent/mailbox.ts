@@ -6,8 +6,8 @@ import type { AgentId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
 
 /**
- * The receipt of a message to an agent: the step whose model call contained it, or the status in
- * which the agent settled without reading it.
+ * The receipt of a message to an agent: the step that delivered the message, or the status in which
+ * the agent settled without reading the message.
  *
  * @example
  * ```ts

@@ -62,9 +62,7 @@ export interface ShareFacts {
   readonly share: BudgetShare;
   /** The budget of the subagent's own role. */
   readonly definition: Budget;
-  /**
-   * The parent's remaining budget for subagents at the time of the reply. It has limited axes only.
-   */
+  /** The parent's remaining budget for subagents at the time of the reply, on limited axes only. */
   readonly left: Budget;
   readonly role: string;
   /**

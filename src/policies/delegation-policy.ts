@@ -20,7 +20,7 @@ import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
  */
 export interface DelegationPolicy {
   /**
-   * Lets the model start subagents in the background. It adds the tools `ListSubagents`,
+   * Lets the model start subagents in the background, and adds the tools `ListSubagents`,
    * `WaitForSubagents`, `MessageSubagent` and `CancelSubagent`.
    *
    * @default false

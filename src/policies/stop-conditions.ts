@@ -34,12 +34,12 @@ export interface StopContext<out Context = unknown> {
 }
 
 /**
- * A function that decides whether an agent stops. It is called before the first step and after
- * every step.
+ * A function that decides whether an agent stops, called before the first step and after every
+ * step.
  *
- * It returns a reason with a code of your choice, an array of reasons, or `undefined` to continue.
- * The codes `error`, `cancelled` and `completed` are not allowed. All reasons are recorded, and the
- * highest in rank is reported as the reason.
+ * The function returns a reason with a code of your choice, an array of reasons, or `undefined` to
+ * continue. The codes `error`, `cancelled` and `completed` are not allowed. All reasons are
+ * recorded, and the highest in rank is reported as the reason.
  *
  * The function must be pure and keep no state, because many runs share it. If it throws, rejects or
  * exceeds `hookTimeoutMs`, the agent fails.
@@ -142,8 +142,8 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
 
 /**
  * Returns a condition that fires when every one of the conditions has fired, at this check or at an
- * earlier check of the same execution. It returns the reasons of all conditions, each as last
- * fired.
+ * earlier check of the same execution. The condition returns the reasons of all its parts, each as
+ * last fired.
  *
  * The agent persists which conditions have fired. This requires `allOf` in `stopWhen`, directly or
  * inside other combinations. If a function of your own calls it, it fires only when all conditions
@@ -166,7 +166,7 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
 
 /**
  * Returns a condition that fires with `reason` after every step at which the given condition does
- * not fire. It never fires before the first step.
+ * not fire. The returned condition never fires before the first step.
  *
  * Inside `allOf` it stays fired once it has fired. For "A, and B has not happened", write a
  * function that checks both.

@@ -46,7 +46,7 @@ export interface SubagentContextPolicy {
    * may be inherited, oldest first, and returns some of them in the same order. A reply must be
    * returned with all results of its calls.
    *
-   * The function must be synchronous and pure. It is called once per subagent. If it throws or
+   * The function must be synchronous and pure, and is called once per subagent. If it throws or
    * returns anything else, the subagent is refused with `context_policy_failed`.
    *
    * @default no selection
@@ -122,8 +122,8 @@ export interface SubagentContextPolicy {
    */
   readonly allowedTools: readonly string[] | undefined;
   /**
-   * The tools that subagents, and all agents below them, may not use. It overrides every
-   * `allowedTools`.
+   * The tools that subagents, and all agents below them, may not use. A denied tool stays denied
+   * whatever `allowedTools` contains.
    *
    * @default []
    *

@@ -26,8 +26,8 @@ export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 const ENDING = ".md";
 
 /**
- * Reads the roles in a folder of Markdown files: each file whose name ends in `.md` and does not
- * begin with a dot, sorted by name. Subfolders are not read.
+ * Reads the roles in a folder of Markdown files, sorted by file name. Files whose names do not end
+ * in `.md` or begin with a dot are ignored, and so are subfolders.
  *
  * A role that a file names in `subagents` is looked up when a run starts, as for roles in code.
  *

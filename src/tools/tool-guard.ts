@@ -88,8 +88,8 @@ export interface ToolGuard<in Context = unknown> extends ToolScope {
   /**
    * Decides about a call of a guarded tool. All guards of a call run in parallel.
    *
-   * The function is called once per call. It is called again if an approver changed the arguments,
-   * and if a run continues with a call that was approved before.
+   * The function is called once per call. A second call follows if an approver changed the
+   * arguments, or if a run continues with a call that was approved before.
    *
    * If the function throws, exceeds `hookTimeoutMs` or returns anything else, the call is denied.
    */

@@ -19,8 +19,7 @@ export interface ToolResultOptions {
    */
   readonly text?: string;
   /**
-   * The result as data, kept in the record of the step. It is copied. No key may be named
-   * `__proto__`.
+   * The result as data, copied into the record of the step. No key may be named `__proto__`.
    *
    * @example
    * ```ts
@@ -29,10 +28,10 @@ export interface ToolResultOptions {
    */
   readonly structured?: unknown;
   /**
-   * Images, audio and files, kept in the record of the step. They are copied.
+   * Images, audio and files, copied into the record of the step.
    *
-   * A model reads an attachment after the text if its `inputModalities` contain the kind, the bytes
-   * are given in `data`, and the format is PNG, JPEG, GIF, WebP, MP3, WAV or PDF.
+   * A model with the fitting `inputModalities` reads attachments after the text. Requirements are
+   * bytes in `data`, and the format PNG, JPEG, GIF, WebP, MP3, WAV or PDF.
    *
    * @default []
    *
@@ -131,8 +130,8 @@ export function asToolResult(result: unknown): ToolResult | undefined {
 }
 
 /**
- * Returns the result of a call as a message. It contains attachments if models may read them, and
- * their bytes are in a format that providers read.
+ * Returns the result of a call as a message. Attachments are included if models may read them and
+ * providers read their format.
  */
 export function resultMessage(execution: ToolExecution): ToolMessage {
   const { call, text, attachments, isTextOnly = false } = execution;

@@ -21,8 +21,8 @@ export function toolTimedOut(toolName: string, timeoutMs: number): ToolError {
 }
 
 /**
- * Returns true if the error is that of a call which exceeded `timeoutMs`. It recognises errors of
- * other copies of the package. Use it as `shouldRetry` of `withRetries`.
+ * Returns true for the error of a call that exceeded `timeoutMs`, also of another copy of the
+ * package. Use the function as `shouldRetry` of `withRetries`.
  *
  * @example
  * ```ts
