@@ -1,4 +1,4 @@
-// The three ways in which a hook can go wrong. Each names the point and the hook, for its author.
+// Errors of hooks: thrown, timed out, or invalid result. Each names the point and the hook.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";

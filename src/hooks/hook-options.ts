@@ -1,4 +1,4 @@
-// What goes with a hook besides its function, checked when the hook is made.
+// Options of a hook besides its function. They are checked when the hook is created.
 
 import {
   checkBoolean,

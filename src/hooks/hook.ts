@@ -1,6 +1,7 @@
-// Hooks: code of the user's own that watches a run, changes it at given points, or goes around its calls. Made here, checked here.
-// A hook is one of five kinds (C15, C16): observers see events; transformers give a patch at one point; wraps go around a model call
-// or a tool call; processors look at each completed step.
+// Hooks: user code that observes a run, changes it at given points, or wraps its calls. Created and
+// checked here.
+// There are five kinds (C15, C16). Observers receive events; transformers return a patch at one
+// point; wraps surround a model call or a tool call; processors receive each completed step.
 
 import { checkMade, copyToolNames, misdefinition } from "../kernel/check.ts";
 import type { JsonValue } from "../kernel/json.ts";

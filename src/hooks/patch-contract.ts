@@ -1,4 +1,4 @@
-// What a patch may hold at each point, as it is checked when a hook returns it (R80).
+// Fields that a patch may have at each point. Checked when a hook returns (R80).
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
@@ -8,7 +8,7 @@ import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import { partsFitted } from "../protocol/reply-message.ts";
 
-/** The contract of one point. */
+/** Fields and schema of the patches of one point. */
 export interface PatchContract<P extends TransformPoint> {
   /** The fields that a patch may have there. */
   readonly fields: readonly string[];

@@ -1,4 +1,5 @@
-// From what a hook gave, which may be anything, to a patch of our own, or to an error that names point, hook and field.
+// Converts the return value of a hook, which may be anything, to a patch, or to an error that names
+// point, hook and field.
 
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze, isPlainObject, type JsonValue } from "../kernel/json.ts";

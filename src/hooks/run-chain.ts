@@ -1,4 +1,4 @@
-// How hooks are run: chains one on top of the other, processors one after the other, wraps one inside the other, observers on the side.
+// Runs hooks: chains and processors one after the other, wraps nested, observers without waiting.
 
 import { type AnySignal, invoke, onAbort, runTimed } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";

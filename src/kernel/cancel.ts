@@ -1,6 +1,7 @@
-// Signals that ask work to end, and how long it is waited for then: work that ignores its signal is left behind.
-// Owns what waits for the abort of each foreign signal, behind one listener on it: the platform searches all listeners of a signal to add
-// or to remove one, and ten thousand calls of one agent wait for the same signal.
+// Abort signals, and the grace period after an abort: work that ignores its signal is abandoned.
+// Owns the abort handlers of each foreign signal, behind one listener on the signal. The platform
+// searches all listeners to add or remove one, and ten thousand calls of an agent may wait for the
+// same signal.
 
 import type { Clock } from "./clock.ts";
 

@@ -1,4 +1,5 @@
-// Checks of what a user hands us. Each throws one coded error that names the field, what was expected and what came.
+// Validation of user input. Each check throws one coded error with the field, the expected and the
+// actual value.
 
 import { EspalierError, type ErrorCode } from "./error.ts";
 import { isPlainObject } from "./json.ts";

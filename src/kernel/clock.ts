@@ -1,4 +1,4 @@
-// Where time comes from: the wall clock for time stamps, the monotonic clock for durations, timers for waits.
+// Clocks: the wall clock for timestamps, the monotonic clock for durations, timers for waits.
 
 import { messageOf } from "./error.ts";
 import { warnOnce } from "./warn-once.ts";

@@ -1,4 +1,5 @@
-// Hashes and chance, by `node:crypto`. It is loaded when one of them is first needed: that takes as long as a tenth of importing the rest.
+// Hashes and random bytes from `node:crypto`, which is loaded on first use: loading takes a tenth
+// of the import time.
 
 import type * as Crypto from "node:crypto";
 

@@ -1,4 +1,4 @@
-// Packages that a user installs only for what needs them.
+// Optional packages, which users install only for the features that need them.
 
 import { EspalierError, messageOf } from "./error.ts";
 import { isRecord } from "./json.ts";

@@ -1,4 +1,4 @@
-// Ids in the format of W3C Trace Context, for events whether or not OpenTelemetry is there.
+// Ids in the format of W3C Trace Context, for events with and without OpenTelemetry.
 
 import { randomDigits } from "./crypto.ts";
 

@@ -1,4 +1,4 @@
-// The bodies of events about budgets, by their type. Part of `EventBodies`.
+// Bodies of budget events, by type. Part of `EventBodies`.
 
 import type { AccountGrant } from "./account.ts";
 import type { LeaseId } from "./ids.ts";

@@ -1,7 +1,7 @@
-// For which run, agent, step and call the code that is running works. For loggers.
+// Ids of the run, agent, step and call that the current code belongs to. For loggers.
 // Owns the scope that follows each call of user code across `await`. Knows no tracing and no event.
-// 1. What is nested overlays what is around it; two calls beside each other never see one another.
-// 2. Asking never throws: it happens within a logger.
+// 1. A nested scope shadows the outer one. Parallel calls never see each other's scope.
+// 2. Reading the ids never throws: loggers read them.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 

@@ -1,4 +1,5 @@
-// Texts that many records refer to, kept once for a run under their hash (C28): prompts, tool definitions, what hooks showed a model.
+// Texts that many records share, stored once per run under their hash (C28): prompts, tool
+// definitions, messages from hooks.
 
 import { sha256 } from "../kernel/crypto.ts";
 import { lazySchema, z } from "./lazy-schema.ts";

@@ -1,5 +1,7 @@
-// Everything that happens in a run, as facts in the past tense: typed, serialisable, numbered per run (E1).
-// The event log is the truth; spans, terminal views and the ledger's history are projections of it.
+// Events: everything that happens in a run, as typed, serialisable facts in the past tense,
+// numbered per run (E1).
+// The event log is the source of truth. Spans, terminal views and the ledger's history are
+// projections of it.
 
 import type { EventBodies } from "./event-bodies.ts";
 import { EVENT_SCHEMAS } from "./event-schemas.ts";
@@ -221,8 +223,6 @@ export interface EventSink {
    */
   emit(event: EspalierEvent): void;
 }
-
-// What was consumed, by events: the one place that knows which of them add up.
 
 /**
  * Returns the total usage of the given events.

@@ -1,4 +1,5 @@
-// The ids that place an event in the tree. Branded, so that two of them cannot be swapped; parsed and minted here only.
+// Ids that locate an event in the tree. Branded, so that two kinds cannot be swapped. Parsed and
+// created only here.
 
 import { lazySchema, z } from "./lazy-schema.ts";
 

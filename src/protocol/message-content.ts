@@ -1,4 +1,4 @@
-// The content of a message to a model: a text, or parts of which some are no text. Pure.
+// Content of a message to a model: a text, or parts of which some are not text. Pure.
 
 import { checkKeys, checkText, grouped, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";

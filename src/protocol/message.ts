@@ -1,4 +1,5 @@
-// What a model reads and what it replies. Plain, frozen values; a message never changes once it is in a history.
+// Messages to and from a model. Plain, frozen values. A message never changes once it is in a
+// history.
 
 import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import {

@@ -1,4 +1,5 @@
-// Questions of a run that are answered from outside, and the answers to them. Each is about one exact call with exact arguments (X17).
+// Questions of a run that are answered from outside, and their answers. Each concerns one call with
+// exact arguments (X17).
 
 import { checkKeys } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";

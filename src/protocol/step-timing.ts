@@ -1,4 +1,5 @@
-// What the time of a step went into (R174). No instant counts twice: the four parts add up to at most the duration of the step.
+// Time of a step by activity (R174). No instant counts twice: the four parts add up to at most the
+// duration of the step.
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 

@@ -1,4 +1,5 @@
-// Status and reason: the two axes on which an execution ends (C14). A signal is a request to stop; the reason is the winning signal.
+// Status and reason: the two axes of the end of an execution (C14). A signal requests a stop; the
+// reason is that of the winning signal.
 
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";

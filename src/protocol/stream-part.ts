@@ -1,4 +1,5 @@
-// The live output of a run: replies as they arrive, and results of tools. No events, and nothing of it is kept.
+// Live output of a run: replies as they arrive, and tool results. Stream parts are not events and
+// are not persisted.
 
 import type { FinishReason } from "./finish-reason.ts";
 import type { AgentId, CallId, RunId, StepId } from "./ids.ts";

@@ -1,4 +1,4 @@
-// A delegation, as it is asked for and as it is answered. Values only: no live object reaches a parent (C25).
+// Requests and outcomes of delegations. Plain values only: no live object reaches a parent (C25).
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { ContentSchema, type MessageContent } from "./message-content.ts";

@@ -1,4 +1,4 @@
-// The one table of what can go wrong with a tool call: where it comes from, what it means, and what counts against the error budget.
+// Table of all failures of tool calls, with their severity and their effect on the error budget.
 
 import type { SpawnRefusalCode } from "./subagent.ts";
 import type { ToolErrorSeverity } from "./tool-error-record.ts";

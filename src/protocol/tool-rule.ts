@@ -1,4 +1,4 @@
-// What a subagent may not use: the rules that hold for it, and what they took away (R131, R132).
+// Rules that remove tools from a subagent, and the tools that they removed (R131, R132).
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 

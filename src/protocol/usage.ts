@@ -1,5 +1,5 @@
-// What was consumed. One definition for events, results, ledger and spans (X18). Counts are whole numbers,
-// and costs whole micro-dollars, given in dollars (kernel/money.ts), so sums are exact.
+// Usage. One definition for events, results, ledger and spans (X18). Counts are whole numbers.
+// Costs are whole micro-dollars, given in dollars (kernel/money.ts), so sums are exact.
 
 import { addUsd, isWholeMicroUsd } from "../kernel/money.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
