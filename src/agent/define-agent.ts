@@ -111,8 +111,10 @@ export interface AgentDefinition<
   /**
    * The system prompt: a text, or a synchronous function of the run context. The function is called
    * once per execution of an agent, before its first step. The returned text is persisted and
-   * reused after a pause or a crash. If the function throws or returns an empty text, the execution
-   * fails with `instructions_failed`.
+   * reused after a pause or a crash.
+   *
+   * If the function throws or returns an empty text, `start` throws `instructions_failed`. A
+   * subagent is refused with `setup_failed`.
    *
    * @example
    * ```ts
@@ -463,7 +465,15 @@ export interface AgentDefinition<
    * });
    * ```
    */
-  readonly modelSettings?: ModelSettings & { readonly toolChoice?: ToolChoice };
+  readonly modelSettings?: ModelSettings & {
+    /**
+     * The tools that the model may or must call: `"auto"`, `"none"`, `"required"`, `{ toolName }` or
+     * `{ toolNames }`.
+     *
+     * @default the provider's default
+     */
+    readonly toolChoice?: ToolChoice;
+  };
   /**
    * The schema of a typed result, available as `result.output`. The agent must end with a value
    * that fits the schema.

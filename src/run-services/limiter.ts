@@ -21,7 +21,7 @@ export interface Concurrency {
    */
   readonly modelCalls: number;
   /**
-   * Maximum number of concurrent executions of tools. Delegations do not count while they wait.
+   * Maximum number of concurrent executions of tools. Delegations do not count.
    *
    * @default 1_024
    */

@@ -183,7 +183,7 @@ export interface ExternalToolDefinition<Input extends ToolInput> extends ToolBas
   /**
    * Number of corrected calls in a row that the model may make after invalid arguments.
    *
-   * @default 2
+   * @default `toolDefaults.maxRetries` of the role, otherwise 2
    */
   readonly maxRetries?: number;
   /** Not allowed. Leaving `execute` out makes the tool an external one. */
@@ -202,7 +202,7 @@ export interface DelegationDefinition<
   /**
    * Number of corrected calls in a row that the model may make after invalid arguments.
    *
-   * @default 2
+   * @default `toolDefaults.maxRetries` of the role, otherwise 2
    */
   readonly maxRetries?: number;
   /**
