@@ -154,10 +154,10 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly finish: FinishTool | undefined;
 }
 
-/** The tool by which an agent with subagents delegates. */
+/** The tool by which an agent delegates. */
 export const SPAWN_TOOL_NAME = "SpawnSubagent";
 
-/** The tools that an agent has besides, if it may delegate in the background. */
+/** The additional tools of an agent that may delegate in the background. */
 export const BACKGROUND_TOOL_NAMES = [
   "ListSubagents",
   "WaitForSubagents",
@@ -165,18 +165,21 @@ export const BACKGROUND_TOOL_NAMES = [
   "CancelSubagent",
 ] as const;
 
-/** What a role says of those that its agents may start. */
+/** The fields of a role that decide whether its agents may start subagents. */
 interface Delegating {
   readonly subagents: readonly unknown[];
   readonly dynamicRoles: unknown;
 }
 
-/** True if agents of the role may start others. */
+/** Returns true if agents of the role may start subagents. */
 export function mayDelegate({ subagents, dynamicRoles }: Delegating): boolean {
   return subagents.length > 0 || dynamicRoles !== undefined;
 }
 
-/** The tools that a role has for what its agents may do with subagents; none if they may start none. */
+/**
+ * Returns the names of the built-in tools for delegation that a role has. Empty if its agents may
+ * not start subagents.
+ */
 export function delegationToolNames(
   role: Delegating & { readonly delegation: DelegationPolicy },
 ): readonly string[] {
@@ -186,7 +189,10 @@ export function delegationToolNames(
     : [SPAWN_TOOL_NAME];
 }
 
-/** The instructions of an agent of the role in an execution that is about to begin; asked for once. Throws `instructions_failed`. */
+/**
+ * Returns the instructions of an execution that is about to begin. Call it once per execution.
+ * Throws `instructions_failed`.
+ */
 export function instructionsFor({ name, instructions }: AgentRole, context: unknown): string {
   if (typeof instructions === "string") return instructions;
   return askForInstructions(name, instructions, context);
@@ -215,7 +221,7 @@ function askForInstructions(
   throw failed(`it returned ${shown(text)}`);
 }
 
-/** True for what `defineAgent` made. */
+/** Returns true if `defineAgent` created the value. */
 export function isAgentRole(value: unknown): boolean {
   return typeof value === "object" && value !== null && "hasOutput" in value;
 }
@@ -227,7 +233,7 @@ export function checkDescription(supervisor: string, { name, description }: Agen
   throw misdefinition(`${name}.description`, "set, since it is a subagent", description, advice);
 }
 
-/** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
+/** Throws `invalid_definition` unless `defineAgent` created the value. */
 export function checkAgentRole(field: string, value: unknown): void {
   if (isAgentRole(value)) return;
   throw misdefinition(field, "an agent role", value, "Create it with defineAgent({ … }).");

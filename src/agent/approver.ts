@@ -12,17 +12,17 @@ import {
 } from "../protocol/question.ts";
 
 /**
- * A function that answers the questions of a run while the run waits. It may ask a person and take
- * hours: the time limit of the agent does not count the wait.
+ * A function that answers the questions of a run while the run waits. The function may ask a person
+ * and take hours, because the time limit of the agent does not count the wait.
  *
  * - For a tool call that needs an approval, return `approve(question)` or `deny(question, reason)`.
  * - For a question of kind `external`, return `provideResult(question, value)` or
- *   `provideError(question, message)`. It comes from an external tool, or from `ask` of a running
- *   tool.
+ *   `provideError(question, message)`. Such a question comes from an external tool, or from `ask`
+ *   of a running tool.
  * - Return `undefined` to give no answer. The run then pauses, or follows `unansweredPolicy`.
  *
- * It is called once per question. An approver that throws, or returns an answer that does not fit,
- * has given no answer. `signal` is aborted when the answer is no longer needed.
+ * The function is called once per question. An approver that throws, or returns an answer that does
+ * not fit, has given no answer. `signal` is aborted when the answer is no longer needed.
  *
  * @example
  * ```ts
@@ -41,15 +41,18 @@ export type Approver = (
 /** The treatment of a question that no approver answers: the run pauses, or the call is denied. */
 export type UnansweredPolicy = "pause" | "deny";
 
-/** How the questions of a run are dealt with. */
+/** The settings of how the questions of a run are answered. */
 export interface ApprovalHandler {
   readonly approver: Approver | undefined;
-  /** From asking on; then an approval counts as denied, an external call as failed. */
+  /**
+   * Milliseconds from the question on. After them an approval counts as denied, and an external
+   * call as failed.
+   */
   readonly answerTimeoutMs: number | undefined;
   readonly unansweredPolicy: UnansweredPolicy;
 }
 
-/** Throws `invalid_option` unless the three can be used. */
+/** Throws `invalid_option` unless the settings are valid. */
 export function checkApprovals(given: {
   readonly approver?: Approver;
   readonly answerTimeoutMs?: number;
@@ -62,7 +65,10 @@ export function checkApprovals(given: {
     throw mismatch("unansweredPolicy", `"pause" or "deny"`, unansweredPolicy, "Choose one.");
 }
 
-/** What makes an answer would take the context of an approver for part of it: no answer of its would fit. */
+/**
+ * Functions that create answers. None of them is an approver: each would take the approver's
+ * context for an argument of its own.
+ */
 const ANSWER_MAKERS: readonly unknown[] = [approve, deny, provideResult, provideError];
 
 function checkApprover(approver: unknown): void {

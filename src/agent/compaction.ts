@@ -22,7 +22,8 @@ export interface Compaction {
    *   Requires `maxInputTokens`.
    *
    * A summary has at most a quarter of `maxInputTokens`, 1,024 tokens and `maxOutputTokens` of the
-   * role. It requires a `maxInputTokens` of at least 256, and a `maxOutputTokens` of at least 64.
+   * role. Summaries require a `maxInputTokens` of at least 256, and a `maxOutputTokens` of at least
+   * 64.
    *
    * @default "truncate"
    */
@@ -55,7 +56,10 @@ const STRATEGIES: readonly unknown[] = [
   "error",
 ] satisfies Compaction["strategy"][];
 
-/** What a definition says of it, checked and frozen. Throws `invalid_option`, naming the field. */
+/**
+ * Returns a checked and frozen copy of the rules in a definition. Throws `invalid_option`, naming
+ * the field.
+ */
 export function compactionOf(
   field: string,
   given: Compaction | undefined,
@@ -86,9 +90,9 @@ function checkMost(field: string, value: unknown): void {
     throw mismatch(field, "at least 1", value, "With 0, the request would be empty.");
 }
 
-/** A summary takes at most this part of the window. */
+/** A summary takes at most this fraction of the window: one divided by this number. */
 export const SUMMARY_PART = 4;
-/** In less room than this many tokens nothing worth its price can be said: no summary is asked for. */
+/** Minimum tokens of a summary. With less room, none is requested. */
 export const FEWEST_SUMMARY_TOKENS = 64;
 
 function checkSummary(

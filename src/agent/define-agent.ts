@@ -65,8 +65,8 @@ import {
  * Options of `defineAgent`.
  *
  * - `Output`: type of the typed result, inferred from `output`.
- * - `Context`: type of the run context that the code of the role reads. It is inferred from the
- *   tools, guards, hooks and subagents.
+ * - `Context`: type of the run context that the code of the role reads, inferred from the tools,
+ *   guards, hooks and subagents.
  * - `Own` and `Child`: types of the listed tools and subagents. Each may read a part of the
  *   context.
  *
@@ -111,8 +111,10 @@ export interface AgentDefinition<
   /**
    * The system prompt: a text, or a synchronous function of the run context. The function is called
    * once per execution of an agent, before its first step. The returned text is persisted and
-   * reused after a pause or a crash. If the function throws or returns an empty text, the execution
-   * fails with `instructions_failed`.
+   * reused after a pause or a crash.
+   *
+   * If the function throws or returns an empty text, `start` throws `instructions_failed`. A
+   * subagent is refused with `setup_failed`.
    *
    * @example
    * ```ts
@@ -463,7 +465,15 @@ export interface AgentDefinition<
    * });
    * ```
    */
-  readonly modelSettings?: ModelSettings & { readonly toolChoice?: ToolChoice };
+  readonly modelSettings?: ModelSettings & {
+    /**
+     * The tools that the model may or must call: `"auto"`, `"none"`, `"required"`, `{ toolName }` or
+     * `{ toolNames }`.
+     *
+     * @default the provider's default
+     */
+    readonly toolChoice?: ToolChoice;
+  };
   /**
    * The schema of a typed result, available as `result.output`. The agent must end with a value
    * that fits the schema.
@@ -503,8 +513,8 @@ export interface AgentDefinition<
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
 const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
 /**
- * What a definition may have. In a role file `data` stands as in code, `names` are looked up, `text` is what follows the front matter,
- * `code` no file can say.
+ * The fields of a definition, and how a role file expresses each. `data` is written as in code, and
+ * `names` are looked up. `text` follows the front matter, and `code` cannot be in a file.
  */
 export const DEFINITION_FIELDS = {
   name: "data",
@@ -536,20 +546,14 @@ export const DEFINITION_FIELDS = {
   outputMode: "code",
 } as const satisfies Record<keyof AgentDefinition, FieldKind>;
 
-/** How a role file says a field. */
+/** The form of a field in a role file. */
 export type FieldKind = "data" | "names" | "text" | "code";
 
-/**
- * Defines a role. What it asks of the context of a run follows from its tools, guards, hooks and the like, and from the subagents that it
- * lists: all that any of them asks.
- *
- * @throws EspalierError `invalid_definition`, `invalid_option` or `duplicate_tool`, naming the field.
- */
-// `Field`: the fields that are given. They tell a role that has no description from one whose type does not say.
+// `Field` lists the fields that are given: it tells a role without a description from one whose type does not say.
 /**
  * Defines a role: the immutable definition of an agent, which any number of agents may share.
  *
- * The type of the run context is inferred. It is the intersection of what the tools, guards, hooks,
+ * The type of the run context is inferred as the intersection of what the tools, guards, hooks,
  * sections and listed subagents read.
  *
  * @throws EspalierError `invalid_definition` if a field has the wrong type or contradicts another
@@ -662,7 +666,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   });
 }
 
-/** Its typed result, and how that is asked for. */
+/** Returns the output schema of a role, and the tool and mode by which the result is requested. */
 function makeTypedResult({
   name,
   model,
@@ -678,7 +682,7 @@ function makeTypedResult({
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
 
-/** What to do about tools that are no list; undefined: what holds for any list. */
+/** Returns the advice for `tools` that are not an array. `undefined` for the advice of any list. */
 function toolListAdvice(tools: unknown): string | undefined {
   if (isToolset(tools)) return "Pass its tools: server.tools.";
   return isTool(tools) ? "Pass an array: [a, b]." : undefined;
@@ -702,7 +706,7 @@ function checkTools(name: string, tools: readonly Tool[]): void {
   }
 }
 
-/** A filter for a tool that is not there would take nothing away. */
+/** Throws `invalid_definition` if a filter names a tool that the role does not have. */
 function checkFilterNames(
   name: string,
   filters: readonly ToolFilter[],

@@ -43,7 +43,9 @@ export interface DynamicRoleBounds<in Context = unknown> {
   readonly budget?: Budget;
 }
 
-/** The bounds, checked and frozen. Throws `invalid_definition` or `invalid_option`. */
+/**
+ * Returns a checked and frozen copy of the bounds. Throws `invalid_definition` or `invalid_option`.
+ */
 export function dynamicRoleBounds(
   field: string,
   given: DynamicRoleBounds,

@@ -6,8 +6,8 @@ import type { AgentId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
 
 /**
- * The receipt of a message to an agent: the step whose model call contained it, or the status in
- * which the agent settled without reading it.
+ * The receipt of a message to an agent: the step that delivered the message, or the status in which
+ * the agent settled without reading the message.
  *
  * @example
  * ```ts
@@ -24,36 +24,42 @@ interface Mail {
   readonly answer: (delivery: SteerReceipt) => void;
 }
 
-/** Something that was written to an agent. */
+/** A message to an agent. */
 export interface MailboxMessage {
   readonly content: MessageContent;
-  /** The subagent in the background whose result it is; undefined: the agent is steered. */
+  /**
+   * The background subagent whose result the message is. `undefined` for a message that steers the
+   * agent.
+   */
   readonly reportOf: AgentId | undefined;
-  /** The agent that wrote it; undefined: it comes from outside the tree. */
+  /** The agent that sent the message. `undefined` for a sender outside the tree. */
   readonly sender: AgentId | undefined;
 }
 
 export class Mailbox {
   #skip: string | undefined;
   #unread: readonly Mail[] = [];
-  /** Letters delivered since `takeLetterCount` was last called. */
+  /** Number of letters delivered since the last `takeLetterCount`. */
   #letterCount = 0;
   readonly #listeners = new Set<(message: MailboxMessage) => void>();
   #settled: SettledStatus | undefined;
 
-  /** `settled`: the status in which the agent is at rest; undefined: it reads what comes. */
+  /**
+   * `settled` is the status of an agent that is inactive. `undefined` for an agent that reads its
+   * messages.
+   */
   constructor(settled?: SettledStatus) {
     this.#settled = settled;
   }
 
-  /** True while the agent rests and reads nothing. */
+  /** True while the agent is inactive and reads nothing. */
   get isClosed(): boolean {
     return this.#settled !== undefined;
   }
 
   /**
-   * Writes to the agent. Resolves when it reads the message, or when it settles without having read it. `sender`: the agent that writes;
-   * left out: the caller, outside the tree.
+   * Sends a message to the agent. Resolves when the agent reads it, or settles without reading it.
+   * `sender` is the agent that sends it, and absent for a caller outside the tree.
    */
   write(content: MessageContent, sender?: AgentId): Promise<SteerReceipt> {
     if (this.#settled !== undefined)
@@ -63,23 +69,26 @@ export class Mailbox {
     );
   }
 
-  /** Takes in the result of a subagent in the background. Drops it if the agent has settled: `reactivate` makes it anew. */
+  /**
+   * Adds the result of a background subagent. Ignored if the agent has settled: `reactivate`
+   * recreates it.
+   */
   report(childId: AgentId, text: string): void {
     const message = { content: text, reportOf: childId, sender: childId };
     if (this.#settled === undefined) this.#post({ message, answer: () => undefined });
   }
 
-  /** Takes back what a subagent reported: the agent has it in another way. */
+  /** Removes the report of a subagent, because the agent has received the result in another way. */
   withdraw(childId: AgentId): void {
     this.#unread = this.#unread.filter(({ message }) => message.reportOf !== childId);
   }
 
-  /** True if the subagent has reported and the report was not read. */
+  /** Returns true if the subagent has reported, and the report is unread. */
   hasReportOf(childId: AgentId): boolean {
     return this.#unread.some(({ message }) => message.reportOf === childId);
   }
 
-  /** Calls `listener` whenever something comes, until the returned function is called. */
+  /** Calls `listener` for each new message. Returns a function that removes the listener. */
   onMail(listener: (message: MailboxMessage) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -89,19 +98,22 @@ export class Mailbox {
     return this.#unread.length > 0;
   }
 
-  /** Messages that no model call has shown yet, in the order in which they came. */
+  /** Messages that no model call has contained yet, in the order of their arrival. */
   get unread(): readonly MailboxMessage[] {
     return this.#unread.map(({ message }) => message);
   }
 
-  /** Returns how many letters, which are messages that are not reports, were delivered since the last call. */
+  /**
+   * Returns the number of letters, which are messages other than reports, delivered since the last
+   * call.
+   */
   takeLetterCount(): number {
     const count = this.#letterCount;
     this.#letterCount = 0;
     return count;
   }
 
-  /** Removes the messages that the model call of this step shows, and notifies their senders. */
+  /** Removes the messages that the model call of this step contains, and notifies their senders. */
   confirmDelivery(shown: readonly MailboxMessage[], stepNumber: number): void {
     const delivered = new Set(shown);
     const before = this.#unread;
@@ -113,7 +125,7 @@ export class Mailbox {
     }
   }
 
-  /** The calls of the open step are left out. */
+  /** Leaves the pending calls of the open step out, with the reason as their result. */
   skip(reason: string): void {
     this.#skip = reason;
   }
@@ -124,14 +136,14 @@ export class Mailbox {
     return taken;
   }
 
-  /** The agent has settled: its waiters learn that it read nothing more. */
+  /** Notifies all senders that the agent has settled without reading their messages. */
   close(status: SettledStatus): void {
     this.#settled = status;
     for (const { answer } of this.#unread) answer({ isDelivered: false, reason: status });
     this.#unread = [];
   }
 
-  /** The agent continues. */
+  /** Accepts messages again, because the agent continues. */
   reopen(): void {
     this.#settled = undefined;
   }

@@ -48,7 +48,10 @@ export interface PhaseReport {
     /** The reason of a pause or an end. Absent while the agent runs. */
     readonly reason?: StopReason;
     /** The history of the agent. */
-    readonly conversation: { readonly messages: readonly Message[] };
+    readonly conversation: {
+      /** Messages of the history, oldest first, including the instructions. */
+      readonly messages: readonly Message[];
+    };
     /** Records of this execution. */
     readonly log: {
       /** Completed steps, oldest first. */
@@ -82,7 +85,12 @@ export interface PhaseReport {
           readonly startedAtMs: number;
           /** The model's reply. `undefined` until it has arrived. */
           readonly reply?:
-            | { readonly message: AssistantMessage; readonly finishReason: FinishReason }
+            | {
+                /** The text of the reply, with its tool calls. */
+                readonly message: AssistantMessage;
+                /** The reason for which the reply ended. */
+                readonly finishReason: FinishReason;
+              }
             | undefined;
           /** Tool calls that have a result, in the order of the calls. */
           readonly executions: readonly ToolExecution[];

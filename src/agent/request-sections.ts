@@ -180,17 +180,20 @@ export interface PlacedSection<in Context = unknown> {
   readonly text: RequestSection<Context>["text"] | undefined;
 }
 
-/** What every request consists of, in this order. The notices come last, where models overlook them least. */
+/**
+ * The built-in sections in the order of a request. Notices come last, where models are least likely
+ * to overlook them.
+ */
 export const BUILT_IN_SECTIONS = deepFreeze([
   { name: "instructions", lifetime: "persistent", messageRole: "system", text: undefined },
   { name: "history", lifetime: "persistent", messageRole: undefined, text: undefined },
-  /** That this is the last step; see `wrapUp` of a role. */
+  /** The notice of the last step. See `wrapUp` of a role. */
   { name: "wrapUp", lifetime: "step", messageRole: "user", text: undefined },
-  /** What is left of the budget; see `showBudget` of a role. */
+  /** The line about the remaining budget. See `showBudget` of a role. */
   { name: "budget", lifetime: "step", messageRole: "user", text: undefined },
 ] as const satisfies readonly PlacedSection[]);
 
-/** The names of what is built in. */
+/** The name of a built-in section. */
 export type BuiltInSection = (typeof BUILT_IN_SECTIONS)[number]["name"];
 
 const BUILT_IN_NAMES: ReadonlySet<string> = new Set(BUILT_IN_SECTIONS.map(({ name }) => name));
@@ -201,10 +204,13 @@ const LIFE_CYCLES: readonly unknown[] = [
   "execution",
   "persistent",
 ] satisfies RequestSection["lifetime"][];
-/** A role does not get more. */
+/** Maximum number of sections of a role. */
 const MOST_SECTIONS = 100;
 
-/** All sections of a role in their order, the built-in ones among them. Throws `invalid_definition` or `invalid_option`, naming the field. */
+/**
+ * Returns all sections of a role in their order, including the built-in ones. Throws
+ * `invalid_definition` or `invalid_option`, naming the field.
+ */
 export function placedSections(
   field: string,
   given: readonly RequestSection[],
@@ -273,7 +279,10 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
   }
 }
 
-/** Sections hang on one another like the branches of a tree; those that hang on nothing built in hang on themselves. */
+/**
+ * Returns the sections in their order. Sections form a tree by `after` and `before`, with the
+ * built-in ones as its roots. Throws `invalid_definition` for a cycle.
+ */
 function inOrder(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
   // What goes into the history comes before what only stands behind it, by default.
   const isFirst = (section: RequestSection): boolean =>
@@ -307,7 +316,10 @@ function anchorOf(section: RequestSection, side: "before" | "after"): string | u
   return isDefault ? "history" : undefined;
 }
 
-/** What stands where it cannot be sent, or could not stay, is a slip. `earlier`: what stands before it. */
+/**
+ * Throws `invalid_definition` if providers would refuse a section at its position, or if a
+ * persistent section could not stay there. `earlier` are the sections before it.
+ */
 function checkPlace(
   field: string,
   { name, messageRole: role, lifetime }: PlacedSection,

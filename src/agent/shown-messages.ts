@@ -15,10 +15,13 @@ import type { ModelRequest } from "../model/model.ts";
 import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
 import { historyAtStep } from "./message-tags.ts";
 
-/** What was shown in the last step of an agent, where it takes work to find out; by the context of that step. */
+/**
+ * The messages of an agent's last request, by the context of its step. Only requests that are
+ * costly to rebuild are cached.
+ */
 const recent = new WeakMap<StepContext, readonly Message[]>();
 
-/** Keeps for the next step what this one is shown. */
+/** Caches the messages of a step for the next step. */
 export function noteShown(
   context: StepContext,
   shown: readonly Message[],
@@ -28,7 +31,10 @@ export function noteShown(
   if (context.shown !== undefined) recent.set(context, shown);
 }
 
-/** The parts that a list is made of; undefined: it is the history, as the model may see it, and nothing else. */
+/**
+ * Returns the parts that compose a list of messages. `undefined` if the list equals the history as
+ * the model may see it.
+ */
 export function shownParts(
   definitions: RunDefinitions,
   state: AgentState,
@@ -53,7 +59,7 @@ export function shownParts(
   return parts;
 }
 
-/** What the last completed step was shown; nothing, if that is unknown. */
+/** Returns the messages of the last completed step. Empty if they are unknown. */
 function shownBefore(definitions: RunDefinitions, state: AgentState): readonly Message[] {
   const last = state.log.steps.at(-1);
   if (last === undefined) return [];
@@ -62,16 +68,19 @@ function shownBefore(definitions: RunDefinitions, state: AgentState): readonly M
   return shownInStep(state, last.number, (hash) => definitions.textOf(hash)) ?? [];
 }
 
-/** The parts of a persisted state that say what its steps were shown. */
+/** The parts of a persisted state from which the requests of its steps are rebuilt. */
 export type PersistedSteps = Pick<AgentState, "conversation" | "log" | "step">;
 
-/** What a step began with, and how many messages its model was shown. */
+/** The context of a step, and the number of messages in its request. */
 interface ShownContext {
   readonly context: StepContext;
   readonly messageCount: number;
 }
 
-/** What the model was shown in a step; undefined: there is no such step, or something of it is missing. */
+/**
+ * Returns the messages of a step's request. `undefined` if there is no such step, or a part is
+ * missing.
+ */
 function shownInStep(
   kept: PersistedSteps,
   stepNumber: number,
@@ -84,7 +93,10 @@ function shownInStep(
   });
 }
 
-/** For each message that the model was shown in a step, the one of the history that it is; null: it was made for a step. */
+/**
+ * Returns, for each message of a step's request, the message of the history that it is. `null` for
+ * a message that was created for a step.
+ */
 export function historyInStep(
   kept: PersistedSteps,
   stepNumber: number,
@@ -95,7 +107,7 @@ export function historyInStep(
   });
 }
 
-/** The hashes of the texts of which the request of a step is made. */
+/** Returns the hashes of the texts that compose the request of a step. */
 export function textsOfStep(kept: PersistedSteps, stepNumber: number): readonly string[] {
   return leadingTo(kept, stepNumber).flatMap(({ context }) => [
     context.toolsHash,
@@ -104,10 +116,10 @@ export function textsOfStep(kept: PersistedSteps, stepNumber: number): readonly 
   ]);
 }
 
-/** Of what a list is made up. */
+/** The sources of a list of messages. */
 interface Makings<Item> {
   readonly historyOf: (context: StepContext, whole: readonly Message[]) => readonly Item[];
-  /** Undefined: its text is missing. */
+  /** Returns the message of a part. `undefined` if its text is missing. */
   readonly made: (part: MadePart) => Item | undefined;
 }
 
@@ -129,7 +141,7 @@ function listInStep<Item>(
   return shown;
 }
 
-/** The step, after those on which it leans. */
+/** Returns the step, preceded by the steps on which its request depends. */
 function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownContext[] {
   const contexts = contextsOf(kept);
   const first = contexts.findLastIndex(
@@ -139,7 +151,7 @@ function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownCont
   return contexts.slice(Math.max(0, first), until + 1);
 }
 
-/** What each step began with, in order, that of the open one last. */
+/** Returns the contexts of all steps in order, with that of the open step last. */
 function contextsOf({ log, step }: PersistedSteps): readonly ShownContext[] {
   const completed = log.steps.map(({ context, io: { messageCount } }) => ({
     context,
@@ -152,7 +164,7 @@ function leansOnEarlier({ shown = [] }: StepContext): boolean {
   return shown.some(({ type }) => type === "earlier");
 }
 
-/** The list that is made of these parts; undefined: something is missing. */
+/** Returns the list that the parts compose. `undefined` if a part is missing. */
 function joinParts<Item>(
   parts: readonly ShownPart[],
   sources: Readonly<Record<"history" | "earlier", readonly Item[]>>,
@@ -182,7 +194,7 @@ function isSameMessage(left: Message, right: Message | undefined): boolean {
   return left === right || sameJson(left, right);
 }
 
-/** A list in which messages are found by what they say. */
+/** A list of messages with an index by content. */
 class MessageSource {
   readonly type: "history" | "earlier";
   readonly messages: readonly Message[];
@@ -193,7 +205,7 @@ class MessageSource {
     this.messages = messages;
   }
 
-  /** The place of a message; undefined: it is not in the list. */
+  /** Returns the index of a message. `undefined` if it is not in the list. */
   placeOf(message: Message): number | undefined {
     this.#places ??= new Map(this.messages.map((one, index) => [keyMessage(one), index]));
     const place = this.#places.get(keyMessage(message));
@@ -201,7 +213,10 @@ class MessageSource {
   }
 }
 
-/** Of two messages with one key only the later is found: the other one is kept for the step, if need be. */
+/**
+ * Returns the key of a message in the index. Of two messages with the same key only the later one
+ * is found; the step then stores the other one itself.
+ */
 function keyMessage(message: Message): string {
   const callId =
     message.role === "tool"
@@ -212,7 +227,7 @@ function keyMessage(message: Message): string {
   return `${message.role} ${callId} ${message.text}`;
 }
 
-/** The last part with the message, if that is the next one of its list. */
+/** Returns the last part with the message appended, if the message follows it in its list. */
 function extendPart(
   last: ShownPart | undefined,
   message: Message,
@@ -265,7 +280,7 @@ const ToolSpecsSchema = lazySchema(() =>
   ),
 );
 
-/** Which step is meant, and what errors call its number and its agent. */
+/** The step of a request, and the names of its number and its agent in errors. */
 interface NamedStep {
   readonly field: string;
   readonly stepNumber: number;
@@ -273,8 +288,9 @@ interface NamedStep {
 }
 
 /**
- * Returns the request of a step, as it went out first: a repeated attempt may have had a lower `maxOutputTokens`. Throws `invalid_option` if
- * the agent took no such step, and `invalid_paused_run` if something of it is missing or damaged.
+ * Returns the first request of a step. A repeated attempt may have had a lower `maxOutputTokens`.
+ * Throws `invalid_option` if the agent has no such step, and `invalid_paused_run` if a part is
+ * missing or damaged.
  */
 export function requestOfStep(
   kept: PersistedSteps | undefined,
@@ -299,7 +315,7 @@ export function requestOfStep(
   });
 }
 
-/** Undefined: something of it is missing. */
+/** Returns the request of a step. `undefined` if a part is missing. */
 function assembleRequest(
   { model, parameters, toolsHash, outputHash }: StepContext,
   messages: readonly Message[] | undefined,
@@ -317,7 +333,7 @@ function assembleRequest(
   return output && { model, request: { ...request, output } };
 }
 
-/** Undefined: it is another text than the step had. */
+/** Returns the parsed text. `undefined` if it does not fit the schema. */
 function readText<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
   try {
     return schema.safeParse(parseJson(text)).data;

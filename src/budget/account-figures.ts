@@ -38,17 +38,23 @@ export interface AccountFigures {
   readonly timeLimitMs: number | null;
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
-  /** When the account's clock stopped; undefined: it runs. */
+  /** Time at which the account's clock was paused. `undefined` while it runs. */
   readonly standsSinceMs: number | undefined;
   /** Returns for how long the account's clock has stood still by then. */
   stoodMsAt(nowMs: number): number;
 }
 
-/** The agent of an account, which may use what is kept for it. `NEW_CHILD`: a child that has no account yet, which may not. */
+/**
+ * Agent of an account, which may use the part that is kept for it. `NEW_CHILD` is a child without
+ * an account, which may not.
+ */
 export type Asker = AccountFigures | typeof NEW_CHILD;
 export const NEW_CHILD = null;
 
-/** Returns the amount that can become free to the asker; Infinity: the account does not limit the axis. */
+/**
+ * Returns the amount that can become free for the asker. `Infinity` if the account does not limit
+ * the axis.
+ */
 export function findRoom(at: AccountFigures, asker: Asker, axis: LedgerAxis): number {
   const limit = at.limits[axis];
   if (limit === undefined) return Infinity;
@@ -56,7 +62,7 @@ export function findRoom(at: AccountFigures, asker: Asker, axis: LedgerAxis): nu
   return limit - spent - (asker === at ? 0 : (at.keptForSelf[axis] ?? 0));
 }
 
-/** Returns the account on the path with the least room; undefined: nothing limits the axis. */
+/** Returns the account on the path with the least room. `undefined` if nothing limits the axis. */
 export function findTightest(
   account: AccountFigures,
   asker: Asker,
@@ -97,7 +103,7 @@ export function makeBudgetRefusal(
   };
 }
 
-/** Returns the report of a part of a limit that is spent by now, in the units of a budget. */
+/** Returns the report of a reached threshold, in the units of a budget. */
 export function makeReachedThreshold(
   { agentId, agentPath: accountPath }: AccountFigures & Pick<ReachedThreshold, "agentId">,
   axis: LedgerAxis | "timeMs",

@@ -1,12 +1,14 @@
-// The time of accounts: how much of a limit is spent, and when it ends. Reached only where time is limited on the path.
+// Time of accounts: the spent part of a time limit, and its end. Entered only if time is limited on
+// the path.
 //
-// A limit in time does not run while the account's clock stands still, so its deadline moves; a fixed deadline never does.
-// Each account's clock stands by itself: the deadline of an agent is the earliest on its path, asked for anew every time.
+// A time limit does not run while the account's clock is paused, so its deadline moves; a fixed
+// deadline never moves. Each account has its own clock. The deadline of an agent is the earliest on
+// its path, computed on demand.
 
 import type { BudgetRefusal } from "./lease.ts";
 import type { AccountFigures } from "./account-figures.ts";
 
-/** When the agent must have ended: the earliest deadline on its path. Null: no limit in time. */
+/** Returns the earliest deadline on the agent's path. `null` without a time limit. */
 export function deadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   let deadline = account.fixedDeadlineAtMs;
   for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
@@ -14,7 +16,7 @@ export function deadlineAtMs(account: AccountFigures, nowMs: number): number | n
   return deadline;
 }
 
-/** How much of its own limit in time the account has spent, as its clock has gone so far; undefined: it has none. */
+/** Returns the spent part of the account's own time limit. `undefined` if the account has none. */
 export function timeSpent(
   account: AccountFigures,
   nowMs: number,
@@ -25,8 +27,8 @@ export function timeSpent(
 }
 
 /**
- * The deadline that the agent itself has to watch: not the one that an ancestor watches for it, nor one that does not come nearer, since
- * the agent's clock stands still.
+ * Returns the deadline that the agent itself has to watch: not one that an ancestor watches for it,
+ * nor one that does not approach, since the agent's clock is paused.
  */
 export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { fixedDeadlineAtMs: fixed, parent, standsSinceMs } = account;
@@ -36,12 +38,15 @@ export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number 
   return fixed === (parent?.fixedDeadlineAtMs ?? null) ? null : fixed;
 }
 
-/** How much time is left on the path of the account. */
+/** Returns the time left on the path of the account. */
 export function timeLeft(account: AccountFigures, nowMs: number): number {
   return Math.max(0, (deadlineAtMs(account, nowMs) ?? Infinity) - nowMs);
 }
 
-/** The refusal in the name of the account that set the limit: of several with the same deadline, the one nearest to the root. */
+/**
+ * Returns the refusal in the name of the account that set the limit. Of several with the same
+ * deadline, the one nearest to the root.
+ */
 export function deadlineRefusal(account: AccountFigures, nowMs: number): BudgetRefusal | undefined {
   const deadline = deadlineAtMs(account, nowMs);
   if (deadline === null || nowMs < deadline) return undefined;
@@ -56,7 +61,7 @@ export function deadlineRefusal(account: AccountFigures, nowMs: number): BudgetR
   return { ...refusal, maximum, spent };
 }
 
-/** Where the account's limit in time ends, as its clock has gone so far. */
+/** Returns the end of the account's time limit, as its clock has run so far. */
 function movingDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { timeLimitMs, openedAtMs } = account;
   return timeLimitMs === null ? null : openedAtMs + timeLimitMs + account.stoodMsAt(nowMs);

@@ -79,12 +79,12 @@ export class BudgetAccount implements AccountFigures {
   readonly reserved: Sums;
   readonly #ledger: LedgerParts;
   readonly #grantsBefore: readonly AccountGrant[] | undefined;
-  /** The same value as `total` until usage of a descendant is booked. */
+  /** Equal to `total` until usage of a descendant is booked. */
   #own: Usage;
   total: Usage;
   timeLimitMs: number | null;
   standsSinceMs: number | undefined;
-  /** For how long the clock had stood still when it last ran. */
+  /** For how long the clock had been paused when it last ran. */
   #stoodBeforeMs: number;
   #grants: readonly AccountGrant[];
   /** Usage beyond leases. */
@@ -92,7 +92,7 @@ export class BudgetAccount implements AccountFigures {
   /** The part of the agent's own usage that belongs to other models than its first. */
   otherModels: readonly ModelUsage[];
   #leases: readonly OpenLease[] = NO_LEASES;
-  /** The usage report; undefined: more has been booked since. */
+  /** Cached usage report. `undefined` if more was booked since. */
   #usage: UsageReport | undefined;
 
   constructor(ledger: LedgerParts, account: LedgerAccount, parent: BudgetAccount | undefined) {
@@ -442,7 +442,7 @@ export class BudgetAccount implements AccountFigures {
 
   // Time
 
-  /** The time for which the clock has stood still so far. */
+  /** Time for which the clock has been paused so far. */
   get stoodMs(): number {
     if (this.standsSinceMs === undefined) return this.#stoodBeforeMs;
     return this.stoodMsAt(this.#ledger.clock.nowMs());
@@ -453,32 +453,41 @@ export class BudgetAccount implements AccountFigures {
     return this.#stoodBeforeMs + Math.max(0, nowMs - sinceMs);
   }
 
-  /** When the agent must have ended, as the clocks on its path have run so far; null: no limit in time. */
+  /**
+   * Returns when the agent must have ended, as the clocks on its path have run so far. `null`
+   * without a time limit.
+   */
   deadlineAtMs(): number | null {
     return this.isTimed ? time.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
   }
 
   /**
-   * The deadline at which the agent itself has to be ended; null: there is none, or its ancestors watch
-   * it, or its clock stands still.
+   * Returns the deadline at which the agent itself has to be ended. `null` if there is none, its
+   * ancestors watch it, or its clock is paused.
    */
   ownDeadlineAtMs(): number | null {
     return time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs());
   }
 
-  /** How much of its own limit in time the agent has spent, in milliseconds; undefined: it has none. */
+  /**
+   * Returns the spent part of the agent's own time limit in milliseconds. `undefined` if the agent
+   * has none.
+   */
   timeSpent(): { readonly maximum: number; readonly spent: number } | undefined {
     return time.timeSpent(this, this.#ledger.clock.nowMs());
   }
 
-  /** Emits the thresholds of its limit in time reached since it had spent `before` milliseconds. */
+  /**
+   * Emits the thresholds of the agent's time limit that were reached since `before` milliseconds
+   * were spent.
+   */
   emitThresholds(before: number): void {
     const { maximum, spent } = this.timeSpent() ?? {};
     if (maximum !== undefined && spent !== undefined)
       this.#emitThresholds("timeMs", maximum, before, spent);
   }
 
-  /** Stops the clock until `resumeTime`. */
+  /** Pauses the clock until `resumeTime`. */
   stopTime(atMs = this.#ledger.clock.nowMs()): void {
     invariant(this.standsSinceMs === undefined, "stopTime() requires a running clock");
     this.standsSinceMs = atMs;
@@ -486,19 +495,22 @@ export class BudgetAccount implements AccountFigures {
     this.#ledger.watch.onOperation?.({ operation: "stand", agentId: this.agentId, atMs });
   }
 
-  /** Lets the clock run again, and books the time for which it stood. */
+  /** Resumes the clock, and books the time for which it was paused. */
   resumeTime(): void {
     invariant(this.standsSinceMs !== undefined, "resumeTime() requires a paused clock");
     this.runClockAfter(this.stoodMs);
   }
 
-  /** Books time that counts for no limit in time of the account: a pause, or the time between two executions. */
+  /**
+   * Books time that counts towards no time limit of the account: a pause, or the time between two
+   * executions.
+   */
   excludeTime(ms: number): void {
     invariant(Number.isFinite(ms) && ms >= 0, "a clock is paused for 0 ms or more");
     this.runClockAfter(this.stoodMs + ms);
   }
 
-  /** Lets the clock run, having stood still for a time in all. */
+  /** Starts the clock after a total time in which it was paused. */
   runClockAfter(stoodMs: number): void {
     this.standsSinceMs = undefined;
     this.#stoodBeforeMs = stoodMs;

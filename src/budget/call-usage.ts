@@ -1,4 +1,5 @@
-// What one logical model call consumed. What no provider reported is charged by estimate: forgotten tokens are overspent ones.
+// Computes the usage of one logical model call. Usage that no provider reported is charged by
+// estimate: tokens that are not counted would be overspent.
 
 import { estimateTokens } from "../model/count-tokens.ts";
 import { modelsOf } from "../model/fallback.ts";
@@ -13,9 +14,11 @@ import type { Lease, LeaseAsk } from "./lease.ts";
 
 /** How far the call came. */
 export type ModelCallEnd =
-  /** It was never sent: the agent was cancelled or asked to stop while the call waited for a slot. */
+  /**
+   * It was never sent: the agent was cancelled or asked to stop while the call waited for a slot.
+   */
   | { readonly type: "unsent" }
-  /** It was left behind while it ran: its input is charged. */
+  /** It was abandoned in progress: its input is charged. */
   | { readonly type: "abandoned" }
   | ({
       readonly type: "replied";
@@ -30,29 +33,32 @@ interface BrokenAttempts extends AttemptLoss {
   readonly lossOf?: ReadonlyMap<Model, AttemptLoss>;
 }
 
-/** What a call asked of one model. */
+/** Usage of one model within a call. */
 interface Share {
   readonly model: Model;
-  /** Each costs by its own length, so that their costs are added up, not their tokens. */
+  /** Each request is priced by its own length, so costs are added up, not tokens. */
   readonly requests: readonly TokenUsage[];
   readonly estimatedCalls: number;
 }
 
-/** What a call is charged by: the prices of the models that it asks. */
+/** Model of a call, with the prices of the models that it may use. */
 export interface Payer {
   readonly model: Model;
   readonly priceOf: PriceOf;
 }
 
-/** What of the payer a lease for its call depends on. */
+/** Returns the terms of a lease that depend on the model. */
 export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | "minOutputTokens"> {
   return { price: priceOf(model), minOutputTokens: model.minOutputTokens };
 }
 
-/** A model call with the lease that pays for it. */
+/** Model call with the lease that pays for it. */
 export interface LeasedCall {
   readonly lease: Lease;
-  /** The steps that the call adds: 0 for a side call, and for all but the first of the calls that hooks make of one. */
+  /**
+   * Steps that the call adds: 0 for a side call, and for all but the first of the calls that hooks
+   * make of one.
+   */
   readonly steps: 0 | 1;
 }
 
@@ -69,7 +75,10 @@ export function callUsage({ model, priceOf }: Payer, call: LeasedCall, end: Mode
   return toUsage({ ...usage, modelCalls: 1, steps: call.steps, unpricedCalls: isKnown ? 0 : 1 });
 }
 
-/** The part of that used by other models than the first that a fallback asked; undefined: none. */
+/**
+ * Returns the part of the usage that belongs to other models of a fallback than the first.
+ * `undefined` if there is none.
+ */
 export function usageOfOthers(
   { model, priceOf }: Payer,
   { lease, steps }: LeasedCall,
@@ -136,7 +145,7 @@ function begun(model: Model, { inputTokens }: Lease): Share {
   return { model, requests: [estimate(inputTokens, 0)], estimatedCalls: 1 };
 }
 
-/** Requests that came to nothing: the input of each is paid for, and what was written. */
+/** Returns the usage of failed requests: the input of each, and the output that was written. */
 function lostShare(
   model: Model,
   { inputTokens }: Lease,
@@ -187,7 +196,10 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
   };
 }
 
-/** In micro-dollars. Servers that do not know the price of a request report 0: with it a limit would hold nothing. */
+/**
+ * Returns the reported cost in micro-dollars, if it is plausible. Servers that do not know the
+ * price report 0, with which a limit would never be reached.
+ */
 function believedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
   const { reportedCostUsd } = request;
   if (reportedCostUsd === undefined) return undefined;
@@ -195,10 +207,10 @@ function believedCost(price: ModelPrice | undefined, request: TokenUsage): numbe
   return reportedCostUsd > 0 || isFree ? ceilMicroUsd(reportedCostUsd) : undefined;
 }
 
-/** So many times its price is no rounding. */
+/** A reported cost of this many times the price is not a rounding difference. */
 const DEAR_TIMES = 2;
 
-/** What is to be said of the cost that a provider reports: nothing, unless it is not believed, or far above the price. */
+/** Returns warnings about a reported cost that is implausible, or far above the price. */
 export function costWarnings(
   { model, priceOf }: Payer,
   usage: TokenUsage | undefined,

@@ -50,7 +50,7 @@ interface LeaseWaiter {
   readonly resolve: (outcome: LeaseOutcome) => void;
   /** The nodes of the accounts that limit it, the lowest first. */
   nodes: readonly AccountNode[];
-  /** No later than its deadline, which may move away. */
+  /** Not later than its deadline, which may move away. */
   dueAtMs: number;
 }
 
@@ -58,7 +58,7 @@ interface LeaseWaiter {
 export interface LedgerParts {
   readonly clock: Now;
   readonly watch: LedgerWatch;
-  /** Undefined until the first agent has to wait. */
+  /** `undefined` until the first agent has to wait. */
   queue: LeaseQueue | undefined;
   /** Number of leases given so far. */
   leaseCount: number;
@@ -72,7 +72,10 @@ interface AccountNode {
   readonly top: AccountFigures;
   /** The number of waiters below the account. */
   count: number;
-  /** The most that one of them needs at least, and the most that one would be given. */
+  /**
+   * Upper bounds of the least amounts that the waiters need, and of the amounts that they would
+   * get.
+   */
   readonly least: AmountBounds;
   readonly wanted: AmountBounds;
 }
@@ -92,7 +95,7 @@ export class LeaseQueue {
   readonly #changed = new Set<AccountFigures>();
   /** A waiter may need more than can ever become free. */
   #mayRefuse = false;
-  /** No later than the earliest deadline of a waiter. */
+  /** Not later than the earliest deadline of a waiter. */
   #dueAtMs = Infinity;
 
   constructor(clock: Now) {
@@ -171,7 +174,7 @@ export class LeaseQueue {
     else this.#tight.delete(node);
   }
 
-  /** Something was spent, held or given back on the path of the account. */
+  /** Notes that something was spent, reserved or released on the path of the account. */
   touch(account: AccountFigures): void {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at);
@@ -181,13 +184,16 @@ export class LeaseQueue {
     }
   }
 
-  /** The limits of an account were raised: waiters below it may be given more than before. */
+  /** Notes that limits of an account were raised: waiters below it may get more than before. */
   raise(account: AccountFigures): void {
     this.#rebuild();
     this.touch(account);
   }
 
-  /** Answers all waiters whose turn it is, or that would be refused, in the order in which they asked. */
+  /**
+   * Answers all waiters whose turn it is, or that are to be refused, in the order of their
+   * requests.
+   */
   serve(): void {
     const nowMs = this.#clock.nowMs();
     const isDue = nowMs >= this.#dueAtMs;

@@ -1,4 +1,5 @@
-// The values that pass between an agent and its budget account: requests for leases, leases and refusals.
+// Values that pass between an agent and its budget account: requests for leases, leases and
+// refusals.
 
 import type { ModelPrice } from "../model/model-price.ts";
 import type { BudgetAxis, RefusalSchema } from "../protocol/account.ts";
@@ -6,36 +7,39 @@ import type { z } from "zod";
 import type { AgentId, LeaseId } from "../protocol/ids.ts";
 import type { LedgerOperation } from "./ledger-operation.ts";
 
-/** What one model call asks for: its counted input, and room to answer. */
+/** Request of one model call: its counted input, and its output cap. */
 export interface LeaseAsk {
   readonly inputTokens: number;
-  /** Clamped to what the tightest account on the path has left; at least `minOutputTokens` must fit. */
+  /** Clamped to the least room on the path, in which at least `minOutputTokens` must fit. */
   readonly maxOutputTokens: number;
-  /** The model takes no lower cap. Default 1. */
+  /** Lowest output cap that the model accepts. Default 1. */
   readonly minOutputTokens?: number | undefined;
   readonly price: ModelPrice | undefined;
-  /** Default 1. 0: one more attempt of a step that is counted already. */
+  /** 0 for a further attempt of a step that is counted already. Default 1. */
   readonly steps?: 0 | 1;
 }
 
-/** The right to one model call. No call is made without one; settled or released exactly once. */
+/**
+ * Right to one model call. No call is made without a lease, which is settled or released exactly
+ * once.
+ */
 export interface Lease {
   readonly leaseId: LeaseId;
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
-  /** Set if the step is the last that the budget allows, as things stand. */
+  /** Present if the step is the last one that the budget allows now. */
   readonly lastStep?: LastStep;
-  /** Which of the attempts it is that the lease was extended for, from 2. Left out: the first. */
+  /** Number of the attempt for which the lease was extended, from 2. Absent for the first one. */
   readonly attempt?: number;
 }
 
-/** The limit of steps that is used up after a step. */
+/** Limit of steps that is reached after a step. */
 export interface LastStep {
   readonly accountPath: string;
   readonly maximum: number;
 }
 
-/** A limit on the path that leaves no room. */
+/** Limit on the path that leaves no room. */
 export type BudgetRefusal = Readonly<z.infer<ReturnType<typeof RefusalSchema>>>;
 
 export type LeaseOutcome =
@@ -44,12 +48,12 @@ export type LeaseOutcome =
   /** The agent was cancelled or asked to stop. */
   | { readonly type: "cancelled"; readonly waitedMs: number };
 
-/** What is left on the limited axes, in the units of a budget. */
+/** Room on the limited axes, in the units of a budget. */
 export type Remaining = Readonly<Partial<Record<BudgetAxis, number>>>;
 
-/** A part of a limit that is spent by now, in the units of a budget. */
+/** Reached threshold of a limit, in the units of a budget. */
 export interface ReachedThreshold {
-  /** The agent whose limit it is. */
+  /** Agent whose limit it is. */
   readonly agentId: AgentId;
   readonly accountPath: string;
   readonly axis: BudgetAxis;

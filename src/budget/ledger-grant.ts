@@ -1,4 +1,5 @@
-// More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
+// Grants: more budget for an existing account (X7). A grant raises existing limits, and never adds
+// one.
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { MAX_MICRO_USD } from "../kernel/money.ts";
@@ -18,15 +19,15 @@ import {
   type LedgerAxis,
 } from "../protocol/account.ts";
 
-/** More budget, and who grants it. */
+/** More budget, and the name of its granter. */
 export interface BudgetGrant {
   readonly budget: Budget;
   readonly by: string;
 }
 
 /**
- * Throws `invalid_option` unless something is granted, with a `by`, the name of the granter: as `checkBudget`, for a budget in which no amount is above zero, and
- * for a `by` without text.
+ * Throws `invalid_option` for an invalid budget, like `checkBudget`, for a budget without an amount
+ * above zero, and for an empty `by`.
  */
 export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
   checkBudget(`${field}.budget`, budget);
@@ -50,10 +51,10 @@ export function copyGrant(field: string, { budget, by }: BudgetGrant): BudgetGra
   return copy;
 }
 
-/** An account, as far as grants ask for it. */
+/** The part of an account that grants need. */
 type Limited = Pick<LedgerAccount, "agentPath" | "limits" | "timeLimitMs">;
 
-/** A grant with its time. */
+/** Grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 
 /** Throws `invalid_option`, naming `field`, for an axis on which the account has no limit. */
@@ -66,7 +67,7 @@ export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: 
   throw mismatch(`${field}.budget.${axis}`, expected, budget[axis], advice);
 }
 
-/** Returns every grant that is in the limits of an account. */
+/** Returns every grant that is contained in the limits of an account. */
 export function allGrants({
   grants,
   grantsBeforeFork = [],
@@ -85,7 +86,10 @@ export function sumGrants(grants: readonly AccountGrant[]): SpendLimits {
   return sums;
 }
 
-/** The first axis of the budget on which the account has no limit that could be raised. A fixed deadline is none. */
+/**
+ * Returns the first axis of the budget on which the account has no limit that can be raised. A
+ * fixed deadline cannot be raised.
+ */
 function unlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined {
   if (budget.timeMs !== undefined && account.timeLimitMs === null) return "timeMs";
   const raises = toLedgerLimits(budget);
@@ -95,7 +99,7 @@ function unlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined
   return axis === undefined ? undefined : toSpendAxis(axis);
 }
 
-/** Returns a raised limit that can still be counted exactly. */
+/** Returns the raised limit, capped so that it can still be counted exactly. */
 export function raiseLimit(limit: number, by: number, axis?: LedgerAxis): number {
   const most = axis === "costMicroUsd" ? MAX_MICRO_USD : Number.MAX_SAFE_INTEGER;
   return Math.max(limit, Math.min(limit + by, most));

@@ -1,4 +1,4 @@
-// What may happen to a ledger, as plain data: kept in a journal, and done once more after a crash.
+// Operations of a ledger as plain data: recorded in a journal, and repeated after a crash.
 
 import type { Amounts } from "../policies/budget.ts";
 import { AmountsSchema, GrantSchema } from "../protocol/account.ts";
@@ -62,29 +62,32 @@ export const LedgerOperationSchema = lazyUnion("operation", () => [
     stoodMs: z.number().nonnegative(),
   }),
 ]);
-/** One operation of a ledger, done. */
+/** Completed operation of a ledger. */
 export type LedgerOperation = Readonly<z.infer<ReturnType<typeof LedgerOperationSchema>>>;
 
-/** What is done to a lease while its call is under way. */
+/** Operation on a lease while its call is in progress. */
 export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | "extend" }>;
 
-/** A lease that is not settled. */
+/** Lease that is not settled. */
 export interface PersistedHold extends Omit<
   Extract<LedgerOperation, { readonly operation: "lease" }>,
   "operation"
 > {
-  /** What attempts of the call that have ended were charged. */
+  /** Usage that was charged for ended attempts of the call. */
   readonly charged?: Usage;
-  /** Attempts of the call that were not charged yet: hooks may have several under way at once. */
+  /** Attempts of the call that were not charged yet. Hooks may run several at once. */
   readonly underWay: number;
 }
 
-/** A lease of a live account. */
+/** Lease of a live account. */
 export interface OpenLease extends PersistedHold {
-  /** The amounts that the lease holds by now. */
+  /** Amounts that the lease holds now. */
   hold: Amounts;
   charged?: Usage;
   underWay: number;
-  /** The part of the hold for each attempt of the call, in order; nothing once the attempt has ended. */
+  /**
+   * Part of the hold for each attempt of the call, in order. Empty amounts once the attempt has
+   * ended.
+   */
   readonly parts: Amounts[];
 }

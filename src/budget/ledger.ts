@@ -1,7 +1,8 @@
-// BudgetLedger: what each agent may still spend, over the whole tree of one run. Owns the accounts.
-// Holds and bookings: budget-account.ts. Decisions: room.ts. Waits for room: lease-queue.ts.
+// BudgetLedger: the budget accounts of all agents of one run. Owns the accounts. Holds and
+// bookings: budget-account.ts. Decisions: room.ts. Waits for room: lease-queue.ts.
 //
-// X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
+// X6. A threshold of a limit is reached once, since spent amounts only grow. A grant makes a new
+//     limit, with thresholds of its own.
 
 import { invariant } from "../kernel/assert.ts";
 import { NO_AMOUNTS, type SpendLimits } from "../policies/budget.ts";
@@ -18,9 +19,9 @@ import type { Now } from "./room.ts";
 export class BudgetLedger implements LedgerParts {
   readonly clock: Now;
   watch: LedgerWatch;
-  /** Undefined until the first has to wait. */
+  /** `undefined` until the first agent has to wait. */
   queue: LeaseQueue | undefined;
-  /** Leases that were given so far. */
+  /** Number of leases so far. */
   leaseCount = 0;
   readonly #accounts = new Map<AgentId, BudgetAccount>();
 
@@ -29,12 +30,12 @@ export class BudgetLedger implements LedgerParts {
     this.watch = watch;
   }
 
-  /** Opens an account below its parent's; the first one is the root's, and has none. */
+  /** Opens an account below its parent's. The first one is the root's, and has no parent. */
   open(account: Omit<NewAccount, "nowMs">, parent?: BudgetAccount): BudgetAccount {
     return this.#add(openAccount({ ...account, nowMs: this.clock.nowMs() }, parent), parent);
   }
 
-  /** Takes an account over as it was stored: below its parent's, which comes first. */
+  /** Adds a stored account below its parent's, which must come first. */
   adopt(account: LedgerAccount): void {
     const { parentAgentId } = account;
     this.#add(account, parentAgentId === null ? undefined : this.getAccount(parentAgentId));
@@ -47,7 +48,7 @@ export class BudgetLedger implements LedgerParts {
     return added;
   }
 
-  /** Takes an account back whose agent could not be set up: nothing was held or spent on it. */
+  /** Removes the account of an agent whose setup failed: nothing was reserved or spent on it. */
   forget(agentId: AgentId): void {
     const { steps = 0, inputTokens = 0 } = this.#accounts.get(agentId)?.reserved ?? {};
     invariant(steps + inputTokens === 0, "an account that was used cannot be removed");
@@ -55,8 +56,9 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /**
-   * Takes over the accounts of a paused run, in the order of its snapshot; its leases are numbered on from `leaseCount`. The time in
-   * between is the caller's to exclude, for every agent that has not ended. `leases`: those that are open still.
+   * Adds the accounts of a paused run, in the order of its snapshot. Its leases are numbered from
+   * `leaseCount`. The caller excludes the time in between, for every agent that has not ended.
+   * `leases`: those that are still open.
    */
   restore(
     accounts: readonly LedgerAccount[],
@@ -87,19 +89,22 @@ export class BudgetLedger implements LedgerParts {
     return account;
   }
 
-  /** All accounts, as plain values, in the order in which they were opened. */
+  /** Returns all accounts as plain values, in the order of their opening. */
   snapshot(nowMs = this.clock.nowMs()): readonly LedgerAccount[] {
     return Array.from(this.#accounts.values(), (account) => account.snapshotAt(nowMs));
   }
 
-  /** Stops reporting: the run has ended. A result keeps the ledger, and so not the run. */
+  /**
+   * Stops reporting, since the run has ended. A result holds the ledger, and must not hold the run.
+   */
   close(): void {
     this.watch = {};
   }
 
   /**
-   * Raises limits of one account, serves the agents that waited for it, and gives what is on record of it. Only limits that the account has
-   * can be raised; its deadline has to be looked at anew. `field` names the grant in the error. The grant itself must be checked before.
+   * Raises limits of one account, serves the agents that waited for it, and returns the record of
+   * the grant. Only existing limits can be raised; the deadline must be computed again. `field`
+   * names the grant in the error. The grant itself must be checked before.
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
@@ -118,11 +123,11 @@ export interface NewAccount {
   readonly agentId: AgentId;
   readonly agentPath: string;
   readonly limits: SpendLimits;
-  /** What descendants must leave of the limits. Default: nothing. */
+  /** Part of the limits that descendants must leave. Default: nothing. */
   readonly keptForSelf?: SpendLimits | undefined;
-  /** Limit in time from now on; time in which the account's clock stands still does not count. */
+  /** Time limit from now on. Time in which the account's clock is paused does not count. */
   readonly timeMs?: number | undefined;
-  /** A point in time that is never moved. The earlier of the two holds. */
+  /** Fixed deadline, which never moves. The earlier of the two applies. */
   readonly deadlineAtMs?: number | undefined;
   readonly nowMs: number;
 }

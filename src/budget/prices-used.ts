@@ -32,7 +32,7 @@ const rates = lazySchema(() => ({
   outputUsdPerMillion: rate(),
 }));
 
-/** The form in which a paused run keeps it. */
+/** Form of the price in a paused run. */
 export const PriceUsedSchema = lazyObject(() => ({
   provider: z.string(),
   model: z.string(),

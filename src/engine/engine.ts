@@ -1,9 +1,11 @@
-// The port to engines: what sees to it that some process leads each run that has something to do, until it rests. An engine knows ids, roles
-// and versions; the order of a run, its history, its mail and its result are in the store.
+// Port for engines: an engine makes sure that some worker executes each run that has work to do,
+// until the run has ended or is paused. An engine knows ids, roles and versions. The request,
+// history, mail and result of a run are in the store.
 //
-// G1. What was led, and has not settled, is led again: at least once, anywhere. Leading a run that has nothing to do is harmless.
-// G2. Of one run, one `settle` is under way at a time as far as the engine can tell. Where it errs the store decides: the last to claim a run
-//     writes it.
+// G1. An enqueued run whose `execute` has not resolved is executed again: at least once, on any
+//     worker. Executing a run without work is harmless.
+// G2. As far as the engine knows, at most one `execute` of a run is in progress. If the engine
+//     errs, the store decides: the last process to claim the run writes it.
 
 import { EspalierError } from "../kernel/error.ts";
 import type { RunId } from "../protocol/ids.ts";
@@ -76,18 +78,7 @@ export interface RunExecutor {
   execute(runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult>;
 }
 
-/**
- * Port for engines: job queues that distribute runs over workers. Pass an engine to
- * `orchestrator.startWorker` and `RunClient`. To implement one, test it with `engineContract` of
- * `espalier/testing`.
- *
- * @example
- * ```ts
- * const engine: Engine = storeEngine();
- * const worker = await orchestrator.startWorker(engine);
- * const client = new RunClient({ store, engine });
- * ```
- */
+/** Worker of an engine that accepts runs. `Engine.serve` returns it. */
 export interface EngineWorker {
   /**
    * Stops accepting runs, aborts the `releaseSignal` of every current `execute` call, and waits for
@@ -144,7 +135,7 @@ export interface Engine {
   close?(): Promise<void>;
 }
 
-/** A role that no worker of an engine ever had. */
+/** Returns the error for a role that no worker of an engine ever had. */
 export function unknownRole({ role, version }: RunTicket): EspalierError {
   return new EspalierError({
     code: "unknown_role",

@@ -1,5 +1,5 @@
-// RunTurns: runs one `settle` of each run at a time in a process. An engine hands a run out again once it seems lost, also to the process
-// that still runs it.
+// RunTurns: serialises the `execute` calls of each run in a process. An engine assigns a run again
+// once the run seems lost, perhaps to the process that still executes it.
 
 import type { RunId } from "../protocol/ids.ts";
 

@@ -1,5 +1,6 @@
-// The engine that needs nothing but the store: workers look there for runs that no process leads. For one process, or several on one database,
-// in development and tests. Owns which runs are led in this process, and which are to be led again.
+// Engine that needs only the store: workers search the store for runs without an owner. For one
+// process, or several on one database, in development and tests. Owns which runs this process
+// executes, and which are to be executed again.
 
 import { checkAmount, checkKeys } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
@@ -59,7 +60,7 @@ class StoreEngine implements Engine {
   readonly sweepIntervalMs: number;
   readonly #clock: Clock;
   readonly #workers = new Set<LocalWorker>();
-  /** By version: the roles that workers have or had. */
+  /** Roles that workers have or had, by version. */
   readonly #roles = new Map<string, ReadonlySet<string>>();
 
   constructor(clock: Clock, sweepIntervalMs: number) {
@@ -67,7 +68,7 @@ class StoreEngine implements Engine {
     this.sweepIntervalMs = sweepIntervalMs;
   }
 
-  // Asynchronous: the caller may have more to do first.
+  // Asynchronous, since the caller may have more to do first.
   async enqueue(ticket: RunTicket, atMs?: number): Promise<void> {
     const { runId, role, version } = ticket;
     const workers = [...this.#workers].filter((worker) => worker.version === version);
@@ -95,9 +96,9 @@ class LocalWorker implements EngineWorker {
   readonly #executor: RunExecutor;
   readonly #clock: Clock;
   readonly #closing: () => void;
-  /** By run: what waits until it has settled. */
+  /** Executions in progress, by run. */
   readonly #led = new Map<RunId, { isAgain: boolean; readonly settled: Promise<void> }>();
-  /** By run: the earliest time at which it is to be led. */
+  /** Earliest time at which a run is to be executed, by run. */
   readonly #timers = new Map<RunId, { readonly atMs: number; readonly stop: () => void }>();
   readonly #releaseController = new AbortController();
 
@@ -115,12 +116,12 @@ class LocalWorker implements EngineWorker {
     return this.#executor.version;
   }
 
-  /** How many more runs it can lead; below 0, so many wait for a place. */
+  /** Number of free slots. Below 0, the number of runs that wait for one. */
   get room(): number {
     return this.#executor.maxRuns - this.#led.size;
   }
 
-  /** Whether it leads the run now. */
+  /** True if the worker executes the run now. */
   leads(runId: RunId): boolean {
     return this.#led.has(runId);
   }
@@ -159,7 +160,7 @@ class LocalWorker implements EngineWorker {
       if (settled.type === "waiting" && settled.untilMs !== undefined)
         this.lead(runId, settled.untilMs);
     } catch {
-      // It stays in the store, without a leader: a worker finds it there.
+      // The run stays in the store without an owner, where a worker finds it.
     }
   }
 

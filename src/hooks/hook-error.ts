@@ -1,4 +1,4 @@
-// The three ways in which a hook can go wrong. Each names the point and the hook, for its author.
+// Errors of hooks: thrown, timed out, or invalid result. Each names the point and the hook.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";
@@ -37,7 +37,7 @@ export function hookTimedOut(
   });
 }
 
-/** How a hook broke its contract. */
+/** Violation of the contract of a hook point. */
 export interface Breach {
   /** Left out if the whole is wrong. */
   readonly field?: string;

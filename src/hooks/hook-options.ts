@@ -1,4 +1,4 @@
-// What goes with a hook besides its function, checked when the hook is made.
+// Options of a hook besides its function. They are checked when the hook is created.
 
 import {
   checkBoolean,
@@ -35,7 +35,15 @@ export interface HookOptions {
   readonly priority?: number;
 }
 
-/** Options of hooks that wrap tool calls. */
+/**
+ * Options of hooks that wrap tool calls.
+ *
+ * @example
+ * ```ts
+ * const once: WrapToolOptions = { name: "audit", tools: ["search"], priority: 5 };
+ * const audited = wrapToolCall((_call, next) => next(), once);
+ * ```
+ */
 export interface WrapToolOptions extends HookOptions {
   /**
    * Names of the tools that the hook applies to.
@@ -104,7 +112,7 @@ export function hookBasics(
   return { name: nameFunction(`${field}.name`, options.name, work), priority };
 }
 
-/** The same for transformers. */
+/** Returns the checked options of a transform hook. */
 export function transformBasics(owner: string, work: { readonly name: unknown }, options: Given) {
   const { tools, strict = true } = options;
   const basics = hookBasics([owner, "handler"], work, options, ["strict", "tools"]);
@@ -122,7 +130,7 @@ export function transformBasics(owner: string, work: { readonly name: unknown },
   return { ...basics, tools: copyToolNames(`${field}.tools`, tools), strict };
 }
 
-/** One event type or several, checked. */
+/** Returns the checked event types as a list. */
 export function checkEventTypes(field: string, types: unknown): readonly EventType[] {
   const list: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (list.length === 0)

@@ -1,4 +1,4 @@
-// The points of a run at which a hook may change something: what it is shown there, and what it may change.
+// Points of a run at which a hook may change values: their inputs and patches.
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { ContentPart } from "../protocol/message-content.ts";

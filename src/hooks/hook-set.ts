@@ -1,4 +1,5 @@
-// The hooks of one agent, in the order in which they run, found by where they run. Compiled once; every empty list is the same one.
+// Hooks of one agent by the place where they run, in call order. Compiled once; all empty lists are
+// the same object.
 
 import type { EventType } from "../protocol/event.ts";
 import type {
@@ -17,7 +18,7 @@ export interface Named<H> {
   readonly hook: H;
 }
 
-/** The transformers of one point. */
+/** Transformers of one point. */
 export type Chain<P extends TransformPoint> = readonly Named<TransformHook<P>>[];
 
 /** Compiled hooks. Every list is frozen and in order: higher priority first, then as registered. */
@@ -86,7 +87,7 @@ function ofTool<H extends { readonly tools: readonly string[] | undefined }>(
   );
 }
 
-/** The hooks of one kind. */
+/** Hooks of one kind. */
 function ofKind<Kind extends Hook["kind"]>(
   list: readonly Named<Hook>[],
   kind: Kind,

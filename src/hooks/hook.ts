@@ -1,6 +1,7 @@
-// Hooks: code of the user's own that watches a run, changes it at given points, or goes around its calls. Made here, checked here.
-// A hook is one of five kinds (C15, C16): observers see events; transformers give a patch at one point; wraps go around a model call
-// or a tool call; processors look at each completed step.
+// Hooks: user code that observes a run, changes it at given points, or wraps its calls. Created and
+// checked here.
+// There are five kinds (C15, C16). Observers receive events; transformers return a patch at one
+// point; wraps surround a model call or a tool call; processors receive each completed step.
 
 import { checkMade, copyToolNames, misdefinition } from "../kernel/check.ts";
 import type { JsonValue } from "../kernel/json.ts";
@@ -223,8 +224,10 @@ export function observe(
 }
 
 /**
- * Creates a hook that can change values at one point of a run. {@link PointInput} lists the input
- * of each point, {@link PointPatch} the fields that it may return.
+ * Creates a hook that can change values at one point of a run.
+ *
+ * {@link PointInput} contains the input of each point, and {@link PointPatch} the fields that the
+ * handler may return.
  *
  * @throws EspalierError `invalid_definition` if the point or the handler is invalid, or `tools` is
  * set at a point without a tool.
@@ -245,6 +248,19 @@ export function transform<P extends TransformPoint>(
   handler: TransformHandlers<unknown>[P],
   options?: TransformOptions<P>,
 ): Hook;
+/**
+ * Creates a hook whose handler requires a run context of type `Context`.
+ *
+ * @example
+ * ```ts
+ * const addTenant = transform(
+ *   "beforeModel",
+ *   ({ instructions }, { context }: HookContext<{ tenant: string }>) => ({
+ *     instructions: `${instructions}\nThe tenant is ${context.tenant}.`,
+ *   }),
+ * );
+ * ```
+ */
 export function transform<P extends TransformPoint, Context>(
   point: P,
   handler: (

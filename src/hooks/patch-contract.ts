@@ -1,4 +1,4 @@
-// What a patch may hold at each point, as it is checked when a hook returns it (R80).
+// Fields that a patch may have at each point. Checked when a hook returns (R80).
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
@@ -8,13 +8,16 @@ import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import { partsFitted } from "../protocol/reply-message.ts";
 
-/** The contract of one point. */
+/** Fields and schema of the patches of one point. */
 export interface PatchContract<P extends TransformPoint> {
   /** The fields that a patch may have there. */
   readonly fields: readonly string[];
   /** Takes values of our own only: what came from a hook was copied before. */
   readonly schema: z.ZodType<PointPatch[P]>;
-  /** What of the patch must fit what the hook was shown; throws `invalid_hook_result` if it does not. Left out: nothing. */
+  /**
+   * Fits the patch to the input of the hook, and throws `invalid_hook_result` if it cannot. Absent
+   * if nothing must fit.
+   */
   readonly fitted?: (patch: PointPatch[P], shown: PointInput[P], place: HookPlace) => PointPatch[P];
 }
 
@@ -71,7 +74,7 @@ function makeStopContract() {
 /** The points at which a hook may change something. */
 export const HOOK_POINTS: readonly string[] = Object.keys(CONTRACTS);
 
-/** What hooks may change at `point`. */
+/** Returns the patch contract of `point`. */
 export function contractOf<P extends TransformPoint>(point: P): PatchContract<P> {
   return CONTRACTS[point]();
 }

@@ -1,4 +1,5 @@
-// From what a hook gave, which may be anything, to a patch of our own, or to an error that names point, hook and field.
+// Converts the return value of a hook, which may be anything, to a patch, or to an error that names
+// point, hook and field.
 
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze, isPlainObject, type JsonValue } from "../kernel/json.ts";
@@ -40,7 +41,7 @@ export function readPatch<P extends TransformPoint>(
   });
 }
 
-/** What a hook gave has these fields. Nothing at all has none. */
+/** Returns the field names of a returned value. An absent value has none. */
 function listFields(
   place: HookPlace,
   fields: readonly string[],

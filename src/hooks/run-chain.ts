@@ -1,4 +1,4 @@
-// How hooks are run: chains one on top of the other, processors one after the other, wraps one inside the other, observers on the side.
+// Runs hooks: chains and processors one after the other, wraps nested, observers without waiting.
 
 import { type AnySignal, invoke, onAbort, runTimed } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -14,7 +14,7 @@ import type { ObserverHook, ProcessorHook } from "./hook.ts";
 import { contractOf, isFinal, mergePatches } from "./patch-contract.ts";
 import { readPatch } from "./read-patch.ts";
 
-/** What came of a chain. */
+/** Result of a chain of transform hooks. */
 export interface ChainResult<P extends TransformPoint> {
   /** All changes in one; without fields if there were none. Frozen, and shares nothing with what hooks gave. */
   readonly patch: PointPatch[P];
@@ -22,7 +22,7 @@ export interface ChainResult<P extends TransformPoint> {
   readonly changedBy: readonly HookChange[];
 }
 
-/** One hook's part in a chain, by names. */
+/** Changes by one hook of a chain, by name. */
 export interface HookChange {
   readonly hook: string;
   readonly fields: readonly string[];
@@ -91,7 +91,7 @@ export interface Wrap<Call, Result> {
   readonly wrap: (call: Call, next: () => Promise<Result>) => Result | PromiseLike<Result>;
 }
 
-/** How long wraps may keep a call to themselves. */
+/** Time limits of wraps. */
 export interface WrapBounds {
   readonly clock: Clock;
   /** Aborted when the agent must end: then its grace counts. */
@@ -215,14 +215,18 @@ export function notify(
   }
 }
 
-/** How long hooks may take, and what they may know. */
+/** Time limits and context of hooks. */
 export interface HookBounds<Context extends Pick<HookContext, "hookName" | "signal">> {
   /** Aborted when the agent must end. */
   readonly signal: AnySignal;
   readonly clock: Clock;
-  /** What each hook has from its call to its end. */
+  /** Time limit of each hook in milliseconds. */
   readonly timeoutMs: number;
-  /** What each hook has after `signal` was aborted. Default 5,000. */
+  /**
+   * Milliseconds that a hook may continue after `signal` was aborted.
+   *
+   * @default 5_000
+   */
   readonly graceMs?: number;
   /** Makes the context of the hook of this name. Its signal is replaced by one that is aborted when the hook's time is up, too. */
   readonly contextFor: (hookName: string) => Context;

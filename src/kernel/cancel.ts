@@ -1,6 +1,7 @@
-// Signals that ask work to end, and how long it is waited for then: work that ignores its signal is left behind.
-// Owns what waits for the abort of each foreign signal, behind one listener on it: the platform searches all listeners of a signal to add
-// or to remove one, and ten thousand calls of one agent wait for the same signal.
+// Abort signals, and the grace period after an abort: work that ignores its signal is abandoned.
+// Owns the abort handlers of each foreign signal, behind one listener on the signal. The platform
+// searches all listeners to add or remove one, and ten thousand calls of an agent may wait for the
+// same signal.
 
 import type { Clock } from "./clock.ts";
 
@@ -21,12 +22,15 @@ import type { Clock } from "./clock.ts";
  * ```
  */
 export type CancelReason =
+  /** The agent was cancelled. `agentId` is the agent on which the cancellation began. */
   | { readonly type: "cancelled"; readonly message: string; readonly agentId: string }
-  /** Only tool calls: their agent stops, and they end with it. */
+  /** The agent stops, and aborts its tool calls. Models do not receive this reason. */
   | { readonly type: "stopped"; readonly message: string; readonly agentId: string }
+  /** A time limit of the agent `agentId` has passed. */
   | {
       readonly type: "deadline";
       readonly message: string;
+      /** Deadline in milliseconds since the epoch. */
       readonly deadlineAtMs: number;
       readonly agentId: string;
     };
@@ -42,7 +46,7 @@ export class CancelSignal {
   #line: Set<() => void> | undefined;
   #controller: AbortController | undefined;
 
-  /** The same for foreign code. */
+  /** Platform signal for foreign code. */
   get abortSignal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -61,13 +65,13 @@ export class CancelSignal {
     this.#line = undefined;
   }
 
-  /** As `onAbort`. */
+  /** Calls `handle` once, when the signal is aborted. */
   onAbort(handle: () => void): () => void {
     (this.#line ??= new Set()).add(handle);
     return () => this.offAbort(handle);
   }
 
-  /** As `offAbort`. */
+  /** Removes a handler by its reference. */
   offAbort(handle: () => void): void {
     this.#line?.delete(handle);
   }
@@ -94,7 +98,7 @@ function isCancelReason(reason: unknown): reason is CancelReason {
 
 /** Behind signals that foreign code got from us, and hands back: what waits for one of them waits there, at a third of the memory. */
 const owners = new WeakMap<AbortSignal, CancelSignal>();
-/** What is to be called when each signal of others is aborted, in the order of arrival. */
+/** Abort handlers of foreign signals, in registration order. */
 const lines = new WeakMap<EventTarget, Set<() => void>>();
 
 /**
@@ -137,7 +141,7 @@ function callLine({ target }: Event): void {
   close(target);
 }
 
-/** What one of them throws is no business of the others: it goes where an error of a listener goes. */
+/** Calls all handlers. An error of one handler is reported like an error of an event listener. */
 function callAll(line: Set<() => void>): void {
   for (const handle of line) {
     line.delete(handle);
@@ -177,7 +181,10 @@ export function linkedController(parent: AnySignal): {
   return { controller, unlink: () => undefined };
 }
 
-/** How bounded work ended. `abandoned`: its signal was aborted and it did not end within the grace period; its late result is dropped. */
+/**
+ * Outcome of bounded work. `abandoned` means that it did not end within the grace period after its
+ * signal was aborted. A late result is dropped.
+ */
 export type BoundedOutcome<T> =
   | { readonly type: "returned"; readonly value: T }
   | { readonly type: "threw"; readonly error: unknown }
@@ -186,7 +193,7 @@ export type BoundedOutcome<T> =
 export interface Bounds {
   readonly signal: AnySignal;
   readonly clock: Clock;
-  /** How long the work may continue after its signal was aborted. */
+  /** Milliseconds that the work may continue after its signal was aborted. */
   readonly graceMs: number;
 }
 
@@ -198,7 +205,7 @@ export function runBounded<T>(
   return withinBounds(invoke(work), bounds);
 }
 
-/** The same for work that has begun. */
+/** Bounds work that has already begun. */
 export function withinBounds<T>(
   working: Promise<T>,
   { signal, clock, graceMs }: Bounds,
@@ -241,7 +248,10 @@ export function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
   }
 }
 
-/** How work with a time of its own ended. `timed_out`: it had not settled by then, and its signal was aborted. */
+/**
+ * Outcome of work with a time limit. `timed_out` means that it had not settled in time, and its
+ * signal was aborted.
+ */
 export type TimedOutcome<T> = BoundedOutcome<T> | { readonly type: "timed_out" };
 
 /**
@@ -272,7 +282,7 @@ export function runTimed<T>(
   });
 }
 
-/** What foreign work gives. Rejects with what it throws, or with an error if it took too long. */
+/** Returns the result of foreign code. Rejects with its error, or with a timeout error. */
 export async function valueInTime<T>(
   work: (signal: AbortSignal) => T | PromiseLike<T>,
   bounds: Bounds & { readonly timeoutMs: number },

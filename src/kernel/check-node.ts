@@ -1,6 +1,6 @@
 import { EspalierError } from "./error.ts";
 
-/** As `engines` in package.json has it. */
+/** Minimum version of Node, as in `engines` of package.json. */
 const NEEDED = { major: 22, minor: 19 };
 
 /**

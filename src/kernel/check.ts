@@ -1,10 +1,11 @@
-// Checks of what a user hands us. Each throws one coded error that names the field, what was expected and what came.
+// Validation of user input. Each check throws one coded error with the field, the expected and the
+// actual value.
 
 import { EspalierError, type ErrorCode } from "./error.ts";
 import { isPlainObject } from "./json.ts";
 import { isMisspelt } from "./misspelt.ts";
 
-/** What to do about a limit that has no default. */
+/** Advice for a limit without a default. */
 const NO_LIMIT = "Leave it out for no limit.";
 
 /**
@@ -91,7 +92,7 @@ export function checkFields(field: string, given: object, checks: FieldChecks): 
     if (value !== undefined) checks[key]?.(`${field}.${key}`, value);
 }
 
-/** How each field is checked, by its name. */
+/** Checks of the fields, by field name. */
 export type FieldChecks = Readonly<Record<string, FieldCheck>>;
 
 /** Throws `invalid_option` for a value that the field cannot have. */
@@ -121,7 +122,7 @@ export function checkName(field: string, value: unknown, pattern: RegExp, words:
   throw misdefinition(field, words, value, "Choose another name.");
 }
 
-/** The same for a name of ours, which stands in paths and messages. */
+/** Checks a name that appears in paths and messages. */
 export function checkIdentifier(field: string, value: unknown): void {
   const words = "letters, digits, _ and -, at most 64, a letter first";
   checkName(field, value, /^[A-Za-z][A-Za-z0-9_-]{0,63}$/, words);
@@ -186,7 +187,10 @@ function listAdvice(value: unknown): string {
   return isObject ? "List its parts: [a, b]." : "Pass an array: [a, b].";
 }
 
-/** Makes errors about what holds something else than it should: what was expected, what came, what to do. */
+/**
+ * Returns a function that creates errors about invalid values, with the expected and the actual
+ * value and the remedy.
+ */
 function issueWith(code: ErrorCode) {
   return (field: string, expected: string, value: unknown, advice: string): EspalierError => {
     const got = shown(value);
@@ -198,10 +202,10 @@ function issueWith(code: ErrorCode) {
 /** An option that holds something else than it should. */
 export const mismatch = issueWith("invalid_option");
 
-/** The same for a part of a definition. */
+/** Creates an error about a part of a definition. */
 export const misdefinition = issueWith("invalid_definition");
 
-/** What came, in a few words. */
+/** Describes a received value in a few words. */
 export function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return "a function";

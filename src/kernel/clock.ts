@@ -1,4 +1,4 @@
-// Where time comes from: the wall clock for time stamps, the monotonic clock for durations, timers for waits.
+// Clocks: the wall clock for timestamps, the monotonic clock for durations, timers for waits.
 
 import { messageOf } from "./error.ts";
 import { warnOnce } from "./warn-once.ts";
@@ -39,7 +39,7 @@ export interface Clock {
   setTimer(delayMs: number, wake: () => void): () => void;
 }
 
-/** What `setTimeout` can wait at once: 24.8 days. Longer waits go in stages. */
+/** Maximum delay of one `setTimeout`: 24.8 days. Longer delays are split. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** The clock of the machine. Its timers keep the process alive only while something waits for them. */
@@ -49,7 +49,7 @@ export const systemClock: Clock = {
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, false),
 };
 
-/** The same, but nothing that waits keeps the process alive. */
+/** System clock whose timers do not keep the process alive. */
 export const idleClock: Clock = {
   ...systemClock,
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, true),
@@ -68,7 +68,7 @@ export function toMicroseconds(ms: number): number {
 export class SteadyClock implements Clock {
   readonly #clock: Clock;
   readonly #originMs: number;
-  /** Whole microseconds: their sums are exact. */
+  /** Last reading in whole microseconds, so that sums are exact. */
   #lastUs: number;
 
   constructor(clock: Clock, notBeforeMs = -Infinity) {
@@ -122,7 +122,10 @@ function setTimer(delayMs: number, wake: () => void, isIdle: boolean): () => voi
   return () => clearTimeout(timer);
 }
 
-/** As long as there can be one. What is less than a millisecond is dropped by setTimeout. */
+/**
+ * Starts a timer, or the first stage of a longer one. Rounds up, since `setTimeout` drops
+ * fractions.
+ */
 function timeout(look: () => void, delayMs: number, isIdle: boolean): NodeJS.Timeout {
   const timer = setTimeout(look, Math.min(Math.ceil(delayMs), LONGEST_TIMEOUT_MS));
   return isIdle ? timer.unref() : timer;

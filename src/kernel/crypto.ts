@@ -1,4 +1,5 @@
-// Hashes and chance, by `node:crypto`. It is loaded when one of them is first needed: that takes as long as a tenth of importing the rest.
+// Hashes and random bytes from `node:crypto`, which is loaded on first use: loading takes a tenth
+// of the import time.
 
 import type * as Crypto from "node:crypto";
 
@@ -10,7 +11,7 @@ export function sha256(data: string | Uint8Array): string {
   return loaded.hash("sha256", data);
 }
 
-/** So many bytes of chance, as lower-case hexadecimal digits. */
+/** Returns `bytes` random bytes as lower-case hexadecimal digits. */
 export function randomDigits(bytes: number): string {
   loaded ??= process.getBuiltinModule("node:crypto");
   return loaded.randomBytes(bytes).toString("hex");

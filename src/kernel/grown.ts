@@ -1,13 +1,13 @@
-// Lists that grow at their end. A list is never written to: a longer one takes its place, and it is known to begin with the shorter one
-// without a look at what is in them, once they are so long that a look would cost more.
+// Append-only lists. A list is never written to: a longer list replaces it.
+// A long list is known to begin with its predecessor, without comparing their items.
 
 import { deepFreeze } from "./json.ts";
 
-/** Lists of which each begins with all of those that are shorter. */
+/** Lists that share a beginning: each is a prefix of all longer ones. */
 export interface Growth {
-  /** Of the longest. */
+  /** Length of the longest list. */
   length: number;
-  /** How many values at their beginning are frozen. Left out: none is known to be. */
+  /** Number of leading values that are frozen. Absent if unknown. */
   frozen?: number;
 }
 

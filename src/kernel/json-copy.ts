@@ -5,9 +5,9 @@ const MAX_LEVELS = 500;
 
 /** A part of a foreign value that JSON does not have. */
 export class NotJsonError extends TypeError {
-  /** Where it is in the whole: `.items[0].when`; empty: it is the whole. */
+  /** Path of the value, such as `.items[0].when`. Empty for the whole value. */
   readonly place: string;
-  /** What is there instead of JSON: `a date`. */
+  /** Description of the value that is not JSON, such as `a date`. */
   readonly got: string;
 
   constructor(place: string, got: string) {

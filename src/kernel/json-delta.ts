@@ -1,5 +1,6 @@
-// What changed between two values that share their parts: a state and the one that followed it. Parts that are one and the same object
-// are not looked into, so that the cost is that of the change and not of the whole. A key that holds undefined is a key that is not there.
+// Difference between two values that share parts, such as a state and its successor. Shared objects
+// are not compared, so the cost is that of the change.
+// A key that holds `undefined` counts as absent.
 
 import { deepFreeze, isRecord, type JsonValue } from "./json.ts";
 

@@ -7,7 +7,15 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
-/** JSON object, such as metadata or the `data` of an error. */
+/**
+ * JSON object, such as metadata or the `data` of an error.
+ *
+ * @example
+ * ```ts
+ * const metadata: JsonObject = { customer: "acme", tags: ["eu", "trial"] };
+ * const started = orchestrator.start(role, "Write a summary.", { metadata });
+ * ```
+ */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** The value of a JSON text. Throws a `SyntaxError` for what is none. */
@@ -47,7 +55,10 @@ export function isJson(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 
-/** Why a parsed value would not survive as it is: nested too deep, a number beyond all bounds, a key that objects treat in their own way. */
+/**
+ * Returns why a parsed value cannot be stored unchanged: too deep, a number out of range, or a
+ * special object key.
+ */
 export function unsoundness(value: JsonValue, levels: number): string | undefined {
   if (typeof value === "number")
     return Number.isFinite(value) ? undefined : "a number is too large";
@@ -111,7 +122,7 @@ function sortKeys(_key: string, value: unknown): unknown {
   );
 }
 
-/** The same value anew, sharing nothing. For JSON that is not nested beyond reason. */
+/** Returns a deep copy. For JSON of limited depth. */
 export function copyJson(value: JsonValue): JsonValue {
   if (typeof value !== "object" || value === null) return value;
   if (isJsonList(value)) return value.map(copyJson);
@@ -136,7 +147,7 @@ export function valueAt(whole: JsonValue, path: readonly string[]): JsonValue | 
   return at;
 }
 
-/** Whether two values that were parsed are equal, whatever the order of their keys. */
+/** Returns true if two parsed values are equal, regardless of the order of their keys. */
 export function sameJson(left: unknown, right: unknown): boolean {
   if (typeof left !== "object" || left === null || typeof right !== "object" || right === null)
     return left === right;
@@ -177,7 +188,7 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** What of the parts is there: without keys that hold undefined, which JSON does not know. */
+/** Returns the object without keys that hold `undefined`, which JSON cannot represent. */
 export function defined<Parts extends object>(
   parts: Parts,
 ): { readonly [Key in keyof Parts]?: Exclude<Parts[Key], undefined> };

@@ -1,4 +1,4 @@
-// Objects of which some fields are computed when they are first read, once, and frozen then.
+// Objects with fields that are computed on first read, memoised and frozen.
 
 import { deepFreeze } from "./json.ts";
 

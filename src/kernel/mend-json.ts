@@ -1,5 +1,6 @@
-// JSON with a small slip: a comma too many or too few, single quotes, a comment. The library mends much more than that, and makes up what is
-// missing or drops what it does not know; so what it gives is taken only if it says what the text says, word for word.
+// Repairs JSON with a small error: a missing or extra comma, single quotes, a comment.
+// The library repairs much more, and invents or drops values. Its result is accepted only if it
+// matches the text word for word.
 
 import { jsonrepair } from "jsonrepair";
 

@@ -1,9 +1,12 @@
-// Packages that a user installs only for what needs them.
+// Optional packages, which users install only for the features that need them.
 
 import { EspalierError, messageOf } from "./error.ts";
 import { isRecord } from "./json.ts";
 
-/** What to throw where a package could not be loaded: `invalid_option`, if that is since it is not installed. `without`: what then is not possible. */
+/**
+ * Returns the error for a package that could not be loaded: `invalid_option` if it is not
+ * installed, otherwise the cause. `without` describes the missing feature.
+ */
 export function loadingError(name: string, without: string, cause: unknown): unknown {
   if (!isMissing(name, cause)) return cause;
   return new EspalierError({

@@ -1,2 +1,5 @@
-/** What espalier calls itself to providers, to servers and in traces. `npm run release` writes the version. */
+/**
+ * Name and version that espalier sends to providers and servers and writes to traces. `npm run
+ * release` writes the version.
+ */
 export const OWN_PACKAGE = { name: "espalier", version: "0.1.0" } as const;

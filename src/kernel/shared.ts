@@ -1,5 +1,6 @@
-// Values that are shared inside the library and never written to. `readonly` types say so. The tests run with all of them frozen, so
-// that a write is found where it happens; in production freezing them would cost a fifth of a step.
+// Values that are shared within the library and never written to, as their `readonly` types state.
+// Tests freeze all of them, so that a write fails where it happens. In production, freezing would
+// cost a fifth of a step.
 
 import { deepFreeze } from "./json.ts";
 

@@ -1,5 +1,5 @@
-// Throttle: how much of what is asked for at once begins in one turn of the event loop.
-// Ten thousand pieces that begin in one turn hold up everything else in the process for as long as that takes.
+// Throttle: limits how much simultaneous work begins in one turn of the event loop.
+// Ten thousand starts in one turn would block everything else in the process.
 
 export class Throttle {
   readonly #perTurn: number;

@@ -1,4 +1,4 @@
-// Ids in the format of W3C Trace Context, for events whether or not OpenTelemetry is there.
+// Ids in the format of W3C Trace Context, for events with and without OpenTelemetry.
 
 import { randomDigits } from "./crypto.ts";
 
@@ -28,7 +28,7 @@ export interface TraceParent {
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 const SAMPLED = 1;
 
-/** Undefined for what is no `traceparent` of version 00. */
+/** Parses a `traceparent` of version 00. Returns `undefined` for any other text. */
 export function parseTraceparent(text: string): TraceParent | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;

@@ -1,4 +1,4 @@
-// Warnings about foreign code that must not stop a run: given once for each offender, as a process warning.
+// Process warnings about foreign code that must not stop a run. Each offender is reported once.
 
 import { messageOf } from "./error.ts";
 import { defined } from "./json.ts";

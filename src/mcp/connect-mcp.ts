@@ -1,5 +1,6 @@
-// Entry `espalier/mcp`: the tools of MCP servers, over stdio and streamable HTTP. The official client is loaded at the first connection
-// only: it is an optional package, and a program may import this entry without it.
+// Entry `espalier/mcp`: the tools of MCP servers, over stdio and streamable HTTP. The official
+// client is an optional package. It is loaded at the first connection, so that a program may import
+// this entry without it.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
@@ -123,7 +124,10 @@ export async function connectMcp(options: McpOptions): Promise<McpServer> {
 }
 
 const CLIENT_PACKAGE = "@modelcontextprotocol/client";
-/** What Node says of a package, and other runtimes and loaders of a module. */
+/**
+ * Matches the messages for a missing package of Node, and for a missing module of other runtimes
+ * and loaders.
+ */
 const MISSING = /(?:package|module) ["']@modelcontextprotocol\/client(?:\/stdio)?["']/;
 
 /** Loads the official client, and connects with it. */
@@ -222,7 +226,7 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
 const GIVE = `Pass valid credentials: transport.auth, a provider of ${CLIENT_PACKAGE}, or transport.headers: { authorization: "Bearer …" }.`;
 const FINISH = `If the provider started an authorization in the browser, pass its result to auth() of ${CLIENT_PACKAGE}, then connect again.`;
 
-/** Without what may be secret in an address. */
+/** Returns the address without parts that may be secret. */
 function describePlace(url: string | URL): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;

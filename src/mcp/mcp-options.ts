@@ -1,4 +1,4 @@
-// What `connectMcp` takes: how to reach a server, and what its tools become.
+// The options of `connectMcp`: the connection to the server, and the settings of its tools.
 
 import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
 
@@ -154,6 +154,17 @@ export interface McpOptions {
   /**
    * Called when the server announces that its tools have changed. `refresh()` reads them. The
    * function must not throw.
+   *
+   * @example
+   * ```ts
+   * let isStale = false;
+   * const files = await connectMcp({
+   *   name: "files",
+   *   transport: { type: "http", url: "https://files.example/mcp" },
+   *   onToolsChanged: () => (isStale = true),
+   * });
+   * const tools = isStale ? await files.refresh() : files.tools;
+   * ```
    */
   readonly onToolsChanged?: () => void;
   /**
@@ -175,7 +186,20 @@ export interface McpOptions {
  */
 export type McpTransport = McpStdio | McpHttp;
 
-/** MCP server that runs as a child process and communicates over standard input and output. */
+/**
+ * MCP server that runs as a child process and communicates over standard input and output.
+ *
+ * @example
+ * ```ts
+ * const transport: McpStdio = {
+ *   type: "stdio",
+ *   command: "npx",
+ *   args: ["-y", "@modelcontextprotocol/server-filesystem", "."],
+ *   env: { LOG_LEVEL: "warn" },
+ *   onStderr: (text) => process.stderr.write(text),
+ * };
+ * ```
+ */
 export interface McpStdio {
   /** Type tag. */
   readonly type: "stdio";
@@ -202,7 +226,18 @@ export interface McpStdio {
   readonly onStderr?: (text: string) => void;
 }
 
-/** MCP server that is reached over streamable HTTP. */
+/**
+ * MCP server that is reached over streamable HTTP.
+ *
+ * @example
+ * ```ts
+ * const transport: McpHttp = {
+ *   type: "http",
+ *   url: "https://files.example/mcp",
+ *   headers: { authorization: `Bearer ${process.env["FILES_TOKEN"]}` },
+ * };
+ * ```
+ */
 export interface McpHttp {
   /** Type tag. */
   readonly type: "http";
@@ -313,7 +348,7 @@ const DEFAULTS = {
   onToolsChanged: () => {},
   clock: systemClock,
 };
-/** How each option is checked that is given. */
+/** Check of each option that is set. */
 const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   name: (field, name) => checkName(field, name, NAME, NAME_WORDS),
   transport: () => undefined, // Where it is copied.

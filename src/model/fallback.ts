@@ -1,6 +1,8 @@
-// Fallback: which model of several is asked, and which one next. Owns which of them failed lately, for all runs of the process.
-// F1. A model that failed is passed over for `cooldownMs`, unless all are.
-// F2. While the calls of the newest reply are open, its writer is asked first, failed or not: its reasoning is in the history for it alone.
+// Fallback: the order in which several models are called. Owns the recent failures, for all runs of
+// the process.
+// F1. A failed model is skipped for `cooldownMs`, unless all models are.
+// F2. While tool calls of the newest reply are open, its writer is called first, even after a
+//     failure: only the writer can read its reasoning in the history.
 
 import type { Clock } from "../kernel/clock.ts";
 import type { Model, ModelRequest } from "./model.ts";
@@ -36,12 +38,12 @@ export const DEFAULT_COOLDOWN_MS = 60_000;
 
 const fallbacks = new WeakMap<Model, Fallback>();
 
-/** What a model made by `withFallback` goes by; undefined: it is another one. */
+/** Returns the fallback behind a model of `withFallback`, or `undefined` for any other model. */
 export function fallbackOf(model: Model): Fallback | undefined {
   return fallbacks.get(model);
 }
 
-/** The models behind a model: those of a fallback, in order, or itself. */
+/** Returns the models of a fallback in order, or the model itself. */
 export function modelsOf(model: Model): readonly Model[] {
   return fallbacks.get(model)?.models ?? [model];
 }
@@ -66,13 +68,13 @@ export class Fallback {
     return other;
   }
 
-  /** Registers the model that stands for all of them. */
+  /** Registers the model through which callers use this fallback. */
   standFor<Standing extends Model>(model: Standing): Standing {
     fallbacks.set(model, this);
     return model;
   }
 
-  /** The models that one attempt asks, in order. */
+  /** Returns the models that one attempt calls, in order. */
   inOrder({ messages }: ModelRequest, clock: Clock): readonly Model[] {
     const nowMs = clock.monotonicMs();
     const ready = this.models.filter(
@@ -86,7 +88,10 @@ export class Fallback {
     return [writer, ...inOrder.filter((model) => model !== writer)];
   }
 
-  /** Whether another model is asked after this failure; if so, the one that failed is passed over for a while. */
+  /**
+   * Returns true if the next model is called after this failure. The failed model is then skipped
+   * for the cooldown.
+   */
   continuesAfter(failed: Model, error: ModelError, clock: Clock): boolean {
     try {
       if (!this.#on(error)) return false;
@@ -102,13 +107,16 @@ function mayPass({ isRetryable, code }: ModelError): boolean {
   return isRetryable || code === "model_unauthorized" || code === "model_protocol_error";
 }
 
-/** The request as one of the models behind a fallback may see it. */
+/** Returns the request with only the messages and content that this model may read. */
 export function narrowRequest(request: ModelRequest, model: Model): ModelRequest {
   const messages = forModel(request.messages, model);
   return messages === request.messages ? request : Object.freeze({ ...request, messages });
 }
 
-/** Of two failures in one attempt the one that another attempt is more likely to mend: one that passes, and the sooner the better. */
+/**
+ * Returns the failure that is more likely to succeed on a retry: a retryable one, then the one with
+ * the shorter `retryAfterMs`.
+ */
 export function chooseHopeful(earlier: ModelError | undefined, later: ModelError): ModelError {
   if (earlier === undefined || !earlier.isRetryable) return later;
   if (!later.isRetryable) return earlier;

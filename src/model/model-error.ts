@@ -67,6 +67,7 @@ export class ModelError extends EspalierError {
   /** Input tokens that the provider reported. `undefined` if it reported none. */
   readonly lostInput: ReportedInput | undefined;
 
+  /** Creates the error of a failed model call. */
   constructor(options: ModelErrorOptions) {
     super(options);
     this.code = options.code;

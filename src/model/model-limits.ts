@@ -1,4 +1,4 @@
-// The limits of a provider, as a user sets them, and how calls wait for them.
+// Rate limits of a provider, and the queue of the calls that share them.
 
 import { misdefinition, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
@@ -72,7 +72,7 @@ export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   return limits;
 }
 
-/** Throws `invalid_definition` for what `modelLimits` did not make. */
+/** Throws `invalid_definition` unless `modelLimits` created the value. */
 export function checkModelLimits(field: string, limits: unknown): void {
   findLimitsGate(field, limits);
 }
@@ -105,19 +105,25 @@ interface LimitsAsk {
 
 /** A place in the limits, which is left once. */
 interface LimitsPlace {
-  /** What is wrong with the request, in words for the user. */
+  /** Problem of the request, in words for the user. */
   readonly warning: string | undefined;
   /** `used`: the tokens that the request in fact took; undefined: it was not sent. */
   leave(used: number | undefined): void;
 }
 
-/** What asking came to. `paused`: for so long, which is longer than the call may wait. `cancelled`: its signal was aborted. */
+/**
+ * Result of asking for a place. `paused`: the limits are paused for longer than the call may wait.
+ * `cancelled`: the signal was aborted.
+ */
 type LimitsAnswer =
   | { readonly type: "place"; readonly place: LimitsPlace }
   | { readonly type: "paused"; readonly pausedMs: number }
   | { readonly type: "cancelled" };
 
-/** What is refilled by the minute. A request that takes more than there is leaves a debt. */
+/**
+ * Token bucket that is refilled per minute. A request larger than the available amount leaves a
+ * debt.
+ */
 class Bucket {
   readonly perMinute: number;
   #level: number;
@@ -128,7 +134,10 @@ class Bucket {
     this.#level = perMinute;
   }
 
-  /** How long it takes until so much is there, or all that it can hold. 0: it is. */
+  /**
+   * Returns the time until the amount, or the capacity if that is less, is available, in
+   * milliseconds. 0 if it is available now.
+   */
   readyInMs(amount: number, nowMs: number): number {
     const missing = Math.min(amount, this.perMinute) - this.#levelAt(nowMs);
     return missing <= 0 ? 0 : Math.ceil((missing * MS_PER_MINUTE) / this.perMinute);

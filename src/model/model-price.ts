@@ -103,7 +103,7 @@ export function checkPrice(field: string, price: ModelPrice): void {
   checkNeeded(field, price);
 }
 
-/** The same for an option by which a price may also be said to be unknown. */
+/** Throws like `checkPrice`, but accepts `"unknown"`. */
 export function checkPriceOption(field: string, price: ModelPrice | "unknown"): void {
   if (price !== "unknown") checkPrice(field, price);
 }
@@ -157,14 +157,14 @@ function copyRates(rates: ModelRates): ModelRates {
   };
 }
 
-/** What tokens cost in a request with so much input. */
+/** Returns the rates for a request with this number of input tokens. */
 function ratesAt(price: ModelPrice, inputTokens: number): ModelRates {
   return price.tiers?.findLast((tier) => inputTokens > tier.aboveInputTokens) ?? price;
 }
 
 /**
- * What requests cost together, in millionths of a dollar, rounded up: dollars per million tokens are micro-dollars per token. Each is charged
- * by its own length, so requests must not be added up before.
+ * Returns the cost of requests in micro-dollars, rounded up. US dollars per million tokens are
+ * micro-dollars per token. Each request has its own tier, so add up costs and not tokens.
  */
 export function costMicroUsd(price: ModelPrice, ...requests: readonly TokenUsage[]): number {
   let cost = 0;
@@ -182,10 +182,13 @@ export function costMicroUsd(price: ModelPrice, ...requests: readonly TokenUsage
   return Math.ceil(cost);
 }
 
-/** A count of tokens may be so much too low, and the request reach another tier than the one that was counted. */
+/** Margin for a count of input tokens that is too low. The real request may reach a higher tier. */
 const PERCENT_HELD = 110;
 
-/** The dearest that tokens can be of a request whose input was counted so: all of it may turn out to be cached, written, or neither. */
+/**
+ * Returns the highest rates that can apply to a request with this count of input tokens. All of its
+ * input may be cached, written to the cache, or neither.
+ */
 export function heldRates(
   price: ModelPrice,
   countedTokens: number,
@@ -197,13 +200,16 @@ export function heldRates(
   return { inputUsdPerMillion, outputUsdPerMillion };
 }
 
-/** The most that a request of so many counted tokens can cost, in micro-dollars. */
+/** Returns the highest cost of a request with these counted tokens, in micro-dollars. */
 export function dearestCost(price: ModelPrice, inputTokens: number, outputTokens: number): number {
   const { inputUsdPerMillion, outputUsdPerMillion } = heldRates(price, inputTokens);
   return Math.ceil(inputTokens * inputUsdPerMillion + outputTokens * outputUsdPerMillion);
 }
 
-/** What costs at any length as much as the dearest of several prices, rate by rate; of no day and no source. Unknown if one is unknown. */
+/**
+ * Returns a price that equals the highest of several prices at any length, rate by rate. It has no
+ * date and no source. `undefined` if one of the prices is unknown.
+ */
 export function dearestPrice(all: readonly (ModelPrice | undefined)[]): ModelPrice | undefined {
   const prices = all.flatMap((price) => price ?? []);
   if (prices.length < all.length) return undefined;

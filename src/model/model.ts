@@ -1,4 +1,4 @@
-// The port to language models. What is in here is all that the loop knows of any provider.
+// The port to language models: all that the loop knows of a provider.
 
 import type { JsonObject } from "../kernel/json.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
@@ -215,7 +215,23 @@ export interface ModelRequest {
   readonly output?: OutputSchema;
 }
 
-/** Schema of a typed result that the provider enforces. */
+/**
+ * Schema of a typed result that the provider enforces.
+ *
+ * @example
+ * ```ts
+ * const output: OutputSchema = {
+ *   name: "price",
+ *   schema: {
+ *     type: "object",
+ *     properties: { euros: { type: "number" } },
+ *     required: ["euros"],
+ *     additionalProperties: false,
+ *   },
+ *   strict: true,
+ * };
+ * ```
+ */
 export interface OutputSchema {
   /** Name of the schema, as providers require one. */
   readonly name: string;
@@ -225,7 +241,18 @@ export interface OutputSchema {
   readonly strict: boolean;
 }
 
-/** Tool as the model sees it. */
+/**
+ * Tool as the model sees it.
+ *
+ * @example
+ * ```ts
+ * const spec: ToolSpec = {
+ *   name: "search",
+ *   description: "Searches the web.",
+ *   inputSchema: { type: "object", properties: { query: { type: "string" } } },
+ * };
+ * ```
+ */
 export interface ToolSpec {
   /** Name by which the model calls the tool. */
   readonly name: string;

@@ -1,4 +1,4 @@
-// What a model costs: the one place that answers it, for leases, charges and results.
+// The price of a model, for leases, charges and results.
 
 import { remembered } from "./remembered.ts";
 import { fallbackOf } from "./fallback.ts";
@@ -43,14 +43,15 @@ export interface Prices {
 
 export type PricedModel = Parameters<Prices["getPrice"]>[0];
 
-/** What a model costs; undefined: unknown. */
+/** Returns the price of a model, or `undefined` if it is unknown. */
 export type PriceOf = (model: Model) => ModelPrice | undefined;
 
 const OPENAI_ORIGIN = "https://api.openai.com";
 
 /**
- * Looks up what models cost: what they say themselves, else what `prices` has, else our own table. Each model is looked up once, when its
- * environment is settled. What it gives throws `invalid_option` if `prices` has a price that is none.
+ * Returns a function that looks up prices: the model's own, else that of `prices`, else that of the
+ * built-in table. Each model is looked up once, when its settings are final. The function throws
+ * `invalid_option` if `prices` returns an invalid price.
  */
 export function priceLookup(prices: Prices | undefined): PriceOf {
   const known = new WeakMap<Model, { readonly price: ModelPrice | undefined }>();
@@ -77,12 +78,12 @@ export function priceLookup(prices: Prices | undefined): PriceOf {
   }
 }
 
-/** Not so at the address of a region, or at Azure: they may charge more. */
+/** Returns false for the address of a region and for Azure: they may charge more. */
 export function isOpenAiItself(baseUrl: string): boolean {
   return URL.canParse(baseUrl) && new URL(baseUrl).origin === OPENAI_ORIGIN;
 }
 
-/** What providers call the tier at which a request is served that asks for none. */
+/** Names of providers for the standard tier. */
 const STANDARD_TIERS: readonly unknown[] = [
   undefined,
   "auto",
@@ -92,7 +93,7 @@ const STANDARD_TIERS: readonly unknown[] = [
   "on_demand",
 ];
 
-/** Whether a request that is served at this tier costs what is published for the model. */
+/** Returns true if requests at this tier cost the list price. */
 export function isStandardTier(serviceTier: unknown): boolean {
   return STANDARD_TIERS.includes(serviceTier);
 }
@@ -102,7 +103,7 @@ export function isStandardTier(serviceTier: unknown): boolean {
 
 type KnownPrice = ModelPrice & Required<Pick<ModelPrice, "asOf" | "source">>;
 
-/** The day on which the release of the table's source was published. Its prices are those of that day. */
+/** Date on which the source of the table was published, and of its prices. */
 export const PRICES_AS_OF: string = table.asOf;
 
 type PriceRow = (typeof table.rows)[number];

@@ -1,4 +1,4 @@
-// How often a model call may be tried and how long it waits, as a user says it.
+// The option for retries of model calls, and its checks.
 
 import { checkOptions, mustBeFunction, mustBeWhole, type OptionChecks } from "./check-options.ts";
 

@@ -1,5 +1,6 @@
-// JSON Schemas in the form to which providers can hold a model: every key of an object is required, and there are no others. A key that
-// may be left out may be null instead, and such nulls are taken out again before the value is read. Pure.
+// JSON Schemas in the strict form that providers can enforce: every key of an object is required,
+// and there are no others. Optional keys may be null instead; such nulls are removed before the
+// value is used. Pure.
 
 import {
   isJsonList,
@@ -74,18 +75,18 @@ const KEPT_FORMATS: readonly unknown[] = [
   "ipv6",
   "uuid",
 ];
-/** What providers have no automaton for: looking around, and referring back. */
+/** Lookaround and backreferences, which providers do not support in patterns. */
 const UNUSUAL_PATTERN = /\(\?[^:]|\\[1-9]|\\k/;
 const DEFINITIONS: readonly string[] = ["$defs", "definitions"];
 const NOTHING = { type: "null" };
 
 interface SchemaPlace {
   readonly path: string;
-  /** Of objects and lists in each other. */
+  /** Nesting level of objects and lists. */
   readonly level: number;
 }
 
-/** Counts over a whole schema what providers bound. */
+/** Writes strict schemas. Counts over a whole schema the parts that providers limit. */
 class StrictWriter {
   #keys = 0;
   #enumValues = 0;
@@ -184,7 +185,7 @@ class StrictWriter {
   }
 }
 
-/** Whether a schema in strict form admits null. What is behind a reference is taken for something that does not. */
+/** Returns true if a strict schema accepts null. A reference counts as not accepting it. */
 function admitsNull(schema: JsonObject): boolean {
   const { enum: values, anyOf: branches } = schema;
   if (branches !== undefined)
@@ -195,8 +196,8 @@ function admitsNull(schema: JsonObject): boolean {
 }
 
 /**
- * The value without the nulls that stand only for what was left out: those of keys that `schema` does not require, and which it does not
- * let be null. `schema` is the one of which a strict one was made.
+ * Returns the value without nulls that stand for absent keys. These are keys that `schema` neither
+ * requires nor allows to be null. `schema` is the original of the strict schema.
  */
 export function withoutAddedNulls(value: JsonValue, schema: JsonObject): JsonValue {
   return new NullReader(schema).read(schema, value).value;
@@ -204,9 +205,9 @@ export function withoutAddedNulls(value: JsonValue, schema: JsonObject): JsonVal
 
 interface Read {
   readonly value: JsonValue;
-  /** Whether it is what the schema asks for, as far as a strict schema says. */
+  /** True if the value matches the schema, as far as a strict schema can express. */
   readonly fits: boolean;
-  /** How many nulls were taken out. */
+  /** Number of nulls that were removed. */
   readonly taken: number;
 }
 
@@ -278,7 +279,7 @@ class NullReader {
     return { value: Object.fromEntries(kept), fits, taken };
   }
 
-  /** What a reference within the schema names. */
+  /** Returns the part of the schema that a reference names. */
   #target(reference: JsonValue): JsonValue | undefined {
     if (typeof reference !== "string") return undefined;
     let target: JsonValue | undefined = this.#root;

@@ -48,10 +48,10 @@ export type ReportedInput = Pick<
   "inputTokens" | "cachedInputTokens" | "cacheWriteInputTokens"
 >;
 
-/** No call costs a million dollars, and what is booked has to stay whole. */
+/** Limit of a plausible cost. Booked micro-dollars must stay safe integers. */
 const MOST_COST_USD = 1_000_000;
 
-/** Whether a call can have cost so much, in US dollars. */
+/** Returns true for a plausible cost of one call, in US dollars. */
 export function isCost(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= MOST_COST_USD;
 }

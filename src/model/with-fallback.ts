@@ -1,5 +1,5 @@
-// withFallback(): several models as one. generateWithRetries asks them, and counts what each has cost; it finds them by
-// `fallbackOf`.
+// withFallback(): several models as one. generateWithRetries finds them with `fallbackOf`, calls
+// them, and counts the cost of each.
 
 import { checkAmount, checkList, defaultAdvice, misdefinition } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";

@@ -1,5 +1,6 @@
-// Whose parts a message has, and what of its content a model takes. Reasoning and data of one model are sent to that model alone: others
-// refuse them, or take them for theirs. Images and files are sent to models that take them.
+// The parts of messages that a model may read. Reasoning and provider data are sent only to the
+// model that wrote them: others refuse them, or take them for their own. Images and files are sent
+// to models that accept them.
 
 import { growthOf, type Growth } from "../kernel/grown.ts";
 import { shared } from "../kernel/shared.ts";
@@ -24,18 +25,25 @@ import { remembered } from "./remembered.ts";
 
 type Writer = Pick<Model, "provider" | "id" | "replayKey">;
 
-/** What the parts of a model's replies are stamped with: they go back where this is the same. */
+/**
+ * Returns the key that marks the parts of a model's replies. They are sent back to models with the
+ * same key.
+ */
 export function replayKeyOf({ provider, id, replayKey }: Writer): string {
   return replayKey ?? `${provider}/${id}`;
 }
 
-/** A model, by what of a history it may see. `replayKeys`: of those that a fallback asks, each of which is shown its own alone. */
+/**
+ * Model with the properties that decide which parts of a history it may read. `replayKeys` are
+ * those of the models of a fallback; each of them reads its own parts only.
+ */
 type HistoryReader = Writer &
   Pick<Model, "inputModalities"> & { readonly replayKeys?: readonly string[] };
 
 /**
- * The messages as a model may see them: without parts that another one wrote, and without content of kinds that it does not take. The same
- * list, if there is nothing of it; and always the same message for the same message, so that a request still begins like the one before it.
+ * Returns the messages without parts of other models, and without content that this model does not
+ * accept. Returns the same list if nothing is removed. Equal messages give identical results, so
+ * that requests keep their beginning.
  */
 export function forModel(messages: readonly Message[], reader: HistoryReader): readonly Message[] {
   if (isPlain(messages)) return messages;
@@ -43,7 +51,7 @@ export function forModel(messages: readonly Message[], reader: HistoryReader): r
   return seenBy(messages, replayKeys, reader.inputModalities);
 }
 
-/** True for messages that every model is shown as they are: none has parts, or content. */
+/** Returns true if every model may read the messages unchanged: none has parts or content. */
 export function isPlain(messages: readonly Message[]): boolean {
   const growth = growthOf(messages);
   const from = growth === undefined ? 0 : (plainBeginnings.get(growth) ?? 0);
@@ -57,19 +65,19 @@ export function isPlain(messages: readonly Message[]): boolean {
   return true;
 }
 
-/** How many messages at the beginning of histories that grow are known to be the same for all models. */
+/** Number of leading messages of an append-only history that are known to be plain. */
 const plainBeginnings = new WeakMap<Growth, number>();
 
-/** A model that messages are sent to, and what it takes besides text. */
+/** Model that messages are sent to. */
 export interface Recipient {
   readonly replayKey: string;
-  /** Left out: nothing. */
+  /** Kinds of attachments that it reads. None if absent. */
   readonly inputModalities?: readonly AttachmentKind[] | undefined;
 }
 
 /**
- * The messages as an adapter sends them: the loop has left out what the model is not to see, a caller of the model itself may have not.
- * Parts without a signature are taken for its own.
+ * Returns the messages as an adapter sends them. The loop has filtered them already; another caller
+ * of the model may not have. Parts without a signature count as those of the recipient.
  */
 export function sendable(
   messages: readonly Message[],
@@ -105,10 +113,10 @@ function seenBy(
   return list;
 }
 
-/** Lists in which something is no text. */
+/** Lists with non-text content. */
 const carriers = new WeakSet<readonly Message[]>();
 
-/** The bytes of attachments in a list that `forModel` gave. */
+/** Returns the bytes of the attachments in a list that `forModel` returned. */
 export function attachedBytesOf(messages: readonly Message[]): number {
   if (!carriers.has(messages)) return 0;
   return messages.reduce(
@@ -117,7 +125,7 @@ export function attachedBytesOf(messages: readonly Message[]): number {
   );
 }
 
-/** True for a message of which something is no text. */
+/** Returns true for a message with non-text content. */
 export function hasContent(message: Message): message is ContentMessage & Carried {
   return (message.role === "user" || message.role === "tool") && message.content !== undefined;
 }
@@ -127,8 +135,8 @@ type Carried = Required<Pick<ContentMessage, "content">>;
 const others = new WeakMap<AssistantMessage, Message>();
 
 /**
- * The messages without reasoning, without what only the models that wrote them can read, and without what is no text: for keeping them
- * elsewhere. Texts, calls and results are as they were.
+ * Returns the messages without reasoning, provider data and attachments, for storage elsewhere.
+ * Texts, calls and results stay unchanged.
  */
 export function textOnly(messages: readonly StoredMessage[]): readonly StoredMessage[];
 export function textOnly(messages: readonly Message[]): readonly Message[];
@@ -153,12 +161,12 @@ function withoutParts({
   return shared(message);
 }
 
-/** The message as people may read it: with its reasoning, and without data that only its model, or nothing, can read. */
+/** Returns the message for people: with its reasoning, without provider data. */
 export function toReadable(message: Message): Message {
   return message.role === "assistant" ? withoutData(message) : withoutContent(message);
 }
 
-/** The same for a reply. */
+/** Returns the reply for people: with its reasoning, without provider data. */
 export function withoutData(message: AssistantMessage): AssistantMessage {
   const { parts } = message;
   if (parts === undefined) return message;
@@ -177,8 +185,8 @@ export function withoutData(message: AssistantMessage): AssistantMessage {
 type ContentMessage = UserMessage | ToolMessage;
 
 /**
- * The message as a model sees it that takes these kinds: the same, if it takes all that is in it; and always the same for the same
- * message, so that a request still begins like the one before it.
+ * Returns the message with only the attachments of these kinds, or the same message if it has no
+ * others. Equal messages give identical results, so that requests keep their beginning.
  */
 function withAccepted(
   message: ContentMessage,
@@ -199,7 +207,7 @@ function withAccepted(
   });
 }
 
-/** By the kinds that are taken. */
+/** Reduced messages by accepted kinds. */
 const forms = new Map<string, WeakMap<ContentMessage, ContentMessage>>();
 
 function isShown(part: ContentPart, inputModalities: readonly AttachmentKind[]): boolean {
@@ -207,17 +215,23 @@ function isShown(part: ContentPart, inputModalities: readonly AttachmentKind[]):
   return inputModalities.includes(part.type) && attachedBytes([part]) <= MOST_ATTACHMENT_BYTES;
 }
 
-/** A line that names the part, if it is no text; else the text that it is. */
+/** Returns a text, or the line that names an attachment. */
 export function asText(part: ContentPart): { readonly type: "text"; readonly text: string } {
   return { type: "text", text: contentText([part]) };
 }
 
-/** True if the content says all that the text does. A hook may have changed the text alone: then that is what holds. */
+/**
+ * Returns true if the content contains the whole text. If a hook has changed the text alone, the
+ * text applies.
+ */
 function isInOrder({ role, text, content = [] }: ContentMessage): boolean {
   return role === "user" && contentText(content) === text;
 }
 
-/** What stands before the attachments of a result where they follow it in a message of their own. `callId`: as it is sent. */
+/**
+ * Returns the heading of attachments that follow a tool result in a message of their own. `callId`
+ * is the id as it is sent.
+ */
 export function followingHeading(toolName: string, callId: string): ContentPart {
   return { type: "text", text: `What belongs to the result of ${toolName} (${callId}):` };
 }

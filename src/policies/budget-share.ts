@@ -54,18 +54,21 @@ export type BudgetShare =
 
 type WeightedShare = Extract<BudgetShare, { readonly type: "weighted" }>;
 
-/** Where nothing else is defined. */
+/** The default share. */
 export const COMMON_POOL: BudgetShare = Object.freeze({ type: "pool" });
 
-/** What is known when a subagent is to be started. */
+/** The facts that determine a subagent's share. */
 export interface ShareFacts {
   readonly share: BudgetShare;
   /** The budget of the subagent's own role. */
   readonly definition: Budget;
-  /** Left to the parent for all its subagents when the reply was executed; limited axes only. */
+  /** The parent's remaining budget for subagents at the time of the reply, on limited axes only. */
   readonly left: Budget;
   readonly role: string;
-  /** The roles of all delegations of the reply, this one among them; a role as often as it is started. */
+  /**
+   * The roles of all delegations in the reply, including this one. A role is listed once per
+   * delegation.
+   */
   readonly delegatedRoles: readonly string[];
   /** Path of the parent. */
   readonly source: string;
@@ -75,13 +78,14 @@ export interface ShareFacts {
 export interface ChildLimits {
   readonly spendLimits: SpendLimits;
   readonly timeMs: number | undefined;
-  /** What the role asked for and does not get; fields as its definition has them, money in US dollars. */
+  /** The limits of the role that were lowered, in the fields and units of its definition. */
   readonly tightened: readonly Tightening[];
 }
 
 /**
- * What one subagent may take: on each axis the tighter of its role's budget and its share. Whole amounts, rounded down; time is never
- * divided. Axes without a limit on the path of the parent are not shared.
+ * Returns the limits of a subagent: on each axis the tighter of its role's budget and its share.
+ * Amounts are rounded down, and time is never divided. Axes without a limit on the path of the
+ * parent are not shared.
  */
 export function childLimits(facts: ShareFacts): ChildLimits {
   const { share, definition, source } = facts;
@@ -111,7 +115,10 @@ export function childLimits(facts: ShareFacts): ChildLimits {
   return { spendLimits, timeMs: timeMs === Infinity ? undefined : timeMs, tightened };
 }
 
-/** What the share alone allows. A common pool needs no limits: the ledger holds it together. */
+/**
+ * Returns the limits of the share alone. A pool without `maxShare` needs none, since the ledger
+ * enforces the limits of the parent.
+ */
 function sharedLimits({ share, role, delegatedRoles }: ShareFacts, left: SpendLimits): SpendLimits {
   switch (share.type) {
     case "pool": {
@@ -134,7 +141,9 @@ function sharedLimits({ share, role, delegatedRoles }: ShareFacts, left: SpendLi
   }
 }
 
-/** What the reply weighs, by the list of its roles, which all of its subagents are given: each would add it up anew. */
+/**
+ * The sum of weights by the list of roles, which all subagents of a reply share. Caches the sum.
+ */
 const known = new WeakMap<readonly string[], number>();
 
 function weightOfAll(share: WeightedShare, delegatedRoles: readonly string[]): number {
@@ -149,7 +158,7 @@ function weightOf({ weights, defaultWeight = 1 }: WeightedShare, role: string): 
   return Object.hasOwn(weights, role) ? (weights[role] ?? defaultWeight) : defaultWeight;
 }
 
-/** The part of each amount, on the axes that have one. */
+/** Returns the part of each amount, on the limited axes. */
 function divided(
   left: SpendLimits,
   part: (amount: number, axis: LedgerAxis) => number,
@@ -177,7 +186,7 @@ function takePart(amount: number, part: number): number {
 
 // Checks of a budget share as a role defines it.
 
-/** Checked apart: these fields must be there. */
+/** Accepts any value. These required fields are checked separately. */
 const ALLOW_ANY = (): void => undefined;
 
 const CHECKS: Readonly<Record<BudgetShare["type"], FieldChecks>> = {
@@ -187,7 +196,10 @@ const CHECKS: Readonly<Record<BudgetShare["type"], FieldChecks>> = {
   weighted: { type: ALLOW_ANY, weights: ALLOW_ANY, defaultWeight: checkWeight },
 };
 
-/** A frozen copy of what was given. Throws `invalid_option` for a type or a field that does not exist, or an amount that does not fit. */
+/**
+ * Returns a frozen copy of a share. Throws `invalid_option` if a type or a field is unknown, or an
+ * amount is invalid.
+ */
 export function budgetShare(field: string, given: BudgetShare): BudgetShare {
   const types = Object.keys(CHECKS);
   if (!isRecord(given))
@@ -220,7 +232,7 @@ function checkWeights(field: string, weights: unknown): void {
   for (const [role, weight] of Object.entries(weights)) checkWeight(`${field}.${role}`, weight);
 }
 
-/** Bounds that keep sums of weights, and parts of them, exact enough. */
+/** Bounds within which sums and fractions of weights are exact enough. */
 const LEAST_WEIGHT = 1e-6;
 const MOST_WEIGHT = 1e6;
 

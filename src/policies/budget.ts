@@ -57,7 +57,7 @@ export interface Budget {
 
 /** An amount on every axis of the ledger. */
 export type Amounts = Readonly<Record<LedgerAxis, number>>;
-/** Nothing on any axis. */
+/** Zero on every axis. */
 export const NO_AMOUNTS: Amounts = Object.freeze({
   steps: 0,
   totalTokens: 0,
@@ -70,7 +70,10 @@ export const NO_AMOUNTS: Amounts = Object.freeze({
 /** Limits on some axes of the ledger. */
 export type SpendLimits = Readonly<Partial<Record<LedgerAxis, number>>>;
 
-/** Throws `invalid_option` if the budget has an axis that does not exist, or a limit that is negative, fractional or no number. */
+/**
+ * Throws `invalid_option` if the budget has an unknown axis, or a limit is negative, fractional or
+ * not a number.
+ */
 export function checkBudget(field: string, budget: Budget): void {
   checkKeys(field, budget, BUDGET_AXES);
   for (const axis of BUDGET_AXES) {
@@ -131,12 +134,12 @@ const STOP_CODES_BY_AXIS: Readonly<Record<BudgetAxis, StopCode>> = {
   outputTokens: "token_limit",
 };
 
-/** The reason with which an execution stops when `axis` refuses. */
+/** Returns the code of the reason with which an execution stops when `axis` refuses a call. */
 export function getStopCode(axis: BudgetAxis): StopCode {
   return STOP_CODES_BY_AXIS[axis];
 }
 
-/** On each axis the tighter of two limits. */
+/** Returns the tighter of two limits on each axis. */
 export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
   const limits: Partial<Record<LedgerAxis, number>> = {};
   for (const axis of LEDGER_AXES) {
@@ -146,24 +149,30 @@ export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimit
   return limits;
 }
 
-/** Parts of a limit at which it is said, the smaller first. */
+/** Fractions of a limit that are reported when they are reached, in ascending order. */
 const BUDGET_THRESHOLDS = [0.8, 0.95] as const;
 
 const HUNDRED = 100;
 
-/** Whether no threshold of the limit is reached yet. */
+/** Returns true if no threshold of the limit is reached yet. */
 export function isEarly(maximum: number, spent: number): boolean {
   return spent * HUNDRED < maximum * Math.round(BUDGET_THRESHOLDS[0] * HUNDRED);
 }
 
-/** The least amount above `spent` at which a threshold of the limit is reached; undefined: all are. */
+/**
+ * Returns the least amount above `spent` that reaches a threshold of the limit. `undefined` if all
+ * are reached.
+ */
 export function nextThreshold(maximum: number, spent: number): number | undefined {
   return BUDGET_THRESHOLDS.map((threshold) =>
     Math.ceil((maximum * Math.round(threshold * HUNDRED)) / HUNDRED),
   ).find((amount) => amount > spent);
 }
 
-/** The thresholds of a limit that spending from `before` up to `spent` has reached. Whole amounts are compared exactly. */
+/**
+ * Returns the thresholds of a limit that spending reached between `before` and `spent`. Whole
+ * amounts are compared exactly.
+ */
 export function reachedThresholds(
   maximum: number,
   before: number,

@@ -20,7 +20,7 @@ import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
  */
 export interface DelegationPolicy {
   /**
-   * Lets the model start subagents in the background. It adds the tools `ListSubagents`,
+   * Lets the model start subagents in the background, and adds the tools `ListSubagents`,
    * `WaitForSubagents`, `MessageSubagent` and `CancelSubagent`.
    *
    * @default false
@@ -115,7 +115,10 @@ const DEFAULTS: DelegationPolicy = deepFreeze({
   maxIdenticalDelegations: 2,
 });
 
-/** The given policy over the defaults. Throws `invalid_option` for a field that does not exist or does not fit. */
+/**
+ * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown
+ * or invalid.
+ */
 export function delegationPolicy(
   field: string,
   given: Partial<DelegationPolicy>,

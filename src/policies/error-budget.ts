@@ -65,7 +65,7 @@ export interface ErrorPolicy {
   readonly retryLimitPolicy: "stop" | "continue";
 }
 
-/** The error budget of a role, where its definition gives none. */
+/** The error budget of a role that sets none. */
 export const DEFAULT_ERROR_BUDGET: ErrorBudget = Object.freeze({
   maxToolErrors: 5,
   maxConsecutiveErrors: 3,
@@ -77,7 +77,10 @@ const DEFAULT_ERROR_POLICY: ErrorPolicy = Object.freeze({
   retryLimitPolicy: "stop",
 });
 
-/** The error budget of a definition. Throws `invalid_option` for what it cannot be. */
+/**
+ * Returns the given error budget merged over the defaults. Throws `invalid_option` if a field is
+ * unknown or invalid.
+ */
 export function errorBudget(field: string, given: Partial<ErrorBudget>): ErrorBudget {
   checkKeys(field, given, Object.keys(DEFAULT_ERROR_BUDGET));
   for (const limit of ["maxToolErrors", "maxConsecutiveErrors", "maxRetryErrors"] as const) {
@@ -87,7 +90,10 @@ export function errorBudget(field: string, given: Partial<ErrorBudget>): ErrorBu
   return Object.freeze({ ...DEFAULT_ERROR_BUDGET, ...defined(given) });
 }
 
-/** The error policy of a definition. Throws `invalid_option` or `invalid_definition` for what it cannot be. */
+/**
+ * Returns the given error policy merged over the defaults. Throws `invalid_option` if a field is
+ * unknown, and `invalid_definition` if a value is.
+ */
 export function errorPolicy(field: string, given: Partial<ErrorPolicy>): ErrorPolicy {
   checkKeys(field, given, Object.keys(DEFAULT_ERROR_POLICY));
   for (const [key, value] of Object.entries(given)) {
@@ -97,7 +103,10 @@ export function errorPolicy(field: string, given: Partial<ErrorPolicy>): ErrorPo
   return Object.freeze({ ...DEFAULT_ERROR_POLICY, ...defined(given) });
 }
 
-/** What the calls of a reply make the execution stop for: every limit that they went beyond, and what the policy says of single ones. */
+/**
+ * Returns the stop signals of a reply's calls: one for each exceeded limit, and those that the
+ * policy raises for single calls.
+ */
 export function failureSignals(
   before: FailureCounts,
   executions: readonly ToolExecution[],
@@ -116,7 +125,10 @@ export function failureSignals(
   return [...executions.flatMap((execution) => singleSignal(execution, policy)), ...beyond];
 }
 
-/** The most errors in a row at any call: a row that was too long stays so, whatever succeeds after it in the same reply. */
+/**
+ * Returns the largest number of consecutive errors at any call. A later success in the same reply
+ * does not lower it.
+ */
 function countLongestRow(
   { consecutiveErrors: row }: FailureCounts,
   executions: readonly ToolExecution[],

@@ -34,12 +34,12 @@ export interface StopContext<out Context = unknown> {
 }
 
 /**
- * A function that decides whether an agent stops. It is called before the first step and after
- * every step.
+ * A function that decides whether an agent stops, called before the first step and after every
+ * step.
  *
- * It returns a reason with a code of your choice, an array of reasons, or `undefined` to continue.
- * The codes `error`, `cancelled` and `completed` are not allowed. All reasons are recorded, and the
- * highest in rank is reported as the reason.
+ * The function returns a reason with a code of your choice, an array of reasons, or `undefined` to
+ * continue. The codes `error`, `cancelled` and `completed` are not allowed. All reasons are
+ * recorded, and the highest in rank is reported as the reason.
  *
  * The function must be pure and keep no state, because many runs share it. If it throws, rejects or
  * exceeds `hookTimeoutMs`, the agent fails.
@@ -142,8 +142,8 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
 
 /**
  * Returns a condition that fires when every one of the conditions has fired, at this check or at an
- * earlier check of the same execution. It returns the reasons of all conditions, each as last
- * fired.
+ * earlier check of the same execution. The condition returns the reasons of all its parts, each as
+ * last fired.
  *
  * The agent persists which conditions have fired. This requires `allOf` in `stopWhen`, directly or
  * inside other combinations. If a function of your own calls it, it fires only when all conditions
@@ -166,7 +166,7 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
 
 /**
  * Returns a condition that fires with `reason` after every step at which the given condition does
- * not fire. It never fires before the first step.
+ * not fire. The returned condition never fires before the first step.
  *
  * Inside `allOf` it stays fired once it has fired. For "A, and B has not happened", write a
  * function that checks both.
@@ -197,18 +197,24 @@ export function not(condition: StopCondition, reason: StopReason): StopCondition
 
 type Reasons = readonly StopReason[];
 
-/** One asking of a condition. */
+/** The input of one check of a condition. */
 export interface Check {
   readonly facts: StopContext;
-  /** Where the condition stands in the role's list and in combinations: `0.1` is the second part of the first. */
+  /**
+   * Position of the condition in the role's list and in combinations: `0.1` is the second part of
+   * the first.
+   */
   readonly place: string;
-  /** What parts of `allOf` gave when they last fired before this check, by their place. */
+  /** The last reasons of each part of `allOf` before this check, by position. */
   readonly fired: Readonly<Record<string, Reasons>>;
-  /** What parts of `allOf` give at this check, by their place; filled while it runs. */
+  /** The reasons of each part of `allOf` at this check, by position. Filled during the check. */
   readonly firing: Map<string, Reasons>;
 }
 
-/** Asks a condition. A combination is asked with what its parts gave at earlier checks, any other with the facts alone. */
+/**
+ * Evaluates a condition. A combination also gets the reasons that its parts returned at earlier
+ * checks.
+ */
 export function askCondition(condition: StopCondition, check: Check): ReturnType<StopCondition> {
   const combination = combinations.get(condition);
   return combination === undefined ? condition(check.facts) : askParts(combination, check, []);
@@ -216,11 +222,11 @@ export function askCondition(condition: StopCondition, check: Check): ReturnType
 
 interface Combination {
   readonly parts: readonly StopCondition[];
-  /** The reasons of the whole, from what each part gives at this check. */
+  /** Returns the reasons of the combination from those that its parts return at this check. */
   readonly conclude: (answers: readonly Reasons[], check: Check) => Reasons;
 }
 
-/** What each combination is made of. */
+/** The parts of each combination. */
 const combinations: WeakMap<StopCondition, Combination> = new WeakMap();
 
 function combination(
@@ -235,7 +241,7 @@ function combination(
   return setName(`${name}(${parts.map(shownName).join(", ")})`, condition);
 }
 
-/** Asks the parts behind those that have answered, each once: at once while they answer at once, and from the first promise on later. */
+/** Evaluates the remaining parts once each: synchronously, until one returns a promise. */
 function askParts(
   whole: Combination,
   check: Check,
@@ -275,7 +281,10 @@ function findPartPlace({ place }: Check, index: number): string {
   return `${place}.${index}`;
 }
 
-/** A part that answers something else must not count as fired, nor its negation as silent. */
+/**
+ * Returns the reasons in an answer of a condition. Throws a `TypeError` for any other value: it
+ * must neither count as fired, nor its negation as silent.
+ */
 function reasonsOf(condition: StopCondition, answer: unknown): readonly StopReason[] {
   if (answer === undefined) return [];
   const parsed = StopReasonSchema()
@@ -293,7 +302,10 @@ function shownName({ name }: StopCondition): string {
   return name === "" ? "condition" : name;
 }
 
-/** Names the function for messages and debuggers. A long name loses its end, so that nesting does not let it grow. */
+/**
+ * Names the function for messages and debuggers. Long names are cut, so that nesting does not let
+ * them grow.
+ */
 function setName<F extends (facts: StopContext) => unknown>(name: string, condition: F): F {
   const start = name.slice(0, MAX_NAME_LENGTH - 1).toWellFormed();
   const value = name.length > MAX_NAME_LENGTH ? `${start}…` : name;

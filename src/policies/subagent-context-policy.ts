@@ -46,7 +46,7 @@ export interface SubagentContextPolicy {
    * may be inherited, oldest first, and returns some of them in the same order. A reply must be
    * returned with all results of its calls.
    *
-   * The function must be synchronous and pure. It is called once per subagent. If it throws or
+   * The function must be synchronous and pure, and is called once per subagent. If it throws or
    * returns anything else, the subagent is refused with `context_policy_failed`.
    *
    * @default no selection
@@ -122,8 +122,8 @@ export interface SubagentContextPolicy {
    */
   readonly allowedTools: readonly string[] | undefined;
   /**
-   * The tools that subagents, and all agents below them, may not use. It overrides every
-   * `allowedTools`.
+   * The tools that subagents, and all agents below them, may not use. A denied tool stays denied
+   * whatever `allowedTools` contains.
    *
    * @default []
    *
@@ -156,7 +156,7 @@ const CHECKS: FieldChecks = {
   deniedTools: checkDeniedTools,
 };
 
-/** The policy of a role that gives none. */
+/** The policy of a role that sets none. */
 export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
   inheritMessages: false,
   messageWindowSize: 0,
@@ -172,7 +172,10 @@ export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
   reportRemovedTools: true,
 });
 
-/** The given policy over the defaults. Throws `invalid_option` for a field that does not exist, does not fit or contradicts another. */
+/**
+ * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown,
+ * invalid or contradicts another one.
+ */
 export function subagentContextPolicy(
   field: string,
   given: Partial<SubagentContextPolicy>,
@@ -195,7 +198,7 @@ export function subagentContextPolicy(
   });
 }
 
-/** Throws for what contradicts something else. */
+/** Throws `invalid_option` for fields that contradict each other. */
 function checkTogether(field: string, given: Partial<SubagentContextPolicy>): void {
   const { inheritMessages, selectMessages, inheritMetadata, metadataKeys } = given;
   const { messageWindowSize = 0 } = given;
@@ -221,7 +224,7 @@ function checkSelection(field: string, value: unknown): void {
   throw mismatch(field, "a function", value, advice);
 }
 
-/** What every provider takes for the name of a tool. */
+/** The names of tools that every provider accepts. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 function checkToolNames(field: string, given: unknown): readonly unknown[] {
@@ -240,7 +243,10 @@ function checkToolNames(field: string, given: unknown): readonly unknown[] {
   return names;
 }
 
-/** An agent with a typed result could not end. */
+/**
+ * Throws `invalid_option` for invalid names, and for `Finish`: without it an agent with a typed
+ * result could not end.
+ */
 function checkDeniedTools(field: string, given: unknown): void {
   const index = checkToolNames(field, given).indexOf(FINISH_TOOL_NAME);
   if (index < 0) return;

@@ -51,37 +51,44 @@ export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
   maxTotalSubagents: 10,
 });
 
-/** Throws `invalid_option` for an unknown name or a value that is no whole number from 0 up. */
+/** Throws `invalid_option` if a name is unknown, or a limit is not a whole number from 0 up. */
 export function checkLimits(field: string, given: Partial<SubagentLimits>): void {
   checkKeys(field, given, Object.keys(DEFAULT_SUBAGENT_LIMITS));
   for (const [name, limit] of Object.entries(given))
     if (limit !== undefined) checkCount(`${field}.${name}`, limit);
 }
 
-/** The given limits over the defaults. Throws as `checkLimits`. */
+/** Returns the given limits merged over the defaults. Throws like `checkLimits`. */
 export function subagentLimits(field: string, given: Partial<SubagentLimits>): SubagentLimits {
   checkLimits(field, given);
   return Object.freeze({ ...DEFAULT_SUBAGENT_LIMITS, ...defined(given) });
 }
 
-/** How many subagents were started below `who`, an agent or the run, at any depth, and how many may be. */
+/**
+ * The number of subagents that were started below `who`, an agent or the run, at any depth, and the
+ * maximum.
+ */
 export interface SubagentTotal {
   readonly who: string;
   readonly maximum: number;
   readonly started: number;
 }
 
-/** Where a tree stands when a subagent is asked for. */
+/** The size of a tree when a subagent is requested. */
 export interface TreeFacts {
   readonly parentDepth: number;
   /** Subagents that the parent has started. */
   readonly childCount: number;
   readonly totals: readonly SubagentTotal[];
-  /** So many more count as started, by the parent. Default 0. */
+  /**
+   * Number of further subagents that count as started by the parent.
+   *
+   * @default 0
+   */
   readonly ahead?: number;
 }
 
-/** The refusal if one more subagent would break a limit; undefined if it may start. */
+/** Returns the refusal if one more subagent would exceed a limit. `undefined` if it may start. */
 export function checkSubagentLimits(
   limits: TreeShape,
   { parentDepth, childCount, totals, ahead = 0 }: TreeFacts,
@@ -105,12 +112,14 @@ export function checkSubagentLimits(
   return undefined;
 }
 
-/** Those that were started, with those ahead for which there is a place. */
+/** Returns the number of started subagents, including those ahead for which there is room. */
 function countedUpTo(maximum: number, started: number, ahead: number): number {
   return Math.max(started, Math.min(started + ahead, maximum));
 }
 
-/** The limits of depth and breadth below an agent: those from above, tightened by its own. */
+/**
+ * Returns the limits of depth and breadth below an agent: those from above, tightened by its own.
+ */
 export function tighterShape(above: TreeShape, own: Partial<SubagentLimits>): TreeShape {
   return {
     maxDepth: Math.min(above.maxDepth, own.maxDepth ?? Infinity),
@@ -120,7 +129,10 @@ export function tighterShape(above: TreeShape, own: Partial<SubagentLimits>): Tr
 
 const LIMITS = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as const;
 
-/** Lists the limits that a role asks for and that those above do not allow. `source`: the agent under which it is started. */
+/**
+ * Returns the limits of a role that exceed those from above. `source` is the agent under which it
+ * is started.
+ */
 export function listTightenedLimits(
   above: SubagentLimits,
   own: Partial<SubagentLimits>,
@@ -136,5 +148,5 @@ export function listTightenedLimits(
   return tightened;
 }
 
-/** How deep and how broad a tree may be. */
+/** The limits of depth and breadth. */
 export type TreeShape = Pick<SubagentLimits, "maxDepth" | "maxBreadthPerParent">;

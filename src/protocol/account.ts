@@ -1,4 +1,5 @@
-// One agent's account in the ledger, as plain data: part of a run's result, and of a paused run that another process resumes.
+// Budget account of one agent as plain data. Part of run results, and of paused runs that another
+// process resumes.
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";

@@ -4,7 +4,14 @@ import { lazySchema, z } from "./lazy-schema.ts";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 
-/** Kind of an attachment. A model accepts it if its `inputModalities` contain the kind. */
+/**
+ * Kind of an attachment. A model accepts it if its `inputModalities` contain the kind.
+ *
+ * @example
+ * ```ts
+ * const accepted: readonly AttachmentKind[] = model.inputModalities ?? [];
+ * ```
+ */
 export type AttachmentKind = "image" | "audio" | "file";
 
 /**
@@ -62,13 +69,16 @@ export const AttachmentSchema = lazySchema(
       ) satisfies z.ZodType<Attachment>,
 );
 
-/** How many bytes it holds; undefined if it only names where they are. */
+/** Returns the size of an attachment in bytes. `undefined` if it has only a `uri`. */
 export function bytesOf({ data, text }: Attachment): number | undefined {
   if (data !== undefined) return Math.floor((unpadded(data).length * 3) / 4);
   return text === undefined ? undefined : new TextEncoder().encode(text).length;
 }
 
-/** What is read where it cannot be shown: `[image/png "chart.png", 1,234 bytes]`. */
+/**
+ * Returns the line for models that cannot read the attachment: `[image/png "chart.png", 1,234
+ * bytes]`.
+ */
 export function attachmentLine(attachment: Attachment): string {
   const { mediaType, name = "", uri } = attachment;
   const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(shortenName(name))}`;

@@ -1,4 +1,4 @@
-// The bodies of events about budgets, by their type. Part of `EventBodies`.
+// Bodies of budget events, by type. Part of `EventBodies`.
 
 import type { AccountGrant } from "./account.ts";
 import type { LeaseId } from "./ids.ts";
@@ -7,6 +7,13 @@ import type { ModelUsage, Usage } from "./usage.ts";
 /**
  * Maps each budget event type to the fields that events of this type have. Part of {@link
  * EventBodies}.
+ *
+ * @example
+ * ```ts
+ * for await (const event of run.events())
+ *   if (event.type === "budget.denied")
+ *     console.error(`${event.accountPath}: ${event.requested} ${event.axis} do not fit.`);
+ * ```
  */
 export interface BudgetEventBodies {
   /**

@@ -1,4 +1,5 @@
-// What a subagent was given at its creation, on record: counts, names and hashes, but no text (X13).
+// Record of the context that a subagent received at its creation: counts, names and hashes, but no
+// text (X13).
 
 import { sha256 } from "../kernel/crypto.ts";
 import { canonicalJson } from "../kernel/json.ts";

@@ -1,13 +1,13 @@
-// For which run, agent, step and call the code that is running works. For loggers.
+// Ids of the run, agent, step and call that the current code belongs to. For loggers.
 // Owns the scope that follows each call of user code across `await`. Knows no tracing and no event.
-// 1. What is nested overlays what is around it; two calls beside each other never see one another.
-// 2. Asking never throws: it happens within a logger.
+// 1. A nested scope shadows the outer one. Parallel calls never see each other's scope.
+// 2. Reading the ids never throws: loggers read them.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { EventScope, TraceIds } from "./event.ts";
 
-/** What knows the spans that show a run. */
+/** Source of the ids of open spans. */
 export interface SpanSource {
   /**
    * Returns the ids of the innermost span that is open in a scope now. Must not throw. `isInCall`: the
@@ -53,8 +53,8 @@ export function outsideScopes<T>(work: () => T): T {
  * `spanId`. An id that does not apply is `null`. Outside a run, the object is empty. Each call
  * returns a new object, and never throws.
  *
- * It works in tools, model clients, hooks, guards, approvers, stop conditions, sections, tool
- * filters, token counters and event sinks, also after an `await`, with or without OpenTelemetry.
+ * It works in tools, model clients, event sinks and all other code that a run calls, such as hooks,
+ * guards and approvers. It works after an `await`, and with or without OpenTelemetry.
  *
  * @example
  * ```ts

@@ -1,4 +1,5 @@
-// Texts that many records refer to, kept once for a run under their hash (C28): prompts, tool definitions, what hooks showed a model.
+// Texts that many records share, stored once per run under their hash (C28): prompts, tool
+// definitions, messages from hooks.
 
 import { sha256 } from "../kernel/crypto.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
@@ -20,7 +21,7 @@ export const DefinitionsSchema = lazySchema(
   () => z.record(HashSchema(), z.string()).readonly() satisfies z.ZodType<Definitions>,
 );
 
-/** No byte of any text in UTF-8. */
+/** Byte that no UTF-8 text contains. */
 const ILL_FORMED = Buffer.from([0xff]);
 
 /**

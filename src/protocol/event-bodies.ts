@@ -1,4 +1,5 @@
-// The body of each event, by its type. A new event is an entry here and one in `event-schemas.ts`, which the compiler asks for.
+// Body of each event, by type. A new event needs an entry here and one in `event-schemas.ts`; the
+// compiler checks for both.
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { BudgetEventBodies } from "./budget-event-bodies.ts";

@@ -1,4 +1,5 @@
-// The schemas of bodies of events, one for each entry of `EventBodies`. For what was stored or received.
+// Schemas of event bodies, one for each entry of `EventBodies`. Used for stored and received
+// events.
 
 import { BUDGET_AXES, GrantedBudgetSchema } from "./account.ts";
 import { ContextManifestSchema } from "./context-manifest.ts";
@@ -51,7 +52,7 @@ function each(schema: unknown, ...names: readonly string[]): object {
   return Object.fromEntries(names.map((name) => [name, schema]));
 }
 
-// What several events have.
+// Fields that several events share.
 const runBeginning = lazySchema(() => ({
   schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
   ...each(text(), "role", "task"),

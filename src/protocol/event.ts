@@ -1,5 +1,7 @@
-// Everything that happens in a run, as facts in the past tense: typed, serialisable, numbered per run (E1).
-// The event log is the truth; spans, terminal views and the ledger's history are projections of it.
+// Events: everything that happens in a run, as typed, serialisable facts in the past tense,
+// numbered per run (E1).
+// The event log is the source of truth. Spans, terminal views and the ledger's history are
+// projections of it.
 
 import type { EventBodies } from "./event-bodies.ts";
 import { EVENT_SCHEMAS } from "./event-schemas.ts";
@@ -113,7 +115,16 @@ export type EspalierEvent<T extends EventType = EventType> = EventBody<T> &
   EventScope &
   TraceIds;
 
-/** Event without trace ids, as `Tracing.traceEvent` receives it. */
+/**
+ * Event without trace ids, as `Tracing.traceEvent` receives it.
+ *
+ * @example
+ * ```ts
+ * function describe({ seq, scope, body }: EventDraft): string {
+ *   return `${seq} ${scope.agentPath} ${body.type}`;
+ * }
+ * ```
+ */
 export interface EventDraft {
   /** Sequence number in the run, from 1, without gaps. */
   readonly seq: number;
@@ -149,7 +160,7 @@ const stamp = lazySchema(() => ({
   isSampled: z.boolean().exactOptional(),
 }));
 
-/** What every event has. */
+/** Schema of the fields that every event has. */
 export const StampSchema = lazySchema(
   () =>
     z.strictObject(stamp()) satisfies z.ZodType<
@@ -162,14 +173,7 @@ export function isEventType(value: unknown): value is EventType {
   return typeof value === "string" && Object.hasOwn(EVENT_SCHEMAS, value);
 }
 
-/**
- * List of all event types.
- *
- * @example
- * ```ts
- * const toolEvents = EVENT_TYPES.filter((type) => type.startsWith("tool."));
- * ```
- */
+/** List of all event types. */
 export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCHEMAS).filter(isEventType);
 
 const schemas = Object.fromEntries(
@@ -219,8 +223,6 @@ export interface EventSink {
    */
   emit(event: EspalierEvent): void;
 }
-
-// What was consumed, by events: the one place that knows which of them add up.
 
 /**
  * Returns the total usage of the given events.

@@ -27,9 +27,9 @@ export type FinishReason =
   | "paused"
   /** The provider reported an error within the reply. */
   | "error"
-  /** The provider reported a reason that has no equivalent. */
+  /** The provider reported a reason without an equivalent here. */
   | "other"
-  /** The provider reported no reason. */
+  /** The provider reported no reason, or one that the adapter does not know. */
   | "unknown";
 export const FINISH_REASONS = [
   "stop",

@@ -1,4 +1,5 @@
-// The ids that place an event in the tree. Branded, so that two of them cannot be swapped; parsed and minted here only.
+// Ids that locate an event in the tree. Branded, so that two kinds cannot be swapped. Parsed and
+// created only here.
 
 import { lazySchema, z } from "./lazy-schema.ts";
 
@@ -11,7 +12,16 @@ import { lazySchema, z } from "./lazy-schema.ts";
  * ```
  */
 export type RunId = string & z.$brand<"RunId">;
-/** Id of an agent: one instance of a role in a run. */
+/**
+ * Id of an agent: one instance of a role in a run.
+ *
+ * @example
+ * ```ts
+ * const [root] = result.agents;
+ * const agentId: AgentId | undefined = root?.agentId;
+ * if (agentId) for await (const event of run.events({ agentId })) console.log(event.type);
+ * ```
+ */
 export type AgentId = string & z.$brand<"AgentId">;
 /** Id of an execution: one task of one agent, from its start to a terminal status. */
 export type ExecutionId = string & z.$brand<"ExecutionId">;

@@ -1,5 +1,6 @@
-// Schemas that are built when they are first used: most of ours are for runs that are persisted and for
-// values of foreign code. Building all of them takes as long as importing everything else.
+// Schemas that are built on first use. Most schemas are for persisted runs and for values of
+// foreign code.
+// Building all of them takes as long as importing everything else.
 
 import { z } from "zod";
 

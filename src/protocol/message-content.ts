@@ -1,4 +1,4 @@
-// The content of a message to a model: a text, or parts of which some are no text. Pure.
+// Content of a message to a model: a text, or parts of which some are not text. Pure.
 
 import { checkKeys, checkText, grouped, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
@@ -43,7 +43,7 @@ export const ContentPartSchema = lazySchema(
 
 export const ContentSchema = lazySchema(() => z.array(ContentPartSchema()).min(1).readonly());
 
-/** As it was given: a text, or parts. */
+/** Schema of message content: a text, or parts. */
 export const MessageContentSchema = lazySchema(
   () => z.union([z.string(), ContentSchema()]) satisfies z.ZodType<MessageContent>,
 );
@@ -52,7 +52,7 @@ export const MessageContentSchema = lazySchema(
 export const MOST_ATTACHMENT_BYTES = 20_000_000;
 export const MOST_REQUEST_BYTES = 50_000_000;
 
-/** All of it as text: a line for what is none. */
+/** Returns the content as text, with one line for each part that is not text. */
 export function contentText(content: MessageContent): string {
   if (typeof content === "string") return content;
   const texts = content.map((part) => {
@@ -68,7 +68,10 @@ export function isAttached(part: ContentPart): part is Attachment {
   return part.type !== "text" && part.text === undefined;
 }
 
-/** The same content with another text, in which lines that name the attachments may stand. What is no text follows it. */
+/**
+ * Returns the content with another text. The text may contain attachment lines; non-text parts
+ * follow it.
+ */
 export function withText(content: MessageContent, text: string): MessageContent {
   if (typeof content === "string") return text;
   const attached = content.filter(isAttached);
@@ -133,12 +136,12 @@ function checkBytes(field: string, bytes: number, most: number, advice: string):
   if (bytes > most) throw mismatch(field, `at most ${grouped(most)} bytes`, bytes, advice);
 }
 
-/** Whether a provider can fetch it. */
+/** Returns true if providers can fetch the URI themselves. */
 export function isHttps(uri: string | undefined): boolean {
   return uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === "https:";
 }
 
-/** Copies of attachments, frozen. Throws `invalid_option` for what is none. */
+/** Returns frozen copies of attachments. Throws `invalid_option` for an invalid one. */
 export function checkedAttachments(field: string, given: unknown = []): readonly Attachment[] {
   if (!Array.isArray(given)) throw mismatch(field, "an array", given, "Pass an array: [a, b].");
   return deepFreeze(

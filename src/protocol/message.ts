@@ -1,4 +1,5 @@
-// What a model reads and what it replies. Plain, frozen values; a message never changes once it is in a history.
+// Messages to and from a model. Plain, frozen values. A message never changes once it is in a
+// history.
 
 import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import {
@@ -104,9 +105,13 @@ export interface ToolCall {
  * ```
  */
 export type ReplyPart =
+  /** Reasoning of the model. */
   | { readonly type: "reasoning"; readonly text: string; readonly data?: JsonObject }
+  /** Text: the next `length` UTF-16 code units of the message's text. */
   | { readonly type: "text"; readonly length: number; readonly data?: JsonObject }
+  /** Tool call: the next one of the message. */
   | { readonly type: "call"; readonly callId: CallId; readonly data?: JsonObject }
+  /** Provider-specific part. `kind` is chosen by the adapter. */
   | { readonly type: "opaque"; readonly kind: string; readonly data: JsonObject };
 
 export type ProviderData = Extract<ReplyPart, { readonly type: "opaque" }>["data"];
@@ -227,7 +232,7 @@ export function userMessage(said: MessageContent, origin: MessageOrigin): UserMe
     : { role: "user", text, origin, content: said };
 }
 
-/** Where a message of a history came from. Kept beside the message, which goes to the model as it is. */
+/** Origin of a history message. Stored beside the message, which is sent to the model unchanged. */
 export interface MessageTag {
   /** The execution that added it; of a boundary, the one that ended there. */
   readonly executionId: ExecutionId;
@@ -281,6 +286,7 @@ export type SpanContent =
   /** Messages and tools of a model request. */
   | {
       readonly type: "request";
+      /** Messages of the request. */
       readonly messages: readonly Message[];
       /** Tools offered to the model, in request order. */
       readonly tools: readonly {

@@ -1,4 +1,4 @@
-// How a model is asked to answer, in one vocabulary for all providers. What is left out is the provider's default.
+// Provider-independent settings of a model call. Absent settings use the provider's default.
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 

@@ -1,4 +1,5 @@
-// Questions of a run that are answered from outside, and the answers to them. Each is about one exact call with exact arguments (X17).
+// Questions of a run that are answered from outside, and their answers. Each concerns one call with
+// exact arguments (X17).
 
 import { checkKeys } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
@@ -74,7 +75,16 @@ export interface Question {
   readonly deadlineAtMs: number | null;
 }
 
-/** Part of a question that identifies it in an answer. Any `Question` is accepted. */
+/**
+ * Part of a question that identifies it in an answer. Any `Question` is accepted.
+ *
+ * @example
+ * ```ts
+ * const form = { questionId: question.questionId, argumentsHash: question.argumentsHash };
+ * const reference: QuestionRef = form; // Send it to a web page, and back with the decision.
+ * await orchestrator.answer("run_x7Gq", [approve(reference)]);
+ * ```
+ */
 export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 
 /**

@@ -1,4 +1,4 @@
-// The message that the pieces of a reply make: for adapters, so that none of them counts characters. Pure.
+// Builds the message of a reply from its pieces, so that adapters need not count characters. Pure.
 
 import type { JsonObject } from "../kernel/json.ts";
 import type { AssistantMessage, ReplyPart, ToolCall } from "./message.ts";

@@ -95,7 +95,10 @@ export interface SpanListener<Span> {
   close(span: Span, body: SpanClosing, moment: SpanMoment): void;
   /** The span around this one ended, and its own end never came. */
   abandon(span: Span, moment: SpanMoment, why: Abandonment): void;
-  /** It was closed or abandoned, and nothing within it is open: the last call for it. Not if it was `left`. */
+  /**
+   * The span is closed or abandoned, and nothing within it is open: the last call for the span. Not
+   * called if the span was `left`.
+   */
   end(span: Span, moment: SpanMoment): void;
 }
 
@@ -103,7 +106,7 @@ export interface SpanListener<Span> {
 interface Held<Span> {
   readonly span: Span;
   readonly around: Held<Span> | undefined;
-  /** How many spans directly within it have not ended. */
+  /** Number of open spans directly within the span. */
   within: number;
   isClosed: boolean;
 }
@@ -228,7 +231,7 @@ export class SpanTree<Span> {
     ]) {
       try {
         this.#listener.abandon(held.span, moment, why);
-        // What failed within it keeps it no longer.
+        // Failed spans within it no longer keep it open.
         held.within = 0;
         if (why !== "left") this.#closed(held, moment);
       } catch {
@@ -237,12 +240,12 @@ export class SpanTree<Span> {
     }
   }
 
-  /** True while the span of a run is open. */
+  /** Returns true while the span of the run is open. */
   has(runId: RunId): boolean {
     return this.#runs.has(runId);
   }
 
-  /** How many spans are open. */
+  /** Number of open spans. */
   get size(): number {
     let size = 0;
     for (const run of this.#runs.values()) {
@@ -268,7 +271,7 @@ export class SpanTree<Span> {
     this.#closed(held, moment);
   }
 
-  /** Ends it, and what is around it and was only kept by it. */
+  /** Ends the span, and the closed spans around it that it kept open. */
   #closed(held: Held<Span>, moment: SpanMoment): void {
     held.isClosed = true;
     let ending: Held<Span> | undefined = held;
@@ -326,7 +329,7 @@ export class SpanTree<Span> {
       this.#abandonAgent(run, agentId, moment, why);
   }
 
-  /** Nothing stays open below an agent, or below a call of it, that is paused. */
+  /** Closes all spans below a paused agent or a paused call. */
   #suspendChildren(
     run: OpenRunSpan<Span>,
     parent: OpenAgentSpan<Span>,
@@ -373,7 +376,7 @@ function placeMoment<Span>(
   return contents === undefined ? { seq, atMs, scope, atUs } : { seq, atMs, scope, atUs, contents };
 }
 
-/** Takes an agent out of its run, and out of its parent's children. */
+/** Removes an agent from its run and from its parent's children. */
 function forgetAgent<Span>(
   run: OpenRunSpan<Span>,
   agentId: AgentId,
@@ -391,7 +394,7 @@ function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {
   return body.status === "cancelled" ? "cancelled" : "abandoned";
 }
 
-/** The agent of a span, unless an earlier execution of it is meant. */
+/** Returns the open agent of a scope, or `undefined` if the scope is an earlier execution. */
 function findAgent<Span>(
   run: OpenRunSpan<Span>,
   { agentId, executionId }: EventScope,
@@ -400,7 +403,7 @@ function findAgent<Span>(
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
-/** The call of an event, if it is open. Most events happen while none is. */
+/** Returns the open call of an event. Most events have none. */
 function findCall<Span>(
   { calls }: OpenAgentSpan<Span>,
   type: string,

@@ -1,4 +1,5 @@
-// What a step began with (R172), and what its model was shown, as far as that was not the history (R173).
+// Context at the start of a step (R172), and the messages of its request that are not the history
+// (R173).
 
 import { AttachmentKindSchema, type AttachmentKind } from "./attachment.ts";
 import { HashSchema } from "./definition.ts";

@@ -1,4 +1,5 @@
-// What the time of a step went into (R174). No instant counts twice: the four parts add up to at most the duration of the step.
+// Time of a step by activity (R174). No instant counts twice: the four parts add up to at most the
+// duration of the step.
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
@@ -83,7 +84,7 @@ export function timed<Result extends object>(
   return spans.length === 0 ? result : { ...result, spans };
 }
 
-/** Where several were under way at once, the time is that of the first of these. */
+/** Timing field of each activity. Of simultaneous activities, the first in `KINDS` counts. */
 const FIELDS = {
   inference: "inferenceMs",
   tool: "toolsMs",
@@ -106,7 +107,7 @@ export function timingOf(spans: readonly TimeSpan[]): StepTiming {
   return timing;
 }
 
-/** The same where some of them overlap. */
+/** Lays overlapping spans over one another. */
 function overlaid(spans: readonly TimeSpan[]): StepTiming {
   const timing = { ...NO_TIMING };
   const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };

@@ -1,4 +1,5 @@
-// Status and reason: the two axes on which an execution ends (C14). A signal is a request to stop; the reason is the winning signal.
+// Status and reason: the two axes of the end of an execution (C14). A signal requests a stop; the
+// reason is that of the winning signal.
 
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
@@ -63,7 +64,7 @@ export const PAUSE_CODES = [
 export type StopCode =
   /** An error ended the agent. */
   | "error"
-  /** `requestStop` was called by the caller, a hook or a tool. */
+  /** The caller or a hook called `requestStop`. */
   | "stop_requested"
   /** The agent was cancelled. */
   | "cancelled"
@@ -79,7 +80,7 @@ export type StopCode =
   | "cost_limit"
   /** The budget of `toolCalls` is used up. */
   | "tool_call_limit"
-  /** A call was corrected as often as its tool allows, and still failed. */
+  /** A call still failed after all its corrections, and the `errorPolicy` stops the agent. */
   | "retry_limit"
   /** The `errorBudget` of the role is used up. */
   | "error_budget"

@@ -1,4 +1,5 @@
-// The live output of a run: replies as they arrive, and results of tools. No events, and nothing of it is kept.
+// Live output of a run: replies as they arrive, and tool results. Stream parts are not events and
+// are not persisted.
 
 import type { FinishReason } from "./finish-reason.ts";
 import type { AgentId, CallId, RunId, StepId } from "./ids.ts";
@@ -18,11 +19,16 @@ import type { ToolExecution } from "./tool-outcome.ts";
  * ```
  */
 export type ModelDelta =
+  /** Next characters of the reply. */
   | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string }
+  /** Begin of a tool call. */
   | {
       readonly type: "call";
+      /** Index of the call in the reply, from 0. */
       readonly index: number;
+      /** Id of the call. */
       readonly callId: CallId;
+      /** Tool name as the model wrote it. */
       readonly toolName: string;
     }
   /**
@@ -66,6 +72,7 @@ export type StreamPartBody =
    */
   | {
       readonly type: "reset";
+      /** Reason why the streamed reply is discarded. */
       readonly reason:
         | "retry"
         | "fallback"
@@ -74,6 +81,7 @@ export type StreamPartBody =
         | "discarded"
         | "cancelled"
         | "joined";
+      /** Length of the discarded text in UTF-16 code units. */
       readonly characters: number;
     }
   /** Confirms the streamed reply. */
@@ -81,9 +89,13 @@ export type StreamPartBody =
   /** Result of a tool call, as the model will read it. */
   | {
       readonly type: "result";
+      /** Id of the call. */
       readonly callId: CallId;
+      /** Tool name. */
       readonly toolName: string;
+      /** Text that the model will read. */
       readonly text: string;
+      /** True unless the outcome of the call is `succeeded`. */
       readonly isError: boolean;
     };
 

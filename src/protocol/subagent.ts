@@ -1,4 +1,4 @@
-// A delegation, as it is asked for and as it is answered. Values only: no live object reaches a parent (C25).
+// Requests and outcomes of delegations. Plain values only: no live object reaches a parent (C25).
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { ContentSchema, type MessageContent } from "./message-content.ts";
@@ -74,7 +74,7 @@ export interface SpawnRequest {
    * const request: SpawnRequest = {
    *   role: "writer",
    *   task: "Write the summary.",
-   *   includeResultsFrom: ["researcher", "researcher#2"],
+   *   includeResultsFrom: ["researcher#1", "researcher#2"],
    * };
    * ```
    */
@@ -91,7 +91,14 @@ export interface SpawnRequest {
   readonly roleDefinition?: DynamicRole;
 }
 
-/** List of all refusal codes of subagents. */
+/**
+ * List of all refusal codes of subagents.
+ *
+ * @example
+ * ```ts
+ * const refused = SPAWN_REFUSAL_CODES.map((code) => [code, result.refusalsByCode[code] ?? 0]);
+ * ```
+ */
 export const SPAWN_REFUSAL_CODES = [
   /** No role of this name may be started. */
   "unknown_role",

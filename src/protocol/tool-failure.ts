@@ -1,14 +1,17 @@
-// The one table of what can go wrong with a tool call: where it comes from, what it means, and what counts against the error budget.
+// Table of all failures of tool calls, with their severity and their effect on the error budget.
 
 import type { SpawnRefusalCode } from "./subagent.ts";
 import type { ToolErrorSeverity } from "./tool-error-record.ts";
 import type { ToolOutcomeType } from "./tool-outcome.ts";
 
-/** What a failure means, by its code. */
+/** Consequences of a failure code. */
 export interface FailureClass {
   readonly severity: ToolErrorSeverity;
   readonly outcome: Exclude<ToolOutcomeType, "succeeded">;
-  /** What of the error budget it uses up: a tool error, a request for a corrected call, or nothing. */
+  /**
+   * Share of the error budget that the failure uses: a tool error, a request for a corrected call,
+   * or nothing.
+   */
   readonly counts: "error" | "retry" | "nothing";
 }
 
@@ -70,7 +73,7 @@ const LIMITED: FailureClass = { severity: "fatal", outcome: "refused", counts: "
 const UNFIT: FailureClass = { severity: "recoverable", outcome: "refused", counts: "nothing" };
 const ENDED: FailureClass = { severity: "abortive", outcome: "refused", counts: "nothing" };
 
-/** What each failure means. */
+/** Consequences of every failure code. */
 export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   invalid_json: RETRY,
   invalid_arguments: RETRY,

@@ -1,4 +1,4 @@
-// What a subagent may not use: the rules that hold for it, and what they took away (R131, R132).
+// Rules that remove tools from a subagent, and the tools that they removed (R131, R132).
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
@@ -11,7 +11,7 @@ export interface ToolRule {
   readonly source: string;
   /** Only these tools. Left out: all; an empty list: none. */
   readonly allowed?: readonly string[];
-  /** None of these tools. */
+  /** Names of forbidden tools. */
   readonly denied: readonly string[];
 }
 
@@ -42,15 +42,15 @@ export interface RemovedTool {
   readonly source: string;
 }
 
-/** What an agent may not use. */
+/** Tool restrictions of an agent. */
 export interface ToolLimits {
-  /** Those that hold for it and for all below it, from the root down. */
+  /** Rules that apply to the agent and its descendants, from the root down. */
   readonly rules: readonly ToolRule[];
   /** Tools of its role that it does not have. */
   readonly removed: readonly RemovedTool[];
 }
 
-/** Of an agent that has all tools of its role, as the root does. */
+/** Restrictions of an agent that has all tools of its role, such as the root. */
 export const NO_TOOL_LIMITS: ToolLimits = Object.freeze({
   rules: Object.freeze([]),
   removed: Object.freeze([]),

@@ -1,4 +1,5 @@
-// Tracing: the port by which telemetry follows a run, and what it is given besides events.
+// Tracing: the port through which telemetry follows a run, and the data that it receives besides
+// events.
 
 import type { EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
 import type { RunId } from "./ids.ts";

@@ -1,5 +1,5 @@
-// What was consumed. One definition for events, results, ledger and spans (X18). Counts are whole numbers,
-// and costs whole micro-dollars, given in dollars (kernel/money.ts), so sums are exact.
+// Usage. One definition for events, results, ledger and spans (X18). Counts are whole numbers.
+// Costs are whole micro-dollars, given in dollars (kernel/money.ts), so sums are exact.
 
 import { addUsd, isWholeMicroUsd } from "../kernel/money.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
@@ -142,7 +142,7 @@ function isCountField(field: string): field is CountField {
   return field !== "costUsd" && field in NO_USAGE;
 }
 
-/** Whether each amount is from 0 up and can be added exactly. */
+/** Returns true if each amount is non-negative and can be added exactly. */
 export function isCountable(usage: Usage): boolean {
   for (const field of COUNT_FIELDS)
     if (!Number.isSafeInteger(usage[field]) || usage[field] < 0) return false;
@@ -159,7 +159,7 @@ export function toUsage(usage: Usage): Usage {
   return usage.costUsd === 0 && usage.unpricedCalls > 0 ? { ...usage, costUsd: null } : usage;
 }
 
-/** What was used of each model, in all; the one that was used last comes last. */
+/** Returns the usage by model with the added usage. The most recently used model comes last. */
 export function addModelUsage(
   sums: readonly ModelUsage[],
   added: readonly ModelUsage[],

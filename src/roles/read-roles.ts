@@ -26,8 +26,8 @@ export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 const ENDING = ".md";
 
 /**
- * Reads the roles in a folder of Markdown files: each file whose name ends in `.md` and does not
- * begin with a dot, sorted by name. Subfolders are not read.
+ * Reads the roles in a folder of Markdown files, sorted by file name. Files whose names do not end
+ * in `.md` or begin with a dot are ignored, and so are subfolders.
  *
  * A role that a file names in `subagents` is looked up when a run starts, as for roles in code.
  *
@@ -117,7 +117,7 @@ export function parseRole(
   return role;
 }
 
-/** What the folder is called, and the names of what may be role files in it, in order. */
+/** Returns the path of the folder, and the sorted names of its possible role files. */
 async function listRoleFiles(
   folder: string | URL,
 ): Promise<{ readonly path: string; readonly names: readonly string[] }> {
@@ -138,7 +138,7 @@ async function listRoleFiles(
   }
 }
 
-/** The role in a file; undefined if it is a folder or the like. */
+/** Returns the role in a file. `undefined` if it is a folder or a special file. */
 async function readRole(file: string, settings: RoleFileSettings): Promise<RoleInFile | undefined> {
   const errorAt = errorsIn(file);
   const bytes = await readBytes(file, errorAt);

@@ -81,18 +81,24 @@ export type RoleExtension<Context = unknown> = Partial<
   Omit<AgentDefinition<unknown, Context>, "name" | "instructions">
 >;
 
-/** The options, checked. */
+/** The checked options. */
 export interface RoleFileSettings {
   readonly defaultModel: Model | undefined;
   readonly tools: ReadonlyMap<string, ToolsetTool>;
   readonly extensions: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
-  /** The model that a file names in this field. Throws `invalid_definition` if there is none. */
+  /**
+   * Returns the model that a file names in this field. Throws `invalid_definition` if there is
+   * none.
+   */
   modelOf(field: string, name: string): Model;
 }
 
 export const OPTION_FIELDS = ["models", "defaultModel", "tools", "extend"];
 
-/** Checks options and copies them. Throws `invalid_option`, `invalid_definition` or `duplicate_tool`. */
+/**
+ * Returns a checked copy of the options. Throws `invalid_option`, `invalid_definition` or
+ * `duplicate_tool`.
+ */
 export function roleFileSettings(owner: string, options: RoleFileOptions): RoleFileSettings {
   const { models, defaultModel, tools = [], extend = {} } = options;
   if (typeof models !== "function" && !isRecord(models)) {
@@ -124,7 +130,7 @@ export function roleFileSettings(owner: string, options: RoleFileOptions): RoleF
   };
 }
 
-/** Throws `invalid_option` if code says something of a role that no file has. */
+/** Throws `invalid_option` if `extend` names a role that no file defines. */
 export function checkExtensions(
   owner: string,
   { extensions }: RoleFileSettings,
@@ -136,7 +142,7 @@ export function checkExtensions(
   throw mismatch(`${owner}.extend.${unknown}`, expected, unknown, "Correct the name.");
 }
 
-/** Names, for a message. */
+/** Returns names as a list for a message. */
 export function enumerateNames(names: Iterable<string>): string {
   return [...names].join(", ") || "there are none";
 }
@@ -172,16 +178,16 @@ function selectFields(...kinds: readonly FieldKind[]): readonly string[] {
   return Object.freeze(fields.map(([field]) => field));
 }
 
-/** What may stand in the front matter. */
+/** Fields that the front matter may contain. */
 export const FILE_FIELDS = selectFields("data", "names");
 
-/** What holds plain data: a group of it is put together from file and code, key by key. */
+/** Fields with plain data. A group is merged from file and code key by key. */
 export const DATA_FIELDS = selectFields("data");
 
-/** What only code can say. */
+/** Fields that only code can contain. */
 export const CODE_FIELDS = selectFields("code");
 
-/** What code may say of a role that stands in a file. */
+/** Fields that `extend` may contain. */
 export const EXTENSION_FIELDS = Object.freeze(
   [...FILE_FIELDS, ...CODE_FIELDS].filter((field) => field !== "name"),
 );

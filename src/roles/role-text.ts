@@ -5,11 +5,14 @@ import { errorsIn, type FileErrorAt, plainYaml } from "./plain-yaml.ts";
 
 /** The two parts of a role file. */
 export interface RoleText {
-  /** What the keys of the front matter hold. */
+  /** The values of the front matter by key. */
   readonly values: ReadonlyMap<string, unknown>;
-  /** The text below, without white space around it. Not empty. */
+  /** The text below the front matter, trimmed. Not empty. */
   readonly body: string;
-  /** The line of a field such as `.budget.steps`; if it is not there: of the nearest field around it, or the first of the file. */
+  /**
+   * Returns the line of a field such as `.budget.steps`. If it is absent, returns the line of the
+   * nearest enclosing field, or 1.
+   */
   lineOf(path: string): number;
 }
 
@@ -17,7 +20,7 @@ const FENCE = /^---[ \t]*$/;
 const FENCE_ADVICE = "Put the front matter between two lines of ---.";
 const MAX_SHOWN_CHARACTERS = 60;
 
-/** Takes a text apart. Throws what `errorAt` makes of the first thing that is wrong. */
+/** Splits a text into its parts. Throws the error of `errorAt` for the first problem. */
 export function roleText(text: string, errorAt: FileErrorAt): RoleText {
   const fileLines = text.replace(/^\u{FEFF}/u, "").split(/\r?\n/);
   const [first = ""] = fileLines;
@@ -97,7 +100,10 @@ function selectTexts(given: unknown): readonly string[] {
   return Array.isArray(given) ? given.filter((one) => typeof one === "string") : [];
 }
 
-/** The longest of `parts` (`.budget`, `[0]`) with which a path begins; undefined if there is none. Keys may have dots themselves. */
+/**
+ * Returns the longest of `parts` (`.budget`, `[0]`) with which a path begins. `undefined` if there
+ * is none. Keys may contain dots.
+ */
 export function firstPart(path: string, parts: Iterable<string>): string | undefined {
   let longest: string | undefined;
   for (const part of parts) {

@@ -21,7 +21,7 @@ export interface Concurrency {
    */
   readonly modelCalls: number;
   /**
-   * Maximum number of concurrent executions of tools. Delegations do not count while they wait.
+   * Maximum number of concurrent executions of tools. Delegations do not count.
    *
    * @default 1_024
    */
@@ -39,7 +39,7 @@ export class RunLimiter {
   readonly #tools: Semaphore;
 
   /**
-   * `throttle`: shared by all runs of the orchestrator, so that a thousand calls requested at once do
+   * `throttle` is shared by all runs of the orchestrator, so that a thousand simultaneous calls do
    * not block the event loop.
    */
   constructor({ modelCalls, toolCalls }: Concurrency, throttle: Throttle, count?: WorkCount) {
@@ -48,7 +48,7 @@ export class RunLimiter {
     this.#tools = new Semaphore(toolCalls, count);
   }
 
-  /** Lets no further call begin until `resume`. */
+  /** Prevents further calls from starting until `resume`. */
   pause(): void {
     this.#models.pause();
     this.#tools.pause();
@@ -60,8 +60,8 @@ export class RunLimiter {
   }
 
   /**
-   * Returns the slot of a model call, at once if one is free. Gives `undefined` if `signal` is
-   * aborted first.
+   * Returns the slot of a model call, synchronously if one is free. Returns `undefined` if `signal`
+   * is aborted first.
    */
   model(signal: AnySignal): Acquired {
     const turn = this.#throttle.turn();
@@ -69,7 +69,7 @@ export class RunLimiter {
     return this.#models.acquire(signal);
   }
 
-  /** Returns the slot of a tool body in the same way, but without the throttle. */
+  /** Returns the slot of a tool's execution like `model`, but without the throttle. */
   tool(signal: AnySignal): Acquired {
     return this.#tools.acquire(signal);
   }

@@ -1,4 +1,4 @@
-// The rules of ownership of runs, the same for every store (D4).
+// Rules of ownership of runs, the same for every store (D4).
 
 import { hostname } from "node:os";
 
@@ -6,28 +6,33 @@ import { EspalierError } from "../kernel/error.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredStatus } from "./run-store.ts";
 import { runFenced } from "./store-errors.ts";
 
-/** What a store knows about the owner of a run. */
+/** State of the ownership of a run, as a store has it. */
 export interface Holding {
   readonly epoch: number;
-  /** Of its owner, or of the last one: an owner that gives a run up twice has merely missed the first acknowledgement. */
+  /**
+   * Token of the owner or, if there is none, of the last owner. An owner that releases a run twice
+   * has only missed the first acknowledgement.
+   */
   readonly token: string;
-  /** Null: it has no owner. */
+  /** `null` if the run has no owner. */
   readonly owner: RunOwner | null;
-  /** For how long its owner has given no sign of life. */
+  /** Time in milliseconds since the owner's last heartbeat. */
   readonly silentMs: number;
 }
 
-/** Who claims a run, and by which rule a former owner is replaced. */
+/**
+ * Attempt of a process to become the owner, and the rule by which it may replace a former owner.
+ */
 export interface Claim {
   readonly claimant: Claimant;
   readonly takeOver: boolean;
   readonly ownerLost: boolean;
 }
 
-/** The process that claims a run, and when it takes an owner for gone. */
+/** Process that claims a run, and the criteria by which a former owner counts as gone. */
 export interface Claimant {
   readonly runId: string;
-  /** The machine on which processes can be asked for. */
+  /** Machine on which the store can check whether a process exists. */
   readonly hostname: string;
   readonly staleAfterMs: number;
   readonly isProcessGone: (processId: number) => boolean;
@@ -50,7 +55,7 @@ export function checkFree(holding: Holding, claimant: Claimant): void {
 }
 
 function isGone(owner: RunOwner, { silentMs }: Holding, claimant: Claimant): boolean {
-  // A clock that was set back makes no sign of life younger than now.
+  // A clock that was set back must not make a heartbeat younger than now.
   if (Math.max(0, silentMs) >= claimant.staleAfterMs) return true;
   return owner.hostname === claimant.hostname && claimant.isProcessGone(owner.processId);
 }
@@ -73,29 +78,38 @@ export function checkHeld(ownership: Ownership, holding: Holding): void {
   throw runFenced(ownership, holding.epoch);
 }
 
-/** Whether the run was not taken over since. */
+/** True if no other process has claimed the run since. */
 function isLastOwner({ token, epoch }: Ownership, holding: Holding): boolean {
   return holding.token === token && holding.epoch === epoch;
 }
 
-/** Whether the process that gives the run up so has done that already: only the answer was lost. `found`: the status that the run has. */
+/**
+ * True if this owner has released the run already and only missed the acknowledgement. `found`: the
+ * present status of the run.
+ */
 export function hasReleased(
   ownership: Ownership,
   holding: Holding,
   status: StoredStatus,
   found: StoredStatus,
 ): boolean {
-  // A post opens a paused run.
+  // Mail changes a paused run to open.
   const isSame = found === status || (found === "open" && status === "paused");
   return isSame && holding.owner === null && isLastOwner(ownership, holding);
 }
 
-/** Whether a process asks for what it has already: its token is unique, so only the answer was lost. */
+/**
+ * True if the process owns the run already. Its token is unique, so only the acknowledgement was
+ * lost.
+ */
 export function hasAlready(holding: Holding, { token }: RunOwner): boolean {
   return holding.owner !== null && holding.token === token;
 }
 
-/** Where a batch belongs: next in line, where records are already (the same ones: D5; or others), or not at all. */
+/**
+ * Returns whether a batch comes next, has numbers of existing records (identical ones, D5, or
+ * others), or leaves a gap.
+ */
 export function positionOf(
   batch: JournalBatch,
   recordCount: number,
@@ -105,9 +119,9 @@ export function positionOf(
   return lastNumber <= recordCount ? "taken" : "misplaced";
 }
 
-/** Whether a process of this machine has ended. Of what cannot be asked for, it is not said. */
+/** True if a process of this machine has ended. False if that cannot be determined. */
 export function isProcessGone(processId: number): boolean {
-  // 0 and less would ask for whole groups of processes.
+  // A process id of 0 or less would address process groups.
   if (processId <= 0) return false;
   try {
     process.kill(processId, 0);
@@ -117,7 +131,7 @@ export function isProcessGone(processId: number): boolean {
   }
 }
 
-/** The name of this machine, as owners give it. */
+/** Returns the name of this machine, as owners use it. */
 export function thisHostname(): string {
   return hostname();
 }

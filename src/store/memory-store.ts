@@ -1,5 +1,5 @@
-// The store of one process, and the reference for the others: what it keeps is gone with the process.
-// Owns runs with their journals and mailboxes, and sessions.
+// Store in the memory of one process, and the reference implementation. Its data is gone with the
+// process. Owns runs with their journals and mailboxes, and sessions.
 
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import type { RunId, SessionId } from "../protocol/ids.ts";
@@ -72,41 +72,44 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options.clock ?? systemClock);
 }
 
-/** How a store forgets. */
+/** Eviction options of a memory store. */
 export interface Forgetting {
   readonly clock: Clock;
-  /** Roughly; runs that have not ended, and the one that ended last, may take more. */
+  /** Approximate limit. Runs that have not ended, and the run that ended last, may exceed it. */
   readonly mostBytes: number;
   readonly onForgotten: (runId: RunId) => void;
 }
 
-/** A store in memory that forgets runs that have ended, the oldest first, once all of them take too much. Sessions stay. */
+/**
+ * Creates a memory store that evicts ended runs, the oldest first, once all runs exceed the limit.
+ * Sessions stay.
+ */
 export function forgetfulStore({ clock, ...forgetting }: Forgetting): Store {
   return new MemoryStore(clock, forgetting);
 }
 
 interface Entry {
   run: StoredRun;
-  /** Of its records. */
+  /** Size of the run's records. */
   bytes: number;
-  /** Of its last owner. */
+  /** Token of the last owner. */
   token: string;
-  /** When its owner last showed a sign of life, by the monotonic clock. */
+  /** Time of the owner's last heartbeat, by the monotonic clock. */
   beatMs: number;
   /** Grows in place. */
   readonly records: string[];
-  /** By key, in order. Grows in place. */
+  /** Mail by key, in order. Grows in place. */
   readonly posts: Map<string, Mail>;
 }
 
 class MemoryStore implements Store {
   readonly #clock: Clock;
-  /** In the order in which they were made. */
+  /** In the order of creation. */
   readonly #runs = new Map<RunId, Entry>();
-  /** In the order in which they were written. */
+  /** In the order of writing. */
   readonly #sessions = new Map<SessionId, StoredSession>();
   readonly #forgetting: Omit<Forgetting, "clock"> | undefined;
-  /** Of all records. */
+  /** Size of all records. */
   #bytes = 0;
   #endedLast: RunId | undefined;
   #isClosed = false;
@@ -314,7 +317,7 @@ class MemoryStore implements Store {
     this.#bytes -= bytes;
   }
 
-  /** The owner of a run shows a sign of life, and changes it so. */
+  /** Records a heartbeat of the owner, together with a change of the run. */
   #beat(entry: Entry, change: Partial<StoredRun> = {}): void {
     entry.run = { ...entry.run, ...change, heartbeatAtMs: this.#clock.nowMs() };
     entry.beatMs = this.#clock.monotonicMs();

@@ -1,79 +1,92 @@
-// Stores in SQL databases are one store over a driver for each database. What is done there is described as work: it yields one query after the
-// other and is handed the rows of each, so that a driver may answer at once or after a while, and the work does not know which.
+// SQL stores are one store over a driver for each database. The store describes its work as
+// generators: they yield queries and receive rows. So a driver may answer synchronously or
+// asynchronously, and the work does not depend on it.
 
 import type { EspalierError } from "../kernel/error.ts";
 import type { JournalBatch, Ownership } from "./run-store.ts";
 
-/** Stands for the time at which a query is done, by the clock of the database, in whole milliseconds. */
+/**
+ * Placeholder for the time at which a query is executed, by the clock of the database, in whole
+ * milliseconds.
+ */
 export const NOW_MS: unique symbol = Symbol("now in milliseconds");
 
 export type SqlValue = string | number | null | typeof NOW_MS;
 
-/** What dialects say in their own way: in the text of a query in braces. */
+/** Parts of queries that differ between dialects, written in braces. */
 type SqlWord =
-  /** The schema in which the tables are. */
+  /** Schema of the tables. */
   | "schema"
-  /** The columns of a run, its numbers as numbers. */
+  /** Columns of a run, with numbers as numbers. */
   | "run"
-  /** The next number in the order in which sessions are written. */
+  /** Next number in the order in which sessions are written. */
   | "next_written"
-  /** Keeps the rows that are read from others until the transaction ends. */
+  /** Locks the selected rows until the transaction ends. */
   | "for_update";
 
 export interface SqlQuery {
-  /** One and the same array each time, so that what is made of it is made once. */
+  /** The identical array each time, which serves as the cache key of the built query. */
   readonly text: readonly string[];
-  /** What stands between the texts. */
+  /** Values between the parts of the text. */
   readonly values: readonly SqlValue[];
-  /** From this query on, all that the work does belongs together: it is kept whole or not at all. */
+  /** Begins a transaction: the rest of the work is persisted completely or not at all. */
   readonly opensTransaction: boolean;
 }
 
-/** Something to do in a database. Each call of what makes it begins it anew. */
+/** Work in a database. Each call of its generator function starts the work again. */
 export type SqlWork<T> = Generator<SqlQuery, T, readonly unknown[]>;
 
-/** A query that needs no other. */
+/** Creates a query outside a transaction. */
 export function sql(text: readonly string[], ...values: readonly SqlValue[]): SqlQuery {
   return { text, values, opensTransaction: false };
 }
 
-/** A query that locks what those after it change. */
+/** Creates a query that opens a transaction and locks the rows that later queries change. */
 export function lockingSql(text: TemplateStringsArray, ...values: readonly SqlValue[]): SqlQuery {
   return { text, values, opensTransaction: true };
 }
 
-/** What there was at one moment. */
+/** Page of records, read from one state of the database. */
 export interface SqlPage {
-  /** Records that the run has. */
+  /** Number of records of the run. */
   readonly recordCount: number;
-  /** In order, with `number` and `record`. */
+  /** Rows in order, with `number` and `record`. */
   readonly rows: readonly unknown[];
 }
 
-/** One database, and what it does in a way of its own. What it throws is put in our words by `failed`. */
+/** Access to one database. `failed` turns its errors into errors of espalier. */
 export interface SqlDriver {
-  /** For work that changes nothing. */
+  /** Does work that changes nothing. */
   read<T>(begin: () => SqlWork<T>): Promise<T>;
-  /** Resolves once it is kept. May do the work more than once, and what came of all but the last is gone. */
+  /**
+   * Does work, and resolves once the changes are persisted. May repeat the work; only the last
+   * attempt counts.
+   */
   write<T>(begin: () => SqlWork<T>): Promise<T>;
-  /** Takes a batch that is next in line from the owner of the run. Of any other nothing is taken, and `refuse` is done instead. */
+  /**
+   * Appends a batch that comes next from the owner of the run. For any other batch nothing is
+   * written, and `refuse` is done instead.
+   */
   append(ownership: Ownership, batch: JournalBatch, refuse: () => SqlWork<void>): Promise<void>;
-  /** Some records from number `first` on, `limit` at most, none only if there are no more; undefined: there is no such run. */
+  /**
+   * Returns records from number `first` on, at most `limit`, and none only at the end. `undefined`
+   * if the run does not exist.
+   */
   page(runId: string, first: number, limit: number): Promise<SqlPage | undefined>;
   failed(cause: unknown): EspalierError;
-  /** Lets go of the database. What is asked for from then on rejects. */
+  /** Closes the database. Later requests reject. */
   close(): Promise<void>;
 }
 
-/** How a database wants its queries. */
+/** Differences between databases in the text of queries. */
 export interface SqlDialect {
   readonly words: Readonly<Record<SqlWord, string>>;
   readonly nowMs: string;
-  /** What stands for any other value, the first of which has number 1. */
+  /** Returns the placeholder of a value. The first value has number 1. */
   readonly placeholder: (number: number) => string;
 }
 
-/** What gives the texts of queries in a dialect. Each is made once. */
+/** Returns a function that builds the text of queries in a dialect, memoised. */
 export function sqlTextsIn(dialect: SqlDialect): (query: SqlQuery) => string {
   const texts = new Map<readonly string[], string>();
   return (query) => {

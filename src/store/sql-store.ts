@@ -1,9 +1,10 @@
-// The store in a SQL database: checks its arguments, and describes what is done in the database. Owns whether it is open.
+// Store in a SQL database: checks its arguments, and describes the work in the database. Owns
+// whether it is open.
 //
-// The acknowledgement of a driver may be lost. So everything may be asked for again: a batch and a post are taken once (D5), a token
-// owns a run once, and a run is given up once.
-// Whatever changes a run is one statement that locks its row, or locks it first, so that of two changes one comes after the other (D4).
-// A post locks the row, too: no number is given twice.
+// The acknowledgement of a driver may be lost, so every request is idempotent: a batch and a mail
+// are accepted once (D5), a token owns a run once, and a run is released once. Every change of a
+// run is one statement that locks its row, or locks the row first, so that two changes are
+// serialised (D4). Mail locks the row, too, so that no number is given twice.
 
 import { SessionIdSchema, type RunId, type SessionId } from "../protocol/ids.ts";
 import {
@@ -298,7 +299,7 @@ export class SqlStore implements Store {
     return this.#mapped(this.#driver.write(begin));
   }
 
-  /** Rejects with an error of ours for whatever the driver throws. */
+  /** Rejects with an error of espalier for every error of the driver. */
   async #mapped<T>(outcome: Promise<T>): Promise<T> {
     try {
       return await outcome;

@@ -1,23 +1,23 @@
-// The tables of a store in an SQL database, described once for all dialects.
+// Tables of a store in an SQL database, described once for all dialects.
 
 /** Version of the tables. A database holds the version that it was created with. */
 export const SCHEMA_VERSION = 1;
 
-/** How a dialect writes the tables: types of columns, and clauses. */
+/** Column types and clauses of a dialect. */
 export interface TableWords {
-  /** Before the name of each table. */
+  /** Prefix of each table name. */
   readonly prefix: string;
-  /** The type of a key, which is compared by its bytes. */
+  /** Type of a key, which is compared by its bytes. */
   readonly key: string;
-  /** The type of times in milliseconds and of process ids. */
+  /** Type of times in milliseconds and of process ids. */
   readonly number: string;
-  /** The column that numbers the runs in the order of their creation. */
+  /** Column that numbers the runs in the order of their creation. */
   readonly sequence: string;
-  /** The column that refers to the run of a row. */
+  /** Column that refers to the run of a row. */
   readonly run: string;
-  /** The column that numbers sessions in the order of writing. */
+  /** Column that numbers sessions in the order of writing. */
   readonly written: string;
-  /** After a table. `keyed`: rows are found by their primary key alone. */
+  /** Clause after a table. `keyed` is for tables whose rows are found by primary key only. */
   readonly end: { readonly plain: string; readonly keyed: string };
 }
 

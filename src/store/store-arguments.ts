@@ -1,23 +1,24 @@
-// What may be handed to a store, the same for all of them: what one would keep and another would refuse or alter is refused by each.
-// Texts are kept character by character, so they must be well-formed Unicode without U+0000: databases keep UTF-8, and some of them no U+0000.
-// JSON text is: `JSON.stringify` escapes both. Titles are for people only, and mended instead.
+// Checks of store arguments, the same for all stores: a value that one store would alter or reject
+// is rejected by each. Texts are stored unchanged, so they must be well-formed Unicode without
+// U+0000: databases store UTF-8, and some of them no U+0000. JSON text always is: `JSON.stringify`
+// escapes both. Titles are only displayed, so they are repaired instead.
 
 import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import type { JournalBatch, Mail, RunFilter, RunOwner, StoredStatus } from "./run-store.ts";
 import { storeFailed } from "./store-errors.ts";
 
-/** Characters. Long enough for any id, short enough for any index. */
+/** Maximum length of an id in code units: long enough for any id, short enough for any index. */
 const LONGEST_ID = 512;
-/** Characters that are kept of a title. */
+/** Maximum length of a stored title in code units. */
 const LONGEST_TITLE = 1024;
 const DEFAULT_LIMIT = 100;
-/** Ids of processes are not greater anywhere. */
+/** Largest process id of any operating system. */
 const GREATEST_PROCESS_ID = 2 ** 32 - 1;
-/** Of a record, or of a post. */
+/** Largest number of a record or a mail. */
 const GREATEST_NUMBER = 2 ** 31 - 1;
 const STATUSES: readonly string[] = ["open", "paused", "ended"] satisfies readonly StoredStatus[];
 
-/** Rejects what no id can be. */
+/** Throws for a value that cannot be an id. */
 export function checkId(field: string, id: unknown): void {
   checkStoredText(field, id);
   if (id === "") throw unsuitable(field, "a non-empty string", "nothing");
@@ -25,19 +26,21 @@ export function checkId(field: string, id: unknown): void {
     throw unsuitable(field, `at most ${LONGEST_ID} characters`, `${String(id).length}`);
 }
 
-/** Rejects a text that could not be given back unchanged. */
+/** Throws for a text that cannot be stored unchanged. */
 export function checkStoredText(field: string, text: unknown): void {
   if (typeof text !== "string") throw unsuitable(field, "text", typeof text);
   if (!text.isWellFormed()) throw unsuitable(field, "well-formed Unicode", "a lone surrogate");
   if (text.includes("\0")) throw unsuitable(field, "text without U+0000", "text with U+0000");
 }
 
-/** The title as it is kept: what cannot be kept is replaced, what is too much is cut off. */
+/**
+ * Returns a title as it is stored: invalid characters are replaced, and long titles are truncated.
+ */
 export function storedTitle(title: unknown): string {
   return String(title).slice(0, LONGEST_TITLE).toWellFormed().replaceAll("\0", "\uFFFD");
 }
 
-/** A copy of an owner, which cannot be changed. Rejects one whose process could not be looked up. */
+/** Returns an immutable copy of an owner. Throws if its process could not be looked up. */
 export function checkedOwner({ token, hostname, processId }: RunOwner): RunOwner {
   checkId("owner.token", token);
   checkId("owner.hostname", hostname);
@@ -45,32 +48,32 @@ export function checkedOwner({ token, hostname, processId }: RunOwner): RunOwner
   return { token, hostname, processId };
 }
 
-/** A copy of a batch, which cannot be changed. Rejects one that is none. */
+/** Returns an immutable copy of a batch. Throws if it is invalid. */
 export function checkedBatch(batch: JournalBatch): JournalBatch {
   const { firstNumber, hasProgress = false } = batch;
   const records = [...batch.records];
-  // So many that the numbers of its records are whole as well.
+  // So that the numbers of the records stay safe integers as well.
   checkWithin("firstNumber", firstNumber, 1, GREATEST_NUMBER);
   if (records.length === 0) throw unsuitable("records", "at least one record", "none");
   for (const record of records) checkLine("a record", record);
   return { firstNumber, records, hasProgress };
 }
 
-/** A copy of what is posted, which cannot be changed. Rejects what cannot be. */
+/** Returns an immutable copy of mail. Throws if it is invalid. */
 export function checkedPost({ key, body }: Pick<Mail, "key" | "body">): Pick<Mail, "key" | "body"> {
   checkId("key", key);
   checkLine("body", body);
   return { key, body };
 }
 
-/** The number of the last post that an owner has seen. Rejects what is none. */
+/** Returns the number of the last mail that an owner has read. Throws if it is invalid. */
 export function lastPostSeen(number: number | undefined): number {
   if (number === undefined) return GREATEST_NUMBER;
   checkWithin("lastPost", number, 0, GREATEST_NUMBER);
   return number;
 }
 
-/** Rejects what is no JSON text of one line: as far as a store looks. */
+/** Throws for a text that is not one line of JSON, as far as a store checks it. */
 function checkLine(field: string, text: string): void {
   checkStoredText(field, text);
   if (/[\n\r]/.test(text)) throw unsuitable(field, "one line of text", "a line break");
@@ -83,7 +86,7 @@ function checkWithin(field: string, value: unknown, least: number, most: number)
   throw unsuitable(field, `a whole number from ${least} to ${most}`, String(value));
 }
 
-/** The number of the first one to read. Throws `invalid_option`. */
+/** Returns the number of the first record or mail to read. Throws `invalid_option`. */
 export function firstToRead(from: number | undefined): number {
   if (from === undefined) return 1;
   checkCount("from", from, "Leave it out to read all of them.");
@@ -91,40 +94,43 @@ export function firstToRead(from: number | undefined): number {
   return from;
 }
 
-/** How many to read. Throws `invalid_option`. */
+/** Returns the maximum number of records to read. Throws `invalid_option`. */
 export function readLimit(limit: number | undefined): number {
   if (limit === undefined) return Infinity;
   checkCount("limit", limit, "Leave it out to read all of them.");
   return limit;
 }
 
-/** How many to list. Throws `invalid_option`. */
+/** Returns the maximum number of entries to list. Throws `invalid_option`. */
 export function listLimit(limit: number | undefined): number {
   if (limit === undefined) return DEFAULT_LIMIT;
   checkCount("limit", limit, `Leave it out for ${DEFAULT_LIMIT}.`);
   return limit;
 }
 
-/** Which runs to list. Throws `invalid_option`, and `store_failed` for what no id can be. */
+/** Checks a filter of runs. Throws `invalid_option`, and `store_failed` for an invalid id. */
 export function checkFilter(filter: RunFilter): void {
   checkKeys("filter", filter, ["status", "limit", "before"]);
   if (filter.status !== undefined) checkOneOf("filter.status", filter.status, STATUSES);
   if (filter.before !== undefined) checkId("filter.before", filter.before);
 }
 
-/** Throws `invalid_option` unless it is one of these. */
+/** Throws `invalid_option` unless the value is one of the known ones. */
 export function checkOneOf(field: string, value: string, known: readonly string[]): void {
   if (known.includes(value)) return;
   throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct the name.");
 }
 
-/** Throws `invalid_option` unless it is a number from 0 up. `Infinity`: no owner is ever stale. */
+/**
+ * Throws `invalid_option` unless the value is a number from 0 up. With `Infinity`, no owner is ever
+ * stale.
+ */
 export function checkStaleAfterMs(staleAfterMs: number): void {
   if (staleAfterMs === Infinity) return;
   checkAmount("staleAfterMs", staleAfterMs, "0 treats every owner as lost.");
 }
 
-/** Throws `invalid_option` unless it is a version, or 0 for a session that is new. */
+/** Throws `invalid_option` unless the value is a version, or 0 for a new session. */
 export function checkExpectedVersion(expectedVersion: number): void {
   checkCount("expectedVersion", expectedVersion, "0 means a new session.");
 }

@@ -3,10 +3,15 @@ import type { RunId, SessionId } from "../protocol/ids.ts";
 import type { Ownership } from "./run-store.ts";
 
 /**
- * Why a store could not do what it was asked to; `data.reason` of a `store_failed`. `busy`: others kept it locked for too long;
- * `connection`: it could not be reached, or the connection broke, and it is unknown whether the last thing asked of it was done; `denied`:
- * it does not let us in; `missing`: it is to be read only, and is not there yet; `unsuitable`: what it was handed is nothing that it keeps;
- * `not_a_store`: something else is kept there.
+ * Cause of a store failure, as `data.reason` of a `store_failed`.
+ *
+ * - `busy`: other processes kept the store locked for too long.
+ * - `connection`: the store is unreachable, or the connection broke and the outcome of the last
+ *   request is unknown.
+ * - `denied`: the store rejects the credentials or the permissions.
+ * - `missing`: the store is opened for reading, and does not exist yet.
+ * - `unsuitable`: the value cannot be stored.
+ * - `not_a_store`: the file or schema contains something else.
  */
 export type StoreFailure =
   | "busy"
@@ -24,16 +29,18 @@ export type StoreFailure =
   | "closed"
   | "other";
 
-/** The reasons that may go away by themselves. */
+/** Causes that may go away by themselves. */
 const TRANSIENT: ReadonlySet<StoreFailure> = new Set(["busy", "connection"]);
 
-/** A `store_failed`. `message` says what was expected, what came, what to do. */
+/**
+ * Returns a `store_failed`. `message` names the expected value, the actual value and the remedy.
+ */
 export function storeFailed(reason: StoreFailure, message: string, cause?: unknown): EspalierError {
   const data = { reason, isTransient: TRANSIENT.has(reason) };
   return new EspalierError({ code: "store_failed", message, data, cause });
 }
 
-/** A store of which something is asked after its end. */
+/** Returns the error for a request to a closed store. */
 export function storeClosed(): EspalierError {
   return storeFailed(
     "closed",
@@ -41,7 +48,10 @@ export function storeClosed(): EspalierError {
   );
 }
 
-/** A store that is opened for reading, and does not exist yet. `where` says what it would be in. */
+/**
+ * Returns the error for a store that is opened for reading and does not exist yet. `where`: the
+ * file or schema.
+ */
 export function storeMissing(where: string, got: string): EspalierError {
   return storeFailed(
     "missing",
@@ -49,7 +59,7 @@ export function storeMissing(where: string, got: string): EspalierError {
   );
 }
 
-/** Something is to be written to a store that only reads. */
+/** Returns the error for a write to a store that only reads. */
 export function storeOnlyReads(): EspalierError {
   return storeFailed(
     "read_only",
@@ -57,31 +67,31 @@ export function storeOnlyReads(): EspalierError {
   );
 }
 
-/** The tables of a store have another version. `where` names the file or the schema. */
+/** Returns the error for tables of another version. `where`: the file or schema. */
 export function unsupportedSchema(where: string, expected: number, got: number): EspalierError {
   const message = `Expected ${where} to have version ${expected}, got ${got}. Use the version of espalier that wrote it, or another location.`;
   return new EspalierError({ code: "unsupported_version", message, data: { expected, got } });
 }
 
-/** A run that is stored already. */
+/** Returns the error for a run id that is taken. */
 export function runExists(runId: RunId): EspalierError {
   const message = `Cannot create run ${JSON.stringify(runId)}: the store already has a run of this id. Leave the option ids out, or share one id source among all orchestrators of the store, for example one sequentialIds() per test.`;
   return new EspalierError({ code: "run_exists", message, data: { runId } });
 }
 
-/** A run that is not stored. */
+/** Returns the error for a run that is not in the store. */
 export function unknownRun(runId: RunId): EspalierError {
   const message = `The store has no run ${JSON.stringify(runId)}. Check the id and the store.`;
   return new EspalierError({ code: "unknown_run", message, data: { runId } });
 }
 
-/** A request for something further of a run that has ended. */
+/** Returns the error for a request to a run that has ended. */
 export function runEnded(runId: RunId): EspalierError {
   const message = `Cannot continue run ${JSON.stringify(runId)}: it has ended. Read its result with orchestrator.getResult, start another run, or fork a snapshot of it.`;
   return new EspalierError({ code: "run_ended", message, data: { runId } });
 }
 
-/** A process writes a run that is not its own any more. */
+/** Returns the error for a process that writes a run which another process has claimed. */
 export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): EspalierError {
   const got =
     foundEpoch === epoch
@@ -91,7 +101,7 @@ export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): Espa
   return new EspalierError({ code: "run_fenced", message, data: { runId, epoch, foundEpoch } });
 }
 
-/** A batch that does not belong where it says. */
+/** Returns the error for a batch with wrong record numbers. */
 export function journalConflict(
   runId: RunId,
   firstNumber: number,
@@ -102,7 +112,7 @@ export function journalConflict(
   return new EspalierError({ code: "journal_conflict", message, data });
 }
 
-/** A session was written by another process in between. */
+/** Returns the error for a session that another process has written in between. */
 export function sessionConflict(
   sessionId: SessionId,
   expected: number,

@@ -1,30 +1,33 @@
-// Rows of databases, as values of ours. What does not fit was not written by us.
+// Converts rows of databases to values of espalier. A value that does not fit was not written by
+// espalier.
 
 import { RunIdSchema } from "../protocol/ids.ts";
 import type { Holding } from "./holding.ts";
 import type { Mail, StoredRun, StoredStatus } from "./run-store.ts";
 import { storeFailed } from "./store-errors.ts";
 
-/** The text in a column. Throws `store_failed`. */
+/** Returns the text in a column. Throws `store_failed`. */
 export function textIn(row: unknown, column: string): string {
   const value = valueIn(row, column);
   if (typeof value === "string") return value;
   throw unreadable(column, "text");
 }
 
-/** The whole number in a column. Throws `store_failed`. */
+/** Returns the whole number in a column. Throws `store_failed`. */
 export function numberIn(row: unknown, column: string): number {
   const value = valueIn(row, column);
   if (typeof value === "number" && Number.isSafeInteger(value)) return value;
   throw unreadable(column, "a whole number");
 }
 
-/** Whether there is anything in a column. */
+/** True if the column is not null. */
 export function hasValue(row: unknown, column: string): boolean {
   return valueIn(row, column) !== null;
 }
 
-/** A run, of columns that are named like this everywhere. Throws `store_failed`. */
+/**
+ * Returns the run of a row; its columns have the same names in every query. Throws `store_failed`.
+ */
 export function runIn(row: unknown): StoredRun {
   const owner = ownerIn(row);
   return {
@@ -42,7 +45,7 @@ export function runIn(row: unknown): StoredRun {
   };
 }
 
-/** A post, likewise. Throws `store_failed`. */
+/** Returns the mail of a row. Throws `store_failed`. */
 export function postIn(row: unknown): Mail {
   return {
     number: numberIn(row, "number"),
@@ -52,7 +55,7 @@ export function postIn(row: unknown): Mail {
   };
 }
 
-/** The owner of the run of a row, at the time that the row has as `now_ms`. Throws `store_failed`. */
+/** Returns the ownership in a row, at the time of its column `now_ms`. Throws `store_failed`. */
 export function holdingIn(row: unknown): Holding {
   const owner = ownerIn(row);
   return {
@@ -72,7 +75,7 @@ function ownerIn(row: unknown): StoredRun["owner"] {
   };
 }
 
-/** The status in a row. Throws `store_failed`. */
+/** Returns the status in a row. Throws `store_failed`. */
 export function statusIn(row: unknown): StoredStatus {
   const status = textIn(row, "status");
   if (status === "open" || status === "paused" || status === "ended") return status;

@@ -115,6 +115,13 @@ export interface NodeTracing {
    *
    * `timeoutMs` limits the time in milliseconds, by default to 30,000. An invalid number is
    * replaced by the default, with a process warning.
+   *
+   * @example
+   * ```ts
+   * const { tracing, flush } = setUpNodeTracing();
+   * await new Orchestrator({ tracing }).start(role, "What is an espalier?").result;
+   * const { deliveredSpans, lostSpans } = await flush({ timeoutMs: 5_000 });
+   * ```
    */
   flush(options?: { readonly timeoutMs?: number }): Promise<DeliveryCounts>;
   /**
@@ -195,7 +202,7 @@ function checkNodeOptions(options: NodeTracingOptions): void {
   throw mismatch("tracesUrl", "left out when exporter is set", withoutSecrets(tracesUrl), advice);
 }
 
-/** Spans with content are large: fewer of them at a time stall the event loop no longer than others do. */
+/** Spans with content are large. Smaller batches keep the event loop as responsive. */
 const CONTENT_BATCH_SIZE = 128;
 
 function startTracing(
@@ -295,7 +302,10 @@ function readBound(bounds: unknown = {}): number {
   return FLUSH_TIMEOUT_MS;
 }
 
-/** Takes what is free of the global places: a context manager of an earlier set-up serves as well. */
+/**
+ * Registers the provider in the global places that are free. A context manager of an earlier set-up
+ * is reused.
+ */
 function registerProvider(provider: NodeTracerProvider): void {
   const taken = registeredApi();
   if (taken?.trace === undefined) {

@@ -1,4 +1,4 @@
-// Addresses of pages of Jaeger's. Pure: nothing is asked, and a page may not be there.
+// URLs of pages of Jaeger. Pure: no request is sent, and a page may not exist.
 
 import { withoutSecrets } from "../kernel/address.ts";
 import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";

@@ -1,5 +1,5 @@
-// The result of a run as text: its tree, what is left of its budget, the use of each agent, and where to
-// find its trace. Pure.
+// The result of a run as text: its tree, its remaining budget, the usage of each agent, and its
+// trace. Pure.
 
 import type { AgentReport, RunResult, Usage, AgentId } from "../index.ts";
 import { REST_SIGNS } from "./activity-text.ts";
@@ -22,8 +22,8 @@ import type { ShownAgent } from "./fold-tree.ts";
 const USUAL_WIDTH = 100;
 
 /**
- * Formats the result of a run as text: open questions, the tree, failed tool calls, the budget, the
- * usage by role and by model, and the trace. The text has no line break at its end.
+ * Formats the result of a run as text, without a line break at its end. The text lists open
+ * questions, the tree, failed tool calls, the budget, the usage by role and model, and the trace.
  *
  * @example
  * ```ts
@@ -192,7 +192,7 @@ function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefine
   return [id, `Trace    ${links.trace(traceId)}`, ...failures];
 }
 
-/** What to do with a run that is paused. */
+/** Returns the advice for a run that is paused. */
 function continuationLines({ status, questions }: RunResult, paint: Paint): readonly string[] {
   if (status !== "paused") return [];
   const count = questions.length;

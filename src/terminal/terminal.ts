@@ -1,4 +1,4 @@
-// Entry `espalier/terminal`: runs as a person at a terminal sees them.
+// Entry `espalier/terminal`: live views and reports of runs for a terminal.
 
 import type { EventSink } from "../index.ts";
 import type { Clock } from "../extend.ts";

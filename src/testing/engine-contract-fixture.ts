@@ -1,5 +1,6 @@
-// The parts of a check of an engine: workers and clients, each with an engine of its own as in a process of its own, and agents whose model
-// does what their task says. Owns what was seen of them, and closes all of it.
+// The parts of an engine check: workers and clients, each with its own engine as in a separate
+// process, and agents whose models follow the task text. Owns the record of their calls, and closes
+// all of them.
 
 import { AssertionError, deepStrictEqual } from "node:assert/strict";
 
@@ -24,6 +25,14 @@ import { says, ScriptedModel, type ScriptedReply } from "./scripted-model.ts";
 /**
  * Environment of one check of `engineContract`: the store and the engines that the processes of the
  * check share.
+ *
+ * @example
+ * ```ts
+ * const createSetup = async (): Promise<EngineSetup> => {
+ *   const store = memoryStore();
+ *   return { store, createEngine: () => storeEngine(), close: () => store.close() };
+ * };
+ * ```
  */
 export interface EngineSetup {
   /**
@@ -57,7 +66,7 @@ export interface EngineCheck {
   run(make: () => Promise<EngineSetup>): Promise<void>;
 }
 
-/** A check at one place, which is closed whatever comes. */
+/** Creates a check that closes its setup in any case. */
 export function engineCheck(
   name: string,
   promise: (fixture: EngineFixture) => Promise<void>,

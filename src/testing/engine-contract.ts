@@ -6,19 +6,20 @@ export type { EngineCheck, EngineSetup } from "./engine-contract-fixture.ts";
 
 /**
  * Returns the checks that every engine must pass, for tests of your own engine with any test
- * runner.
+ * runner. The checks run real workers and clients with scripted models. They need no network beside
+ * that of the engine and the store.
  *
- * The checks run real workers and clients with scripted models. They need no network beside that of
- * the engine and the store. An engine must
+ * An engine executes each enqueued run until `execute` resolves, at least once. It repeats a call
+ * that rejects. A run that is enqueued during its execution is executed again.
  *
- * - execute each enqueued run until `execute` resolves, at least once. It repeats a call that
- *   rejects. A run that is enqueued during its execution is executed again;
- * - execute a run not before `atMs`, and not before the `untilMs` of a waiting run unless it is
- *   enqueued;
- * - hand a run only to workers that have its role in its version. It rejects with `unknown_role`
- *   only for a role that no worker ever had;
- * - abort `releaseSignal` of all executions when a worker closes, and wait for them. The next
- *   worker gets the released and the untaken runs.
+ * It executes a run not before `atMs`. A waiting run is executed at its `untilMs`, or when it is
+ * enqueued.
+ *
+ * It hands a run only to workers that have its role in its version. It rejects with `unknown_role`
+ * only for a role that no worker ever had.
+ *
+ * When a worker closes, the engine aborts `releaseSignal` of all its executions and waits for them.
+ * The next worker gets the released runs, and those that no worker took.
  *
  * @example
  * ```ts

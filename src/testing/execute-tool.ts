@@ -13,7 +13,21 @@ import { asks, says, ScriptedModel } from "./scripted-model.ts";
 
 /** Options of `executeTool`. */
 export interface ExecuteToolOptions<Context = unknown> {
-  /** Value of `context.context` in the tool. Required if the tool declares a type for it. */
+  /**
+   * Value of `context.context` in the tool. Required if the tool declares a type for it.
+   *
+   * @example
+   * ```ts
+   * type Prices = Readonly<Record<string, number>>;
+   * const lookUp = defineTool({
+   *   name: "lookUp",
+   *   description: "Looks up a price.",
+   *   input: z.object({ thing: z.string() }),
+   *   execute: ({ thing }, { context }: ToolContext<Prices>) => `${context[thing] ?? 0} euros`,
+   * });
+   * const { text } = await executeTool(lookUp, { thing: "pears" }, { context: { pears: 12 } });
+   * ```
+   */
   readonly context?: Context;
   /**
    * Value of `context.metadata` in the tool.

@@ -1,4 +1,4 @@
-// The events of a run as a text tree that can be read without running it.
+// The events of a run as a text tree for snapshot tests.
 
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId } from "../protocol/ids.ts";

@@ -1,10 +1,11 @@
-// ManualClock: a clock that tests move by hand. Owns its time, how far the wall clock is off it, and the timers that are not due yet.
+// ManualClock: a clock that tests move by hand. Owns its time, the offset of the wall clock, and
+// the pending timers.
 
 import { checkAmount, mismatch } from "../kernel/check.ts";
 import { toMicroseconds, type Clock } from "../kernel/clock.ts";
 
 interface Timer {
-  /** Of the monotonic clock. */
+  /** Time on the monotonic clock. */
   readonly dueMs: number;
   readonly wake: () => void;
 }
@@ -23,7 +24,7 @@ interface Timer {
  */
 export class ManualClock implements Clock {
   #monotonicMs = 0;
-  /** What the wall clock shows when the monotonic clock shows 0. */
+  /** Time of the wall clock when the monotonic clock shows 0. */
   #originMs: number;
   /** In the order in which they were set. */
   readonly #timers = new Set<Timer>();
@@ -100,7 +101,10 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
-  /** The first that is due by then; of those due at once, the one that was set first. */
+  /**
+   * Returns the first timer that is due by then. Of timers due at the same time, it returns the one
+   * that was set first.
+   */
   #firstUntil(untilMs: number): Timer | undefined {
     let first: Timer | undefined;
     for (const timer of this.#timers)

@@ -1,5 +1,5 @@
-// ScriptedModel: a model that says what a test wrote down. Owns the script and the requests it was asked. A call that the script
-// does not expect, or a request that no provider would take, is an error of the test.
+// ScriptedModel: a model that replies from the script of a test. Owns the script and the received
+// requests. A call that the script does not expect, or an invalid request, is an error of the test.
 
 // oxlint-disable no-unassigned-import -- the loop loads them late; a test must not wait for that
 import "../agent/hooked-model-call.ts";
@@ -75,6 +75,13 @@ export interface ScriptedReply {
   readonly error?: Error;
   /**
    * Promise that the reply waits for, for example `latch().opened`. An abort ends the wait at once.
+   *
+   * @example
+   * ```ts
+   * const gate = latch();
+   * const model = new ScriptedModel([says("Done.", { after: gate.opened })]);
+   * gate.open();
+   * ```
    */
   readonly after?: Promise<unknown>;
   /**
@@ -223,13 +230,21 @@ export function asks(
  * ```
  */
 export class ScriptedModel implements Model {
+  /** Name of the provider. */
   readonly provider = "scripted";
+  /** Name of the model. */
   readonly id: string;
+  /** Key of the models that can read each other's reasoning. */
   readonly replayKey?: string;
+  /** Kinds of attachments that the model reads. */
   readonly inputModalities?: readonly AttachmentKind[];
+  /** Price of the model. Absent if it is unknown. */
   readonly price?: ModelPrice;
+  /** Whether the model accepts a schema of a typed result. */
   readonly supportsStructuredOutputs: boolean;
+  /** Whether the model obeys `toolChoice`. */
   readonly supportsToolChoice: boolean;
+  /** Counts the input tokens of a request. Absent if the model cannot count. */
   readonly countTokens?: (request: ModelRequest) => number;
   /** Requests that the model received, in order. */
   readonly requests: ModelRequest[] = [];

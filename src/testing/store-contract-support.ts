@@ -18,7 +18,7 @@ export interface StoreCheck {
   run(make: () => Promise<Store>): Promise<void>;
 }
 
-/** A check of one store, which is closed whatever comes. */
+/** Creates a check of one store that closes the store in any case. */
 export function check(name: string, promise: (store: Store) => Promise<void>): StoreCheck {
   return {
     name,
@@ -33,7 +33,7 @@ export function check(name: string, promise: (store: Store) => Promise<void>): S
   };
 }
 
-/** The same with a run that is there: `run_1`, owned by `a`. */
+/** Creates a check of a store that contains the run `run_1`, owned by `a`. */
 export function checkOfRun(
   name: string,
   promise: (store: Store, ownership: Ownership) => Promise<void>,
@@ -62,7 +62,7 @@ export async function rejects(
   fail(`Expected ${code}, got ${JSON.stringify(result)}.`);
 }
 
-/** All that an iterable gives. */
+/** Collects the texts of an iterable. */
 export async function all(texts: AsyncIterable<string>): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const text of texts) found.push(text);
@@ -86,7 +86,7 @@ export const NEVER_MS = Number.MAX_SAFE_INTEGER;
 /** Every owner is always stale. */
 export const ALWAYS_MS = 0;
 
-/** A claim by a living owner; of what has no owner, unless the options say otherwise. */
+/** Returns the options of a claim by a living owner. By default the run must have no owner. */
 export function claimBy(
   token: string,
   options: Omit<Partial<ClaimOptions>, "owner"> = {},
@@ -99,5 +99,5 @@ export function next(firstNumber: number, ...records: readonly string[]): Journa
   return { firstNumber, records };
 }
 
-/** `data` of what is refused because no store keeps it. */
+/** `data` of the error for values that no store accepts. */
 export const UNSUITABLE = { reason: "unsuitable", isTransient: false };

@@ -1,5 +1,6 @@
-// Entry `espalier/tokens`: counts tokens as the models of OpenAI do, in this process, with their own vocabulary (R101). The tokenizer and its
-// vocabulary are an optional package, loaded when a counter is made: a program may import this entry without it.
+// Entry `espalier/tokens`: counts tokens as OpenAI models do, with their vocabulary and without
+// network access (R101). The tokenizer is an optional package. It is loaded when a counter is
+// created, so that a program may import this entry without it.
 
 import { checkText, mismatch } from "../kernel/check.ts";
 import { loadingError } from "../kernel/optional-package.ts";

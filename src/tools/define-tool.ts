@@ -183,7 +183,7 @@ export interface ExternalToolDefinition<Input extends ToolInput> extends ToolBas
   /**
    * Number of corrected calls in a row that the model may make after invalid arguments.
    *
-   * @default 2
+   * @default `toolDefaults.maxRetries` of the role, otherwise 2
    */
   readonly maxRetries?: number;
   /** Not allowed. Leaving `execute` out makes the tool an external one. */
@@ -202,7 +202,7 @@ export interface DelegationDefinition<
   /**
    * Number of corrected calls in a row that the model may make after invalid arguments.
    *
-   * @default 2
+   * @default `toolDefaults.maxRetries` of the role, otherwise 2
    */
   readonly maxRetries?: number;
   /**
@@ -333,7 +333,7 @@ export function defineDelegation<Input extends ToolInput>(
   return delegationTool(descriptor, schema, execute);
 }
 
-/** Left out on purpose; an `execute` that is undefined is a slip. */
+/** Returns true if `execute` is left out. An `execute` that is `undefined` is a mistake. */
 function isExternal<Input extends ToolInput>(
   definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
 ): definition is ExternalToolDefinition<Input> {
@@ -383,7 +383,9 @@ function checkedExternalTool<Input extends ToolInput>(
   return Object.freeze({ ...descriptor, kind: "external", bind });
 }
 
-/** What is checked of every definition, and made of it. */
+/**
+ * Checks the fields that all definitions share, and returns the descriptor and the compiled schema.
+ */
 function buildDescriptor<Input extends ToolInput>(
   definition: ToolBasics<Input> & ToolSettings,
 ): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InferInput<Input>> } {
@@ -405,7 +407,7 @@ function buildDescriptor<Input extends ToolInput>(
   return { descriptor, schema };
 }
 
-/** Throws unless the schema has the strict form that is asked for. */
+/** Throws unless the schema has the requested strict form. */
 function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObject): void {
   const field = `${name}.strictSchema`;
   checkFlag(field, isAsked);

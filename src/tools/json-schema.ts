@@ -10,7 +10,7 @@ import { isZodLike } from "./arguments/unusable-schema.ts";
  * Declares a JSON Schema as the `input` of a tool or the `output` of a role. The dialect is
  * 2020-12, or draft 7 if `$schema` says so.
  *
- * `Value` is the type of valid values. It is not checked against the schema.
+ * `Value` is the type of valid values. The compiler does not check `Value` against the schema.
  *
  * @throws EspalierError `invalid_definition` if the value is not the JSON Schema of an object. Its
  * other parts are checked by `defineTool` and `defineAgent`.

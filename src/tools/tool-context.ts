@@ -64,8 +64,8 @@ export interface ToolContext<out Context = unknown> {
    */
   readonly idempotencyKey: string;
   /**
-   * Number of corrected calls of this tool in a row so far. 0 at first, and again after a
-   * successful call.
+   * Number of times in a row that the model was asked for a corrected call of this tool. 0 at
+   * first, and after a successful call.
    */
   readonly retryCount: number;
   /**

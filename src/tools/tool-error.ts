@@ -121,7 +121,7 @@ export class ToolRetryError extends ToolError {
   }
 }
 
-/** What came with an error of a tool; undefined: nothing. */
+/** Returns the attachments of a tool's error. `undefined` if there are none. */
 export function attachmentsIn(thrown: unknown): readonly Attachment[] | undefined {
   if (!EspalierError.is(thrown) || !("attachments" in thrown)) return undefined;
   const given = AttachmentsSchema().safeParse(thrown.attachments).data ?? [];
@@ -130,12 +130,15 @@ export function attachmentsIn(thrown: unknown): readonly Attachment[] | undefine
 
 const AttachmentsSchema = lazySchema(() => z.array(AttachmentSchema()));
 
-/** True for what tools throw, also by way of another copy of the package. */
+/** Returns true for a `ToolError`, also of another copy of the package. */
 export function isToolError(thrown: unknown): thrown is ToolError {
   return severityOf(thrown) !== undefined;
 }
 
-/** How severe an error of a tool says that it is; undefined for any other. Looks once: it may have a life of its own. */
+/**
+ * Returns the severity of a tool's error, or `undefined` for any other value. Reads the property
+ * only once, because a getter may return another value each time.
+ */
 export function severityOf(thrown: unknown): ToolErrorSeverity | undefined {
   try {
     if (!EspalierError.is(thrown) || !("severity" in thrown)) return undefined;

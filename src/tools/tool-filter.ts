@@ -94,15 +94,18 @@ export function checkFilters(field: string, filters: unknown): void {
   checkMade(field, filters, { made, what: "a filter", advice: "Create it with toolFilter()." });
 }
 
-/** A tool that is not offered, and the filter that took it away. */
+/** A hidden tool, and the filter that hides it. */
 export interface HiddenTool {
-  /** Of the role. */
+  /** The name of the tool in the role. */
   readonly toolName: string;
-  /** The name of the filter, or `filter#2` by its place if it has none. */
+  /** The name of the filter, or its position such as `filter#2`. */
   readonly filter: string;
 }
 
-/** The tools that filters take away: each filter that does so is named. What a filter throws comes out with its name. */
+/**
+ * Returns the tools that filters hide, once for each filter that hides them. Throws
+ * `tool_filter_failed` with the name of the filter.
+ */
 export function hiddenTools(
   filters: readonly ToolFilter[],
   toolNames: readonly string[],

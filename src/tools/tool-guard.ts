@@ -88,8 +88,8 @@ export interface ToolGuard<in Context = unknown> extends ToolScope {
   /**
    * Decides about a call of a guarded tool. All guards of a call run in parallel.
    *
-   * The function is called once per call. It is called again if an approver changed the arguments,
-   * and if a run continues with a call that was approved before.
+   * The function is called once per call. A second call follows if an approver changed the
+   * arguments, or if a run continues with a call that was approved before.
    *
    * If the function throws, exceeds `hookTimeoutMs` or returns anything else, the call is denied.
    */
@@ -140,13 +140,13 @@ export function checkGuards(field: string, guards: unknown): void {
   checkMade(field, guards, { made, what: "a guard", advice: "Create it with toolGuard()." });
 }
 
-/** A guard under the name by which it is known. */
+/** A guard with its name in events and errors. */
 export interface NamedGuard {
   readonly name: string;
   readonly guard: ToolGuard;
 }
 
-/** Guards of one owner; those without a name get one by place. */
+/** Returns the guards of an owner with their names. A guard without a name gets one by position. */
 export function namedGuards(owner: string, guards: readonly ToolGuard[]): readonly NamedGuard[] {
   return guards.map((guard, index) => ({
     name: guard.name ?? `${owner}.guard#${index + 1}`,
@@ -154,7 +154,9 @@ export function namedGuards(owner: string, guards: readonly ToolGuard[]): readon
   }));
 }
 
-/** The guards of a call; each once, also where a role and an ancestor of it have the same. */
+/**
+ * Returns the guards of a tool without duplicates: a role and an ancestor may have the same guard.
+ */
 export function guardsFor(guards: readonly NamedGuard[], toolName: string): readonly NamedGuard[] {
   if (guards.length === 0) return guards;
   const known = new Set<ToolGuard>();

@@ -19,8 +19,7 @@ export interface ToolResultOptions {
    */
   readonly text?: string;
   /**
-   * The result as data, kept in the record of the step. It is copied. No key may be named
-   * `__proto__`.
+   * The result as data, copied into the record of the step. No key may be named `__proto__`.
    *
    * @example
    * ```ts
@@ -29,10 +28,10 @@ export interface ToolResultOptions {
    */
   readonly structured?: unknown;
   /**
-   * Images, audio and files, kept in the record of the step. They are copied.
+   * Images, audio and files, copied into the record of the step.
    *
-   * A model reads an attachment after the text if its `inputModalities` contain the kind, the bytes
-   * are given in `data`, and the format is PNG, JPEG, GIF, WebP, MP3, WAV or PDF.
+   * A model with the fitting `inputModalities` reads attachments after the text. Requirements are
+   * bytes in `data`, and the format PNG, JPEG, GIF, WebP, MP3, WAV or PDF.
    *
    * @default []
    *
@@ -121,13 +120,19 @@ export function toolResult(options: ToolResultOptions): ToolResult {
   return new ToolResult(options);
 }
 
-/** A value that is a `toolResult`, also of another copy of the package; undefined: it is none. Throws as `toolResult`, if it was changed. */
+/**
+ * Returns the value as a `ToolResult`, also if another copy of the package created it. `undefined`
+ * for any other value. Throws like `toolResult` if the value was changed.
+ */
 export function asToolResult(result: unknown): ToolResult | undefined {
   if (result instanceof ToolResult) return result;
   return isMarked(result) ? remade(result) : undefined;
 }
 
-/** The result of a call as a message. What belongs to it is in it if a model may be shown it: bytes in a format that providers read. */
+/**
+ * Returns the result of a call as a message. Attachments are included if models may read them and
+ * providers read their format.
+ */
 export function resultMessage(execution: ToolExecution): ToolMessage {
   const { call, text, attachments, isTextOnly = false } = execution;
   const { callId, toolName } = call;
@@ -139,7 +144,9 @@ export function resultMessage(execution: ToolExecution): ToolMessage {
   return content.length === 0 ? message : { ...message, content };
 }
 
-/** A format that its provider cannot read would spoil the whole request. */
+/**
+ * Media types that providers read. Any other one would make the provider refuse the whole request.
+ */
 const SHOWN_TYPES: ReadonlySet<string> = new Set([
   "image/png",
   "image/jpeg",
@@ -160,13 +167,13 @@ function isMarked(result: unknown): result is object {
   }
 }
 
-/** One of another copy of the package, or a copy with other fields. */
+/** Recreates a result of another copy of the package, or a copy with other fields. */
 function remade(result: object): ToolResult {
   const { [MARK]: _mark, ...options }: object & { readonly [MARK]?: unknown } = result;
   return new ToolResult(options);
 }
 
-/** More than `plainResult` lets pass. */
+/** More levels than `plainResult` accepts. */
 const ALL_LEVELS = 1_000;
 
 function structuredOf(structured: unknown): JsonValue | undefined {

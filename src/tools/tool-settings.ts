@@ -78,13 +78,13 @@ export interface ToolDefaults extends ToolSettings {
   readonly needsApproval?: boolean;
 }
 
-/** What holds for the calls of one tool. */
+/** The settings of one tool's calls, with the defaults filled in. */
 export interface EffectiveSettings extends Required<Omit<ToolDefaults, "timeoutMs">> {
-  /** Undefined: as long as its agent. */
+  /** Maximum duration of one call in milliseconds. `undefined` for the time of the agent. */
   readonly timeoutMs: number | undefined;
 }
 
-/** What holds where neither a tool nor its role says. */
+/** The settings of a tool if neither the tool nor its role sets them. */
 export const DEFAULT_TOOL_SETTINGS = Object.freeze({
   timeoutMs: undefined,
   maxRetries: 2,
@@ -129,13 +129,19 @@ const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
   },
 };
 
-/** The settings of a definition, checked and frozen. Throws `invalid_option` or `invalid_definition`. */
+/**
+ * Returns a checked and frozen copy of a tool's settings. Throws `invalid_option` or
+ * `invalid_definition`.
+ */
 export function toolSettings(field: string, given: ToolSettings): ToolSettings {
   checkFields(field, given, CHECKS);
   return Object.freeze({ ...given });
 }
 
-/** The same for all tools of a role. */
+/**
+ * Returns a checked and frozen copy of a role's settings. Throws `invalid_option` or
+ * `invalid_definition`.
+ */
 export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
   checkFields(field, given, { ...CHECKS, needsApproval: checkFlag });
   return Object.freeze(defined({ ...given }));

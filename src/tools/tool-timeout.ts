@@ -11,15 +11,18 @@ class ToolTimeoutError extends ToolError {
   }
 }
 
-/** The failure of a call that took too long; `toolName` is the name that the model knows. The message says what to do. */
+/**
+ * Returns the error of a call that exceeded its timeout. `toolName` is the name that the model
+ * knows. The message advises what to do.
+ */
 export function toolTimedOut(toolName: string, timeoutMs: number): ToolError {
   const message = `${toolName} did not end within ${timeText(timeoutMs)}. ${HINT}`;
   return new ToolTimeoutError(message, { data: { toolName, timeoutMs } });
 }
 
 /**
- * Returns true if the error is that of a call which exceeded `timeoutMs`. It recognises errors of
- * other copies of the package. Use it as `shouldRetry` of `withRetries`.
+ * Returns true for the error of a call that exceeded `timeoutMs`, also of another copy of the
+ * package. Use the function as `shouldRetry` of `withRetries`.
  *
  * @example
  * ```ts
@@ -38,7 +41,7 @@ const UNITS = [
   { name: "s", ms: 1_000 },
 ] as const;
 
-/** A time as a model reads it, exact: `250 ms`, `1.5 s`, `30 s`, `90 s`, `5 min`, `2 h`. */
+/** Returns an exact duration for the model: `250 ms`, `1.5 s`, `30 s`, `90 s`, `5 min`, `2 h`. */
 export function timeText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   const unit = UNITS.find((unit) => ms % unit.ms === 0);

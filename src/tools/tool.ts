@@ -124,7 +124,7 @@ export type Tool<Context = unknown> =
  *
  * @example
  * ```ts
- * const bound = search.bind({ words: 7 });
+ * const bound = search.bind({});
  * if (bound.type === "invalid")
  *   for (const { parameter, expected } of bound.problems) console.log(parameter, expected);
  * ```

@@ -129,7 +129,7 @@ export function combineTools<Lists extends readonly (readonly ToolsetTool<never>
   return uniquelyNamed("combineTools", places);
 }
 
-/** A tool, and where it was found. */
+/** A tool, and its position in the given lists. */
 interface ToolPlace<T extends ToolsetTool<never>> {
   readonly tool: T;
   readonly at: string;

@@ -1,4 +1,4 @@
-// The connection to pg-boss: as much of it as is needed. The package is loaded when one is first needed only.
+// Connection to pg-boss. The package is loaded when the first connection is opened.
 
 import type { PgBoss } from "pg-boss";
 
@@ -21,20 +21,26 @@ export type PgBossInstance = Pick<
   "on" | "off" | "createQueue" | "getQueue" | "insert" | "fetch" | "touch" | "complete" | "fail"
 >;
 
-/** An instance of our own. */
+/** Instance that the engine itself has started. */
 export type OwnBoss = PgBossInstance & Pick<PgBoss, "stop">;
 
 /**
- * How often lost workers are looked for, by one of all processes. pg-boss does so when both intervals are over, and uses 60 s for each unless
- * configured otherwise.
+ * Interval at which one of all processes searches for lost workers. pg-boss searches when both
+ * intervals are over; each is 60 s by default.
  */
 const SUPERVISE_SECONDS = 2;
 const MAINTENANCE_SECONDS = 600;
 const MAX_CONNECTIONS = 5;
-/** Without it a connection that was cut without a word would hold a worker up for as long as the system waits. */
+/**
+ * Without this timeout, a silently broken connection would block a worker as long as the operating
+ * system waits.
+ */
 const QUERY_TIMEOUT_MS = 30_000;
 
-/** Makes an instance and starts it, which makes its tables. Rejects with `invalid_option` if the package is not installed, and with what pg-boss says. */
+/**
+ * Creates and starts an instance, which creates its tables. Rejects with `invalid_option` if the
+ * package is not installed, and with the errors of pg-boss.
+ */
 export async function startBoss(connectionString: string, schema: string): Promise<OwnBoss> {
   const { PgBoss } = await loadPackage();
   const options = {
@@ -69,10 +75,15 @@ async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
   }
 }
 
-/** An error in the background happens to the next caller, too. Without a listener it would end the process. */
+/**
+ * Ignores an error in the background: the next call fails with it as well. Without a listener it
+ * would end the process.
+ */
 export function ignoreFault(): void {}
 
-/** What pg-boss or the database said, as an error of ours. `what`: what it was to do. */
+/**
+ * Returns an `engine_failed` for an error of pg-boss or the database. `what`: the attempted action.
+ */
 export function bossFailed(what: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   const code = isRecord(cause) && typeof cause["code"] === "string" ? cause["code"] : undefined;
@@ -94,7 +105,7 @@ function chooseAdvice(code: string | undefined): string {
   return "Check that the server is running and reachable, and that a boss of your own is started.";
 }
 
-/** True if it says that a queue was never made. */
+/** True if the error says that a queue was never created. */
 export function isQueueMissing(cause: unknown): boolean {
   return isRecord(cause) && cause["code"] === "PGBOSS_QUEUE_NOT_FOUND";
 }

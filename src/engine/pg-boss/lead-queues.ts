@@ -1,10 +1,13 @@
-// How leads are kept in pg-boss. Owns the names of queues and the settings of jobs.
+// Stores tickets as jobs of pg-boss. Owns the names of queues and the settings of jobs.
 //
-// Q1. A queue for each role in each version has, of one run, at most one job that was put in and waits, one that is retried and waits, and one
-//     that is led: a further lead counts as the one that waits, and none is led beside another (policy `stately`, which has a unique index
-//     of states and keys).
-// Q2. What is led at a later time waits in a queue of its own until then, since there it would count as the one that waits.
-// Q3. A job is never given up: no limit of retries, of time to wait, or of time to be led in. Heartbeats alone say that its worker is gone.
+// Q1. Each role has one queue for each version. For one run, a queue has at most one new job, one
+//     job that waits for a retry, and one job that is executed. A further ticket merges with the
+//     new job, and no job is executed beside another. (Policy `stately`, which has a unique index
+//     of states and keys.)
+// Q2. A job for a later time waits in a separate queue, since in its own queue it would count as
+//     the new job.
+// Q3. A job never expires: retries, waiting time and execution time are unlimited. Only missing
+//     heartbeats show that its worker is lost.
 
 import type { JobInsert } from "pg-boss";
 
@@ -15,7 +18,7 @@ import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import type { RunTicket } from "../engine.ts";
 import { isQueueMissing, type PgBossInstance } from "./boss-connection.ts";
 
-/** What a job carries: a ticket, and how often in a row it could not be led. */
+/** Payload of a job: a ticket, and the number of consecutive failures. */
 export interface Lead extends RunTicket {
   readonly failures: number;
 }
@@ -38,13 +41,16 @@ const NO_LIMIT = 2 ** 31 - 1;
 const KEEP_ENDED_SECONDS = 3_600;
 const BATCH = 100;
 
-/** The name of a queue: that of the role as far as pg-boss allows it, and a hash of both. */
+/**
+ * Returns the name of a queue: the role, as far as pg-boss allows its characters, and a hash of
+ * role and version.
+ */
 export function queueOf({ role, version }: Pick<RunTicket, "role" | "version">): string {
   const words = role.replaceAll(/[^\w-]/g, "_").slice(0, 64);
   return `espalier/${words}/${sha256(JSON.stringify([role, version])).slice(0, 24)}`;
 }
 
-/** What a job carries; undefined: it is none of ours. */
+/** Returns the payload of a job. `undefined` if espalier did not create the job. */
 export function leadOf(data: unknown): Lead | undefined {
   return LeadSchema().safeParse(data).data;
 }
@@ -58,7 +64,10 @@ export class LeadQueues {
     this.#heartbeatSeconds = heartbeatSeconds;
   }
 
-  /** Makes the queues of these roles, unless they are there, and that of Q2 first: if one of them exists, so does that. */
+  /**
+   * Creates the queues of these roles if they do not exist, and the queue of Q2 first: if a role's
+   * queue exists, that one does, too.
+   */
   async make(roles: readonly string[], version: string): Promise<void> {
     await this.#boss.createQueue(LATER, { policy: "short" });
     for (const role of roles)
@@ -69,7 +78,7 @@ export class LeadQueues {
     return (await this.#boss.getQueue(queueOf(ticket))) !== null;
   }
 
-  /** Puts it in: to be led at once, or from `atMs` on. */
+  /** Adds a job, to be executed at once or from `atMs` on. */
   async put(lead: Lead, atMs = 0): Promise<void> {
     if (atMs <= systemClock.nowMs()) return this.#putNow([lead]);
     const startAfter = new Date(atMs).toISOString();
@@ -77,7 +86,7 @@ export class LeadQueues {
     await this.#boss.insert(LATER, [{ ...this.#jobOf(lead), startAfter, singletonKey }]);
   }
 
-  /** Moves what is due to where it is led. True: there may be more. */
+  /** Moves due jobs to the queues of their roles. Returns `true` if there may be more. */
   async moveDue(): Promise<boolean> {
     const jobs = await this.#boss.fetch(LATER, { batchSize: BATCH });
     if (jobs.length === 0) return false;
@@ -91,7 +100,7 @@ export class LeadQueues {
     return jobs.length === BATCH;
   }
 
-  /** All for one queue. */
+  /** Adds jobs that all belong to one queue. */
   async #putNow(leads: readonly Lead[]): Promise<void> {
     const [first] = leads;
     if (first === undefined) return;

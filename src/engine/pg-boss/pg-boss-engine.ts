@@ -1,4 +1,4 @@
-// Entry `espalier/pg-boss`: runs are led by workers that share a PostgreSQL database, over pg-boss.
+// Entry `espalier/pg-boss`: an engine for workers that share a PostgreSQL database, on pg-boss.
 
 import {
   checkAmount,
@@ -146,7 +146,7 @@ interface BossSource {
   readonly end: () => Promise<void>;
 }
 
-/** One that is started when it is needed, and stopped with the engine. */
+/** Returns a source that starts an instance when it is needed, and stops it with the engine. */
 function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOptions): BossSource {
   if (typeof connectionString !== "string" || connectionString === "") {
     const advice = "Pass the URL of the database, or a boss.";
@@ -164,7 +164,7 @@ function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOpti
   };
 }
 
-/** One that stays with the user. */
+/** Returns a source for an instance of the user, which stays open. */
 function givenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossSource {
   const owned = ["connectionString", "schema"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
@@ -181,7 +181,10 @@ function givenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossSour
   return { open: async () => boss, end: async () => void boss.off("error", ignoreFault) };
 }
 
-/** `atLeast`: the least, and the default. */
+/**
+ * Throws `invalid_option` unless the value is a whole number of at least `least`. `standard` is the
+ * default, for the message.
+ */
 function checkAtLeast(field: string, value: number, [least, standard]: [number, number]): void {
   checkCount(field, value, defaultAdvice(standard));
   if (value >= least) return;

@@ -25,7 +25,7 @@ export interface PgBossWorkerOptions {
   readonly turns: RunTurns;
 }
 
-/** An attempt at a job that is ours. */
+/** Attempt at a job that this worker has fetched. */
 interface HeldJob {
   readonly queue: string;
   readonly id: string;
@@ -36,9 +36,9 @@ interface HeldJob {
 
 type Outcome = ExecutorResult | { readonly type: "rejected" };
 
-/** A third of the least time that pg-boss lets a job be without a sign of life. */
+/** A third of the shortest heartbeat timeout that pg-boss allows. */
 const BEAT_MS = 3_000;
-/** A run that could not be led is led again after the first, twice that, and so on up to the last. */
+/** Delays before a failed run is executed again: exponential backoff from the first to the last. */
 const FIRST_DELAY_MS = 250;
 const LAST_DELAY_MS = 5_000;
 const LARGEST_BATCH = 100;
@@ -48,12 +48,12 @@ export class PgBossWorker implements EngineWorker {
   readonly #held = new Map<HeldJob, Promise<void>>();
   readonly #serving: Promise<void>;
   readonly #beating: Promise<void>;
-  /** The queues, the one that is asked first in front. */
+  /** Queues in the order in which they are polled. */
   #queueNames: readonly string[];
   #isClosing = false;
   #wake = new CancelSignal();
   readonly #end = new CancelSignal();
-  /** What is warned about once: a new one after each time that the database has answered. */
+  /** Identifies an outage of the database, so that each outage is warned about once. */
   #outage = {};
   #closed: Promise<void> | undefined;
 
@@ -89,7 +89,7 @@ export class PgBossWorker implements EngineWorker {
     }
   }
 
-  /** Fetches as much as there is room for. True: there may be more. */
+  /** Fetches as many jobs as there are free slots. Returns `true` if there may be more. */
   async #fetchAll(): Promise<boolean> {
     let isMore = await this.#options.queues.moveDue();
     const [first, ...others] = this.#queueNames;
@@ -137,7 +137,10 @@ export class PgBossWorker implements EngineWorker {
     }
   }
 
-  /** What is to be led later is put in first: if this process dies in between, it is led once more than it need be. */
+  /**
+   * Reports how a job ended. A job for a later time is added first: if this process dies in
+   * between, the run is executed once too often, which is harmless.
+   */
   async #report(job: HeldJob, outcome: Outcome): Promise<void> {
     const { boss, queues } = this.#options;
     const { queue, lead, releaseController } = job;
@@ -164,7 +167,7 @@ export class PgBossWorker implements EngineWorker {
     }
   }
 
-  /** Sends the heartbeats of jobs. What is not ours any more is left. */
+  /** Sends the heartbeats of jobs. Aborts jobs that are no longer assigned to this worker. */
   async #touch(queue: string, jobs: HeldJob[]): Promise<void> {
     const response: unknown = await this.#options.boss.touch(queue, jobs);
     const alive: unknown = isRecord(response) ? response["settled"] : undefined;
@@ -173,7 +176,10 @@ export class PgBossWorker implements EngineWorker {
       if (!alive.includes(id)) releaseController.abort();
   }
 
-  /** Undefined: it could not be done, and the next time it is tried anew. */
+  /**
+   * Does work that may fail with the database. `undefined` if it failed; the next round tries it
+   * again.
+   */
   async #trying<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       const value = await work();

@@ -1,5 +1,6 @@
-// What Restate sees of a role: a virtual object for each version of it, and in that one for each run, which leads it. Restate lets one
-// message at a time through to an object, keeps the others, and delivers the one anew whose delivery failed or broke off.
+// Virtual objects of Restate: one service for each role and version, and in it one object for each
+// run, which executes the run. Restate delivers one message at a time to an object, queues the
+// others, and redelivers a message whose delivery failed or broke off.
 
 import type * as RestateSdk from "@restatedev/restate-sdk";
 
@@ -9,24 +10,26 @@ import { EspalierError } from "../../kernel/error.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
 import type { ExecutorResult } from "../engine.ts";
 
-/** The one handler that these objects have. */
+/** Name of the only handler of these objects. */
 export const LEAD = "lead";
 
 const HOUR_MS = 3_600_000;
 
 /**
- * How Restate is to treat a leading: one long step, of which it remembers nothing. It would be broken off when it has said nothing for as
- * long as both time-outs together; the first one has the server write a warning. What is broken off is begun again, elsewhere maybe.
+ * Settings of the service: one execution is one long step, of which Restate journals nothing.
+ * Restate aborts an invocation that is silent for both timeouts together; after the first it logs a
+ * warning. An aborted invocation is delivered again, perhaps to another worker.
  */
 const OPTIONS = {
   inactivityTimeout: 24 * HOUR_MS,
   abortTimeout: 60_000,
-  // What has settled is done with: the store has the result.
+  // A completed invocation needs no journal: the store has the result.
   journalRetention: 0,
-  // As long as a client tries to hand over one run.
+  // As long as a client retries to pass on one run.
   idempotencyRetention: 60_000,
-  // Without end, and soon: what is lost with a worker is to be led elsewhere within a second. If Restate gives up all the same, what waits
-  // for the run has its turn, and a worker that sweeps hands it over once more.
+  // Unlimited and fast retries: a run of a lost worker must be executed elsewhere within a second.
+  // If Restate gives up anyway, the next message for the run is delivered, and a worker's sweep
+  // enqueues the run again.
   retryPolicy: {
     initialInterval: 50,
     exponentiationFactor: 2,
@@ -37,8 +40,8 @@ const OPTIONS = {
 } as const satisfies RestateSdk.ServiceOptions;
 
 /**
- * The name of the object that leads the runs of a role in a version. Restate takes letters, digits, `_`, `.` and `-`: as much of the role
- * as they allow makes it readable, and the hash makes it unique for this role in this version.
+ * Returns the name of the service for a role and version. Restate allows letters, digits, `_`, `.`
+ * and `-`: allowed characters of the role make the name readable, and a hash makes it unique.
  */
 export function serviceNameOf(role: string, version: string): string {
   const readable = role.replaceAll(/[^A-Za-z0-9_-]+/g, "_").slice(0, 64);
@@ -47,10 +50,12 @@ export function serviceNameOf(role: string, version: string): string {
 
 type ObjectSdk = Pick<typeof RestateSdk, "object" | "RetryableError">;
 
-/** Leads a run until it rests. `lost` is aborted when Restate does not wait for it any more. */
+/**
+ * Executes a run until it has ended or is paused. `lost` is aborted when Restate no longer waits.
+ */
 type LeadRun = (runId: RunId, lost: AbortSignal) => Promise<ExecutorResult>;
 
-/** The object under that name. */
+/** Creates the object with this name. */
 export function leadingObject(
   { object, RetryableError }: ObjectSdk,
   name: string,
@@ -77,5 +82,5 @@ export function leadingObject(
   return object({ name, handlers: { lead }, options: OPTIONS });
 }
 
-/** The message to an object: its key says all. */
+/** Empty message to an object: its key is the run id. */
 const NOTHING = new Uint8Array();

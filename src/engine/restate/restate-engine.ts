@@ -1,5 +1,6 @@
-// Entry `espalier/restate`: runs are led by way of a Restate server, which hands each to one worker at a time, and to another one as soon
-// as that is gone. Its packages are loaded when they are needed: a client needs one of them, a worker both.
+// Entry `espalier/restate`: an engine on a Restate server, which assigns each run to one worker,
+// and to another one when that is lost. The npm packages are loaded when they are needed: a client
+// needs one of them, a worker both.
 
 import { isIP } from "node:net";
 

@@ -1,5 +1,5 @@
-// Requests to Restate: runs are handed over as messages to the object that leads them, and workers are
-// registered. Restate asks a worker at its address for the services that it has.
+// Requests to Restate: sends runs as messages to the objects that execute them, and registers
+// workers. Restate asks a worker at its address for its services.
 
 import type * as Clients from "@restatedev/restate-sdk-clients";
 import { systemClock } from "../../kernel/clock.ts";
@@ -12,20 +12,20 @@ import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { findHeaderSecrets, quotesSecret, redactValues } from "../../kernel/redact-values.ts";
 
 const PACKAGE = "@restatedev/restate-sdk-clients";
-/** Under two seconds in all, if it is refused at once. */
+/** Less than two seconds in all, if each attempt is refused at once. */
 const RETRY = { maxAttempts: 4, initialInterval: 250 } as const;
-/** How long one attempt may take. */
+/** Time limit of one attempt in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 type ClientSdk = Pick<typeof Clients, "connect" | "rpc">;
 
-/** Where Restate takes runs, and the headers of each request. */
+/** Ingress URL of Restate, and the headers of each request. */
 interface Ingress {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Hands a run over. Rejects with `unknown_role` or `engine_failed`. */
+/** Sends a run to Restate. Rejects with `unknown_role` or `engine_failed`. */
 export async function handOver(
   { url: address, headers }: Ingress,
   ticket: RunTicket,
@@ -36,7 +36,8 @@ export async function handOver(
   const ingress = connect({ url, headers, retry: RETRY });
   const service = serviceNameOf(ticket.role, ticket.version);
   const delay = atMs === undefined ? 0 : Math.max(0, Math.ceil(atMs - systemClock.nowMs()));
-  // The key is that of this one call: so it is tried again without being taken twice, and no other call is swallowed.
+  // The idempotency key belongs to this call: a retry is delivered once, and no other call is
+  // dropped.
   const opts = { idempotencyKey: randomDigits(16), timeout: TIMEOUT_MS, delay };
   try {
     await ingress.send<undefined>({
@@ -62,7 +63,10 @@ async function loadClientSdk(): Promise<ClientSdk> {
   }
 }
 
-/** What the server replied. The class of these errors may exist twice. */
+/**
+ * Returns the server's reply to a failed request. Does not use `instanceof`: the error class may
+ * exist twice.
+ */
 function replyIn(cause: unknown): { readonly status?: number; readonly responseText: string } {
   if (!(cause instanceof Error && "status" in cause && "responseText" in cause))
     return { responseText: "" };
@@ -73,16 +77,16 @@ export interface Registration {
   readonly adminUrl: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly workerUrl: string;
-  /** The names under which runs are led at that address. */
+  /** Names of the services at that address. */
   readonly services: readonly string[];
 }
 
-/** Restate asks the worker before it replies. */
+/** Longer than a plain request: Restate asks the worker before it replies. */
 const REGISTRATION_TIMEOUT_MS = 30_000;
 
 /**
- * Has Restate know what is led at an address, in place of what it knew of it. Rejects with `engine_failed`, also if something else is led
- * there.
+ * Registers the services at an address, in place of an earlier registration. Rejects with
+ * `engine_failed`, also if the address serves something else.
  */
 export async function registerWorker(registration: Registration): Promise<void> {
   const { services } = registration;
@@ -102,7 +106,7 @@ async function sendRegistration(
     const response = await fetch(`${adminUrl.replace(/\/+$/, "")}/deployments`, {
       method: "POST",
       headers: { ...headers, "content-type": "application/json" },
-      // "force": with what this release says of it, and of this worker, though the address is known already.
+      // "force" replaces what is registered at the address, even if Restate knows it already.
       body: JSON.stringify({ uri: workerUrl, force: true }),
       signal: AbortSignal.timeout(REGISTRATION_TIMEOUT_MS),
     });
@@ -121,35 +125,35 @@ function failed(
   return restateFailed({ url: adminUrl, expected, got, headers, ...more });
 }
 
-/** The services that it found. */
+/** Returns the services that Restate found. */
 function listServices(text: string): readonly unknown[] {
-  // Undefined if something else than Restate replied.
+  // `undefined` if the reply is not from Restate.
   const reply = tryParseJson(text);
   const found = isRecord(reply) ? reply["services"] : undefined;
   if (!Array.isArray(found)) return [];
   return found.map((one: unknown) => (isRecord(one) ? one["name"] : undefined));
 }
 
-/** What could not be done over an address. */
+/** Failed request to an address of Restate. */
 interface RestateFailure {
   readonly url: string;
-  /** What was expected of it: `to accept the run`. */
+  /** Expected action, such as `to accept the run`. */
   readonly expected: string;
-  /** Undefined: nothing answered. */
+  /** HTTP status. `undefined` if there was no response. */
   readonly status?: number | undefined;
-  /** What was said, or why nothing was. */
+  /** Body of the response, or why there was none. */
   readonly got: string;
-  /** Default: what the status suggests. */
+  /** Remedy. By default derived from the status. */
   readonly advice?: string;
   readonly cause?: unknown;
   /** The headers of the request, whose values the error does not contain. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** How much of a reply is quoted. */
+/** Maximum number of characters quoted from a reply. */
 const QUOTED = 300;
 
-/** An `engine_failed` of an address at which Restate should be. */
+/** Returns an `engine_failed` for an address at which Restate should be. */
 function restateFailed(failure: RestateFailure): EspalierError {
   const { url, expected, status, advice = adviceOn(status), headers } = failure;
   const secrets = findHeaderSecrets(headers);
@@ -171,7 +175,10 @@ function adviceOn(status: number | undefined): string {
   return "Check its message, and try again.";
 }
 
-/** Why a request had no reply: `fetch` says it in the cause, and of several attempts at once there is a code alone. */
+/**
+ * Returns why a request had no response. `fetch` has the reason in `cause`; several failed attempts
+ * have only a code.
+ */
 function unreachable(thrown: unknown): string {
   const cause = thrown instanceof Error && thrown.cause !== undefined ? thrown.cause : thrown;
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;

@@ -1,9 +1,10 @@
-// A worker behind a Restate server. Owns the port at which it listens, and what is led over it.
+// A worker behind a Restate server. Owns its port and the invocations that arrive there.
 //
-// - A run has one `settle` at a time. An invocation that Restate delivers again, after it or the worker was lost, waits until
-//   the earlier one has ended.
-// - `releaseSignal` is aborted if Restate no longer waits, and if the worker closes. A worker that closes first takes nothing new, then
-//   releases its runs, sends its replies and ends its connections.
+// - A run has one `execute` at a time. If Restate delivers an invocation again, because it or the
+//   worker was lost, the second one waits until the first has ended.
+// - `releaseSignal` is aborted if Restate no longer waits, or if the worker closes. A closing
+//   worker first accepts nothing more, then releases its runs, sends its replies and ends its
+//   connections.
 
 import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
@@ -20,7 +21,7 @@ import { RunTurns } from "../run-turns.ts";
 import { leadingObject, serviceNameOf } from "./leading-object.ts";
 import { registerWorker } from "./restate-ingress.ts";
 
-/** Where a worker listens, and where it registers. */
+/** Address at which a worker listens, and where it registers. */
 export interface RestateListener {
   readonly host: string;
   readonly port: number;
@@ -31,14 +32,14 @@ export interface RestateListener {
 }
 
 const PACKAGE = "@restatedev/restate-sdk";
-/** What a setting of HTTP/2 can say. */
+/** Largest value of an HTTP/2 setting. */
 const MOST_STREAMS = 2 ** 32 - 1;
-/** How much of what it says is quoted. */
+/** Maximum number of characters quoted from a log message. */
 const QUOTED = 300;
-/** Replies of the last runs may take so long to go out. */
+/** Time in milliseconds to send the replies of the last runs. */
 const GOODBYE_MS = 2_000;
 
-/** Listens, and registers with Restate if `adminUrl` is given. */
+/** Starts to listen, and registers with Restate if `adminUrl` is set. */
 export async function serveRestate(
   executor: RunExecutor,
   listener: RestateListener,
@@ -78,7 +79,10 @@ class RestateWorker {
   readonly #listener: RestateListener;
   readonly #server: Http2Server;
   readonly #sessions = new Set<ServerHttp2Session>();
-  /** Below them: a session that closes waits for the other side to end the connection. */
+  /**
+   * Sockets below the HTTP/2 sessions: a session that closes waits for the other side to end the
+   * connection.
+   */
   readonly #sockets = new Set<Socket>();
   readonly #turns = new RunTurns();
   readonly #closing = new AbortController();
@@ -100,7 +104,7 @@ class RestateWorker {
     });
   }
 
-  /** Resolves with the port. Rejects with `engine_failed` if it cannot be had. */
+  /** Resolves with the port. Rejects with `engine_failed` if the port cannot be used. */
   listen(): Promise<number> {
     const { host, port } = this.#listener;
     return new Promise((resolve, reject) => {
@@ -136,7 +140,10 @@ class RestateWorker {
     }
   }
 
-  /** What became of a leading, Restate shows. What came to none, for want of a signature or of the role, is known here alone. */
+  /**
+   * Logs messages of the SDK. Restate shows how invocations end; only this process knows of
+   * requests that it rejected for their signature or role.
+   */
   #hear(source: string, level: string, message: unknown): void {
     if (source !== "SYSTEM" || level !== "error") return;
     const text = messageOf(message).slice(0, QUOTED);

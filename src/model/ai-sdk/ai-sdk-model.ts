@@ -1,5 +1,5 @@
-// Entry `espalier/ai-sdk`: every language model of the AI SDK as a model of ours. Its packages are the user's own choice: nothing of them
-// is loaded here, and `@ai-sdk/provider` gives types only.
+// Entry `espalier/ai-sdk`: language models of the AI SDK as models. The user installs its packages:
+// this entry loads none of them, and imports only types of `@ai-sdk/provider`.
 
 import type {
   LanguageModelV4,
@@ -52,6 +52,15 @@ export interface AiSdkOptions {
   /**
    * Headers of each request. Errors do not contain their values, except short values and those of
    * harmless headers such as `user-agent`.
+   *
+   * @example
+   * ```ts
+   * import { anthropic } from "@ai-sdk/anthropic";
+   *
+   * const claude = aiSdkModel(anthropic("claude-sonnet-5"), {
+   *   headers: { "anthropic-beta": "context-1m-2025-08-07" },
+   * });
+   * ```
    */
   readonly headers?: Readonly<Record<string, string>>;
   /**

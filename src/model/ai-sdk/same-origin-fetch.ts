@@ -1,4 +1,4 @@
-// A `fetch` for providers of the AI SDK that sends prompt and key to no other server.
+// A `fetch` for providers of the AI SDK that sends the prompt and the key to no other server.
 
 import { failures } from "./ai-sdk-errors.ts";
 import { readFields, findErrorInBody } from "../wire-json.ts";

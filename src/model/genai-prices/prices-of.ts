@@ -1,5 +1,6 @@
-// Entry `espalier/prices`: what models of many providers cost, by the data of an optional package. It is loaded when prices are asked for: a
-// program may import this entry without it. Nothing is asked over the network.
+// Entry `espalier/prices`: prices of many providers, from the data of an optional package. The
+// package is loaded by `loadPrices`, so that a program may import this entry without it. No request
+// is sent.
 
 import type { calcPrice, findProvider } from "@pydantic/genai-prices";
 
@@ -16,13 +17,16 @@ const CHECKS: OptionChecks<NonNullable<Parameters<typeof loadPrices>[0]>> = {
 
 const PACKAGE = "@pydantic/genai-prices";
 
-/** What of the package is used. */
+/** Functions of the package that are used. */
 interface PriceSource {
   readonly calcPrice: typeof calcPrice;
   readonly findProvider: typeof findProvider;
 }
 
-/** How the package calls providers that the conventions of OpenTelemetry, or the AI SDK, call otherwise. */
+/**
+ * Ids of the package for providers with another name in the OpenTelemetry conventions or the AI
+ * SDK.
+ */
 const IDS: ReadonlyMap<string, string> = new Map([
   ["gcp.gemini", "google"],
   ["gcp.vertex_ai", "google"],

@@ -1,4 +1,4 @@
-// The options of openai() that say how a model is asked: over which interface, and to answer how.
+// The options of openai() for the content of requests: the interface, and settings of the answer.
 
 import { checkBoolean, checkText, mismatch } from "../../kernel/check.ts";
 import { messageOf, type EspalierError } from "../../kernel/error.ts";
@@ -87,12 +87,12 @@ export interface OpenAiModelOptions extends ModelSettings {
   readonly extraBody?: JsonObject;
 }
 
-/** What of the options of a model goes into each request. */
+/** Options of a model that go into each request. */
 export interface RequestOptions {
-  /** Those of a request go over them. */
+  /** Defaults that the settings of a request override. */
   readonly settings: ModelSettings;
   readonly serviceTier: string | undefined;
-  /** By what requests share a key for the provider's cache; false: none is sent. */
+  /** Agents that share a key of the provider's cache. `false` if no key is sent. */
   readonly promptCacheKey: "role" | "agent" | false;
   /** Whether the model is held to the schema of every tool that has a strict form. */
   readonly strictTools: boolean;
@@ -100,7 +100,7 @@ export interface RequestOptions {
   readonly extraBody: JsonObject;
 }
 
-/** What we say ourselves, or rely on: `extraBody` may not name it. */
+/** Fields that the adapter sets or relies on. `extraBody` must not contain them. */
 const OWN_FIELDS: readonly string[] = [
   "model",
   "input",
@@ -154,7 +154,10 @@ function checkExtraBody(field: string, extraBody: unknown): void {
   }
 }
 
-/** The error of settings that this interface has no field for, under what the user calls them; undefined: it carries them all. */
+/**
+ * Returns the error for a setting that this interface has no field for, under its public name.
+ * `undefined` if all settings can be sent.
+ */
 export function uncarriedError(
   api: OpenAiApi,
   field: string,
@@ -173,7 +176,7 @@ const UNCARRIED_ADVICE: Readonly<Record<OpenAiApi, string>> = {
   responses: 'Responses has no such field. Leave it out, or set api: "chat".',
 };
 
-/** What of the options goes into each request. */
+/** Returns the options that go into each request. */
 export function requestOptions(options: OpenAiModelOptions, hasCacheKeys: boolean): RequestOptions {
   const { serviceTier, promptCacheKey, strictTools = false, extraBody = {} } = options;
   const copy = deepFreeze(jsonCopy(extraBody));
@@ -210,38 +213,41 @@ export interface WireApi {
   readonly path: string;
   /** The body of a request. */
   write(request: WireRequest, isStreaming: boolean): Buffer;
-  /** Reads a reply that came in one piece. Throws a `ModelError` if it is none. */
+  /** Reads a reply that was not streamed. Throws a `ModelError` if the body is not a reply. */
   read(body: string, limits: ReplyLimits): ModelReply;
-  /** Reads a reply that comes in pieces. */
+  /** Creates a reader of a streamed reply. */
   stream(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void): ReplyStream;
   /** The reply that is in the body of a refusal, if it is about a reply that the server would not take. */
   rescue?(body: unknown, limits: ReplyLimits): ModelReply | undefined;
   /**
-   * What is left out of requests from now on, so that the server may take one that it has refused: if that one is written otherwise now.
-   * Another call may have learnt of it meanwhile.
+   * Drops a field from all later requests after a server has refused it. Returns `undefined` if
+   * this request stays the same. Another call may have dropped the field before.
    */
   relent?(request: ModelRequest, refusal: ModelError): Relented | undefined;
 }
 
-/** What is left out of requests, in words for a warning. Undefined: nothing that matters. */
+/** Description of a dropped field for a warning. `undefined` if no warning is needed. */
 export interface Relented {
   readonly warning: string | undefined;
 }
 
-/** One reply, put together from the events of a stream. */
+/** Reply that is assembled from the events of a stream. */
 export interface ReplyStream {
-  /** Nothing that may still come can change what the model said. */
+  /** True if no further event can change the reply. */
   readonly isComplete: boolean;
-  /** It is complete, and nothing that may still come is worth waiting for. */
+  /** True if the reply is complete, and no further event is worth waiting for. */
   readonly isOver: boolean;
-  /** It was cut at twice its cap: the server is not to send any more. */
+  /** True if the reply was cut at twice its cap. The request is then aborted. */
   readonly isCut: boolean;
-  /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
+  /**
+   * Estimate of the output tokens to charge if the stream breaks now. `undefined` until the model
+   * has begun.
+   */
   readonly lostOutputTokens: number | undefined;
-  /** The input that the server has reported so far; `undefined` if it has reported none. */
+  /** Input tokens that the server has reported so far. `undefined` if it has reported none. */
   readonly lostInput: ReportedInput | undefined;
   /** Takes the data of one event. Throws a `ModelError` if it cannot be used, or reports an error. */
   take(data: string): void;
-  /** The whole reply, after the last event. Throws a `ModelError` if there is none. */
+  /** Returns the whole reply after the last event. Throws a `ModelError` if there is no reply. */
   finish(): ModelReply;
 }

@@ -1,6 +1,6 @@
-// openai(): the model port over the two interfaces of OpenAI, Responses and Chat Completions, at OpenAI or any server that speaks them.
-// Owns one connection, opened at the first call: until then nothing of the provider's code is loaded. Options and environment are
-// read together when the model is first used, or found ready for it, and hold from then on.
+// openai(): the model port over Responses and Chat Completions, at OpenAI or any server that speaks
+// them. Owns one connection, opened at the first call: the code of the provider is loaded then.
+// Options and environment are read once, by `assertReady` or at the first call.
 
 import { checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
@@ -138,20 +138,43 @@ export interface OpenAiOptions extends OpenAiModelOptions {
   /**
    * Headers of each request. Errors do not contain their values, except short values and those of
    * harmless headers such as `user-agent`.
+   *
+   * @example
+   * ```ts
+   * const routed = openai("qwen3", {
+   *   baseUrl: "https://gateway.example/v1",
+   *   headers: { "x-api-key": process.env["GATEWAY_KEY"] ?? "" },
+   * });
+   * ```
    */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Address of an HTTP proxy, for example `http://name:password@proxy.example:8080`. `false`
-   * disables proxies. Needs Node 24.5 or 22.21. On an older Node, runs that need a proxy fail to
-   * start.
+   * Address of an HTTP proxy. `false` disables proxies. Needs Node 24.5 or 22.21. On an older Node,
+   * runs that need a proxy fail to start.
    *
    * @default `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the base URL, except for hosts in
    * `NO_PROXY`
+   *
+   * @example
+   * ```ts
+   * const model = openai("gpt-5.6", { proxy: "http://name:password@proxy.example:8080" });
+   * ```
    */
   readonly proxy?: string | false;
   /**
    * Sends the requests in place of the built-in transport. It must obey `signal`, and `redirect`,
    * which is always `manual`: redirects are followed within the origin of the base URL only.
+   *
+   * @example
+   * ```ts
+   * const logged = openai("gpt-5.6", {
+   *   fetch: async (input, init) => {
+   *     const response = await fetch(input, init);
+   *     console.log(response.status, response.headers.get("x-request-id"));
+   *     return response;
+   *   },
+   * });
+   * ```
    */
   readonly fetch?: typeof globalThis.fetch;
 }
@@ -164,9 +187,9 @@ const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
 const OPENAI_ORIGIN = "https://api.openai.com";
 const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
-/** OpenAI itself, or a region of it. */
+/** Hosts of OpenAI and its regions. */
 const RESPONSES_HOSTS = /(^|\.)api\.openai\.com$/;
-/** Responses takes no lower cap. */
+/** Lowest output cap that Responses accepts. */
 const LEAST_CAP = 16;
 
 /**
@@ -247,10 +270,10 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   );
 }
 
-/** What follows from the base URL of a model. */
+/** Properties of a model that follow from its base URL. */
 type Address = ReturnType<typeof describeAddress>;
 
-/** What is wrong with a base URL is said when the model is found ready. */
+/** Returns the properties of a base URL. An invalid one is reported by `assertReady`. */
 function describeAddress(baseUrl: string | undefined, modelId: string) {
   const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
   const url = isHttpAddress(text) ? new URL(text) : undefined;
@@ -260,7 +283,7 @@ function describeAddress(baseUrl: string | undefined, modelId: string) {
   const usualApi: OpenAiApi = RESPONSES_HOSTS.test(hostname) ? "responses" : "chat";
   return {
     baseUrl,
-    /** The same, with the default. */
+    /** The base URL, with the default. */
     url: text,
     provider: findProvider(hostname),
     replayKey: isItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,

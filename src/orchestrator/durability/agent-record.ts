@@ -2,12 +2,15 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { PausedAgent } from "./paused-run.ts";
 
-/** Content that is no text is kept once: with the task, until a message has it. */
+/**
+ * Returns the task as it is persisted. Attachments are stored once: with the task, until a message
+ * has them.
+ */
 export function taskToKeep({ taskText, facts, currentState }: AgentRuntime): MessageContent {
   return currentState.log.isTaskHandled ? taskText : facts.task;
 }
 
-/** What is recorded of an agent besides its state and the names of its subagents. */
+/** Returns the record of an agent, without its state and the names of its subagents. */
 export function agentRecord(node: AgentRuntime): Omit<PausedAgent, "state" | "ordinals"> {
   const { identity, role, facts } = node;
   const { runId: _ofAll, ...place } = identity;

@@ -1,5 +1,5 @@
-// AgentSteps: what one agent did, step by step, according to its records alone. Owns its present state, and that in which each of its earlier
-// executions ended: no result and no snapshot has those.
+// AgentSteps: the steps of one agent, folded from its journal records alone. Owns its present
+// state, and the state in which each earlier execution ended, which no result and no snapshot has.
 
 import type { AgentState, OpenStep, StepReply } from "../../agent/agent-state.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
@@ -88,7 +88,7 @@ export interface RecordedExecution {
 
 type Execution = Pick<RecordedExecution, "execution" | "executionId">;
 
-/** The part of `created` that is used here. Building the schemas of all the rest would block the event loop. */
+/** Part of `created` that is used here. Building the other schemas would block the event loop. */
 const CreatedSchema = lazySchema(() =>
   z.object({
     agentPath: z.string(),
@@ -97,7 +97,7 @@ const CreatedSchema = lazySchema(() =>
   }),
 );
 
-/** The records from which it follows. */
+/** Kinds of records from which the steps follow. */
 const STEPS_RECORDS: ReadonlySet<string> = new Set<JournalRecord["type"]>([
   "agent",
   "execution",
@@ -107,17 +107,17 @@ const STEPS_RECORDS: ReadonlySet<string> = new Set<JournalRecord["type"]>([
 
 export class AgentSteps {
   readonly agentId: AgentId;
-  /** Where it is in the tree; its id, until that is known. */
+  /** Place in the tree, or the agent's id until the place is known. */
   agentPath: string;
   readonly #before: (Execution & { readonly state: AgentState })[] = [];
   #execution: Execution | undefined;
-  /** Changed in place. */
+  /** Mutated in place. */
   #kept: unknown;
-  /** What it comes to; undefined: that has not been asked since it changed. */
+  /** State parsed from `#kept`. `undefined` if it was not needed since the last change. */
   #present: AgentState | undefined;
-  /** What effects came to since the state was kept last. */
+  /** Outcomes of effects since the state was last recorded. */
   readonly #outcomes = new Map<string, unknown>();
-  /** What its history began with; undefined: that was not kept. */
+  /** Messages with which the history began. `undefined` if they were not recorded. */
   #opening: readonly Message[] | undefined;
 
   constructor(agentId: AgentId) {
@@ -125,7 +125,7 @@ export class AgentSteps {
     this.agentPath = agentId;
   }
 
-  /** Whether a record, as it was read, says something of what the agent did. */
+  /** True if an unparsed record belongs to the steps of the agent. */
   isOwn(value: unknown): boolean {
     if (!isRecord(value)) return false;
     if (value["type"] === "restored") return agentOf(value, this.agentId) !== undefined;
@@ -134,7 +134,7 @@ export class AgentSteps {
     return isOfAgent && STEPS_RECORDS.has(String(value["type"]));
   }
 
-  /** One of its own, frozen. Throws for what cannot be read of it. */
+  /** Takes one of the agent's records, frozen. Throws if it cannot be parsed. */
   take(value: unknown): void {
     if (!isRecord(value)) return;
     switch (value["type"]) {
@@ -168,7 +168,7 @@ export class AgentSteps {
     }
   }
 
-  /** The run continues from a pause, in which the agent stood like this. */
+  /** Takes the state of the agent in a paused run that continues. */
   #restore(agent: PausedAgent): void {
     if (this.#execution !== undefined && this.#execution.executionId !== agent.executionId)
       this.#endExecution(agent.execution);
@@ -187,19 +187,22 @@ export class AgentSteps {
     this.#outcomes.clear();
   }
 
-  /** The messages with which its history began; undefined: they were not kept. */
+  /** Messages with which the history began. `undefined` if they were not recorded. */
   get opening(): readonly Message[] | undefined {
     return this.#opening;
   }
 
-  /** What is kept of an execution, the last one if none is named; undefined: it had none such. */
+  /**
+   * Returns the state of an execution, by default the last one. `undefined` if the agent had no
+   * such execution.
+   */
   stateIn(execution: number | undefined): AgentState | undefined {
     return execution === undefined || execution === this.#execution?.execution
       ? this.#state()
       : this.#before.find((one) => one.execution === execution)?.state;
   }
 
-  /** In order. */
+  /** Returns the executions in order. */
   executions(): readonly RecordedExecution[] {
     const [state, present] = [this.#state(), this.#execution];
     const last = state === undefined || present === undefined ? [] : [{ ...present, state }];
@@ -216,7 +219,10 @@ export class AgentSteps {
       .filter(({ execution, steps }) => execution > 0 || steps.length > 0);
   }
 
-  /** One that has no lower number than the next is that of the origin of a fork. */
+  /**
+   * Ends an execution. If its number is not lower than the next one's, it is an execution of the
+   * origin of a fork.
+   */
   #endExecution(next: number): void {
     const [state, ended] = [this.#state(), this.#execution];
     if (state === undefined || ended === undefined) return;
@@ -225,13 +231,13 @@ export class AgentSteps {
     this.#before.push({ execution, executionId, state });
   }
 
-  /** As it stands, a copy. */
+  /** Returns a copy of the present state. */
   #state(): AgentState | undefined {
     if (this.#kept !== undefined) this.#present ??= stateFromPersisted(this.#kept, UNCOMPILED);
     return this.#present;
   }
 
-  /** A step with what has come since the state was kept. */
+  /** Returns the open step, with the outcomes since the state was recorded. */
   #open(step: OpenStep): NonNullable<RecordedExecution["open"]> {
     const { stepId, number, startedAtMs, context, messageCount } = step;
     const reply = step.reply ?? this.#replied({ stepId, stepNumber: number });
@@ -274,7 +280,7 @@ function agentOf(value: Readonly<Record<string, unknown>>, agentId: AgentId): un
   return agentsIn(value["run"]).find((one) => readAgentId(one) === agentId);
 }
 
-/** The agents of a paused run, which is not checked. */
+/** Returns the agents of an unparsed paused run. */
 export function agentsIn(run: unknown): readonly unknown[] {
   const agents = isRecord(run) ? run["agents"] : undefined;
   return Array.isArray(agents) ? agents : [];
@@ -284,7 +290,7 @@ function readAgentId(value: unknown): unknown {
   return isRecord(value) ? value["agentId"] : undefined;
 }
 
-/** The texts that a record brings, which is not checked, by their hashes. */
+/** Returns the texts of an unparsed record, by hash. */
 export function definitionsIn(value: unknown): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) return {};
   if (value["type"] === "definition") return { [String(value["hash"])]: value["text"] };

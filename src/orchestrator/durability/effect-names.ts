@@ -1,4 +1,4 @@
-// How effects are named: by their place, so that a run that is done once more names them alike.
+// Names of effects, derived from their positions, so that a repeated run gives them the same names.
 
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";

@@ -1,4 +1,5 @@
-// From a journal to the run as it stood when its process died, or when it came to rest. Pure: the same records give the same run.
+// Folds a journal into the run as it was when its process died, or when it ended or was paused.
+// Pure: the same records give the same run.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
@@ -30,45 +31,48 @@ import {
 } from "./journal-record.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 
-/** A run according to its journal. */
+/** State of a run according to its journal. */
 export interface FoldedRun {
   readonly run: RestoredRun;
-  /** `paused`: it had settled; `open`: its process died. */
+  /** `open` if its process died, otherwise how it settled. */
   readonly status: "open" | "paused" | "ended";
   readonly recordCount: number;
-  /** Leases of model calls whose outcome is unknown and whose requests may have been sent. */
+  /** Leases of model calls with an unknown outcome whose requests may have been sent. */
   readonly lost: readonly PersistedHold[];
   /** Leases of model calls whose requests were never sent. */
   readonly unsent: readonly PersistedHold[];
-  /** Agents that were cancelled, and have not ended. */
+  /** Agents that were cancelled and have not ended. */
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
-  /** Agents whose time was over, and that have not ended. */
+  /** Agents whose time limit was reached and that have not ended. */
   readonly overdue: readonly { readonly agentId: AgentId; readonly deadlineAtMs: number }[];
-  /** The requests that the whole tree stop, in order. */
+  /** Requests to stop the whole tree, in order. */
   readonly stops: readonly StopSignal[];
-  /** Answers that were given when it continued last. */
+  /** Answers with which the run last continued. */
   readonly answers: readonly Answer[];
-  /** The numbers of the posts that were handled. */
+  /** Numbers of the handled mail. */
   readonly posts: readonly number[];
-  /** The part of its result that no other record has; undefined: it has not settled. */
+  /** Part of its result that no other record has. `undefined` if it has not settled. */
   readonly said: RecordOf<"result"> | undefined;
-  /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
+  /** Background subagents whose calls have ended without a report to their parents. */
   readonly unknownIds: readonly AgentId[];
-  /** Spans that had not ended: none, if it had settled. */
+  /** Open spans. Empty if the run had settled. */
   readonly spans: OpenSpans;
-  /** The span of its caller, if no event that says so is kept. */
+  /** Span of its caller, if no persisted event has it. */
   readonly traceparent: string | undefined;
 }
 
-/** A run according to a journal that can be continued. */
+/** State of a run that can continue. */
 export interface FoldedJournal extends FoldedRun {
   readonly codec: RecordCodec;
 }
 
-/** How many agents are restored, or written, in one turn of the event loop. */
+/** Agents that are restored or written in one turn of the event loop. */
 export const AGENTS_PER_TURN = 5;
 
-/** Rejects with `unsupported_version` or `invalid_journal`, naming the line, and with what the lines throw. */
+/**
+ * Folds a journal. Rejects with `unsupported_version` or `invalid_journal`, naming the line, and
+ * with the errors of the lines.
+ */
 export async function foldJournal(
   runId: RunId,
   lines: AsyncIterable<string> | Iterable<string>,
@@ -81,7 +85,7 @@ export async function foldJournal(
   return { ...(await fold.end()), codec };
 }
 
-/** Folds records that were read before. Rejects like `foldJournal`. */
+/** Folds parsed records. Rejects like `foldJournal`. */
 export async function foldRecords(
   runId: RunId,
   records: readonly JournalRecord[],
@@ -99,7 +103,7 @@ class JournalFold {
   #stops: readonly StopSignal[] = [];
   readonly #failed = new Set<AgentId>();
   #ledger = this.#newLedger();
-  /** The agent of each lease, in the order in which leases were given. */
+  /** Agent of each lease, in the order of the leases. */
   readonly #holders = new Map<LeaseId, AgentId>();
   readonly #spans = new OpenSpans();
   #count = 0;
@@ -107,7 +111,7 @@ class JournalFold {
   #status: FoldedRun["status"] = "open";
   #pauses = 0;
   #eventCount = 0;
-  /** In whole milliseconds; no event happened later. */
+  /** Time of the latest event in whole milliseconds. */
   #lastAtMs = 0;
   #trace: RunTrace = { traceId: "" };
   #prices: RestoredRun["prices"] = [];
@@ -260,7 +264,10 @@ class JournalFold {
     }
   }
 
-  /** A question that is answered again, since its process died before that was recorded, moves to the end. */
+  /**
+   * Applies answers. A question that is answered again, since its process died before that was
+   * recorded, moves to the end.
+   */
   #answer(answers: readonly Answer[]): void {
     this.#answers = answers;
     const given = answers.map(({ questionId }) => questionId);
@@ -339,7 +346,7 @@ class JournalFold {
         return;
       case "run.ended":
         this.#status = "ended";
-        // What was requested of it is done: it may continue with more of the budget.
+        // Earlier requests are done: the agent may continue with more budget.
         this.#stops = [];
         this.#cancelled = [];
         this.#overdue = [];
@@ -362,7 +369,7 @@ class JournalFold {
     }
   }
 
-  /** Clocks that stand still have stood until the last event. */
+  /** Returns the ledger. Paused clocks stand until the last event. */
   #newLedger(): BudgetLedger {
     return new BudgetLedger({ nowMs: () => this.#lastAtMs });
   }
@@ -383,7 +390,7 @@ class JournalFold {
   }
 }
 
-/** The trace of a run, and its span in it, out of a record or an event that has both. */
+/** Returns the trace and the run's span from a record or an event that has both. */
 function traceOf(said: object): RunTrace {
   return TraceSchema().parse(said);
 }
@@ -398,12 +405,15 @@ const TraceSchema = lazySchema(() =>
   }),
 );
 
-/** The error for a journal in which there is nothing. */
+/** Returns the error for an empty journal. */
 export function withoutRecords(runId: RunId): EspalierError {
   return invalidJournal(runId, 0, new Error("it has no records"));
 }
 
-/** What is made of a line. Throws `unsupported_version`, or `invalid_journal` if the journal is broken there. */
+/**
+ * Parses a line with `make`. Throws `unsupported_version`, or `invalid_journal` if the line is
+ * invalid.
+ */
 export function madeOfLine<Value>(runId: RunId, number: number, read: () => Value): Value {
   try {
     return read();
@@ -413,7 +423,10 @@ export function madeOfLine<Value>(runId: RunId, number: number, read: () => Valu
   }
 }
 
-/** The error for a journal that cannot be read from this record on, or that lacks something before it. */
+/**
+ * Returns the error for a journal that cannot be read from this record on, or that misses an
+ * earlier record.
+ */
 export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_journal",

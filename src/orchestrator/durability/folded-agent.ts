@@ -1,4 +1,5 @@
-// FoldedAgent: one agent as its journal leaves it. Owns its state, and what it had begun since the last phase that was kept.
+// FoldedAgent: one agent, folded from its journal records. Owns its state, and the effects since
+// the last recorded phase.
 
 import type { AgentState } from "../../agent/agent-state.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
@@ -26,12 +27,12 @@ import {
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
 
-/** What is written of one agent alone. */
+/** Records that belong to one agent. */
 export type OwnRecord = RecordOf<"state" | "effect" | "begun" | "signal" | "letter" | "read">;
 
 type GivenHold = Pick<PersistedHold, "lease" | "waitedMs">;
 
-/** Why an agent whose process died stands still. */
+/** Reason of the pause of an agent whose process died. */
 const INTERRUPTED: StopReason = Object.freeze({
   code: "interrupted",
   message: "The process that ran the agent ended before the agent did.",
@@ -47,18 +48,21 @@ interface RestoringRun {
 
 export class FoldedAgent {
   #created: CreatedAgent;
-  /** Changed in place, and frozen at the end. */
+  /** Mutated in place, and frozen at the end. */
   #state: unknown;
   #ordinals: Record<string, number> = {};
-  /** When its present execution began, and how long its clock had stood still by then; undefined: it has not begun. */
+  /**
+   * Start of the present execution, and for how long the clock had been paused by then. `undefined`
+   * if it has not begun.
+   */
   #started: { readonly atMs: number; readonly stoodMs: number } | undefined;
-  /** What it has begun since the last phase that was kept. */
+  /** Effects since the last recorded phase. */
   #work = new InFlightWork();
-  /** Leases that it was given. */
+  /** Leases of the agent. */
   readonly #holds = new Map<LeaseId, GivenHold>();
-  /** Leases that were given after the last request of the agent. */
+  /** Leases after the last request of the agent. */
   readonly #unsent = new Set<LeaseId>();
-  /** Events since the last phase after which they are not emitted again. */
+  /** Events since the last phase, which are not emitted again. */
   #recorded: StoredEvent[] = [];
   #signals: StopSignal[] = [];
   #messages: MessageContent[] = [];
@@ -67,7 +71,7 @@ export class FoldedAgent {
     this.#created = created;
   }
 
-  /** One of a run that had been paused before it had a journal. */
+  /** Creates an agent of a run that was paused before it had a journal. */
   static restored({ state, ordinals, ...created }: PausedAgent): FoldedAgent {
     const agent = new FoldedAgent(created);
     agent.#state = { ...state };
@@ -87,7 +91,7 @@ export class FoldedAgent {
     this.#created = { ...this.#created, isDetached: true };
   }
 
-  /** It started or continued this one, by a call that may not have ended. */
+  /** Notes a subagent that a call, which may not have ended, has started or continued. */
   noteChild(
     child: FoldedAgent,
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
@@ -106,13 +110,16 @@ export class FoldedAgent {
     this.#recorded = [];
   }
 
-  /** A phase is over: what it had begun is in the state. Events of prepare are emitted again when it is done once more. */
+  /**
+   * Records the end of a phase, whose state contains its effects. Events of `prepare` are emitted
+   * again when that phase is repeated.
+   */
   #save({ phase, delta }: RecordOf<"state">): void {
     this.#state = changedBy(this.#state, delta);
     this.#work = new InFlightWork();
     if (phase !== "prepare" && phase !== "open") this.#recorded = [];
     if (phase !== "paused" && phase !== "ended") return;
-    // An agent that settles gets nothing more of what it has not read.
+    // An agent that settles receives no unread messages any more.
     this.#signals = [];
     this.#messages = [];
   }
@@ -121,18 +128,18 @@ export class FoldedAgent {
     this.#work.chargedCalls += 1;
   }
 
-  /** It was given a lease. */
+  /** Adds a lease. */
   addHold(hold: GivenHold): void {
     this.#holds.set(hold.lease.leaseId, hold);
     this.#unsent.add(hold.lease.leaseId);
   }
 
-  /** False if the agent has sent no request since it was given this lease. */
+  /** False if the agent has sent no request since it got this lease. */
   hasSent(leaseId: LeaseId): boolean {
     return !this.#unsent.has(leaseId);
   }
 
-  /** A call of it has done something to a subagent. */
+  /** Notes that a call has operated on a subagent. */
   noteOperation(operation: ChildOperation): void {
     this.#work.operations.push(operation);
   }
@@ -171,13 +178,13 @@ export class FoldedAgent {
       const atMs = Math.floor(event.atMs);
       this.#started = { atMs, stoodMs: account.stoodMsAt(atMs) };
     }
-    // The loop has taken a stop request.
+    // The loop has read a stop request.
     if (event.type === "signal.raised")
       takeFirst(this.#signals, (one) => sameJson(one, event["signal"]));
     if (!isRecordedAgain(event)) this.#recorded.push(event);
   }
 
-  /** Subagents in the background that calls started which have ended since. */
+  /** Background subagents that were started by calls which have ended since. */
   get startedAgentIds(): readonly AgentId[] {
     return this.#ends.flatMap((end) =>
       end.type === "executed"
@@ -188,7 +195,7 @@ export class FoldedAgent {
     );
   }
 
-  /** How calls ended that are not in the state. */
+  /** Ends of calls that are not in the state. */
   get #ends(): readonly CallEnd[] {
     return [...this.#work.outcomes.values()].flatMap((outcome) => {
       const end = CallEndSchema().safeParse(outcome);
@@ -242,7 +249,10 @@ export class FoldedAgent {
     };
   }
 
-  /** A state that nothing has happened to has begun, if its execution has; one that runs stands still. */
+  /**
+   * Returns the state as a settled one. A state without events has begun if its execution has; a
+   * running one is paused.
+   */
   #settledState(kept: AgentState): RestoredAgent["state"] {
     const [{ executionId }, started] = [this.#created, this.#started];
     const isBegun = kept.status === "pending" && started !== undefined;
@@ -251,7 +261,10 @@ export class FoldedAgent {
   }
 }
 
-/** `agent.resumed` is emitted each time; that messages were read is persisted with the state that has them. */
+/**
+ * True for events that are emitted again: `agent.resumed` always, and `message.delivered` unless
+ * the state has the messages.
+ */
 function isRecordedAgain(event: StoredEvent): boolean {
   if (event.type === "message.delivered") return event["origin"] !== "subtask";
   return event.type === "agent.resumed";

@@ -30,35 +30,40 @@ export const JOURNAL_VERSION = 1;
 const agentId = lazySchema(() => AgentIdSchema());
 const count = lazySchema(() => z.int().nonnegative());
 
-/** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
+/** Index of the delegation within its call, from 0; for a subtask, its place in the queue. */
 const nth = lazySchema(() => count());
 
-/** The tool call by which an agent acts upon a subagent of its own. */
+/** Tool call with which an agent operates on its subagent. */
 const BySchema = lazyObject(() => ({ agentId: agentId(), callId: CallIdSchema() }));
 
-/** A request from outside, or the end of a time, that came by itself: all that had happened before was settled. For replays. */
+/**
+ * Marks an external request, or the end of a time limit, that arrived while nothing else was in
+ * progress. For replays.
+ */
 const isApart = lazySchema(() => z.literal(true).exactOptional());
 
 const DeltaSchema = lazySchema(() => z.custom<JsonDelta>(isRecord));
 
-/** By the kind of the record: a reader builds the schemas of the kinds that it meets, and no others. */
+/** Schemas by kind, built lazily: a reader builds only the schemas of the kinds that it meets. */
 const RECORDS = {
-  /** The first record. Once more where a paused run continues: what stands before it does not matter any more. */
+  /**
+   * First record. A paused run that continues has another one, which replaces everything before it.
+   */
   run: lazyObject(() => ({
     type: z.literal("run"),
     version: z.literal(JOURNAL_VERSION),
     runId: RunIdSchema(),
     limits: TreeLimitsSchema(),
     session: SessionRefSchema().exactOptional(),
-    /** The span of the caller, until the event that says so is kept. */
+    /** Span of the caller, until the event that contains it is persisted. */
     traceparent: z.string().exactOptional(),
   })),
-  /** The paused run that it continues from. */
+  /** Paused run from which this one continues. */
   restored: lazyObject(() => ({ type: z.literal("restored"), run: z.unknown() })),
   /** Another process continues the run from here, after a crash or a pause. For replays. */
   recovered: lazyObject(() => ({
     type: z.literal("recovered"),
-    /** Why the run only continues to fail. */
+    /** Error with which the run only continues to fail. */
     failure: ErrorRecordSchema().exactOptional(),
   })),
   agent: lazyObject(() => ({
@@ -87,13 +92,13 @@ const RECORDS = {
     phase: z.string(),
     delta: DeltaSchema(),
   })),
-  /** What an effect came to. */
+  /** Outcome of an effect. */
   effect: lazyObject(() => ({
     type: z.literal("effect"),
     agentId: agentId(),
     name: z.string(),
     outcome: z.unknown(),
-    /** The lease of a model call. */
+    /** Lease of a model call. */
     leaseId: LeaseIdSchema().exactOptional(),
   })),
   /** A call that must not be repeated is about to begin. */
@@ -115,9 +120,9 @@ const RECORDS = {
     by: BySchema().exactOptional(),
     isApart: isApart(),
   })),
-  /** How many of its messages are in its history. */
+  /** Number of the agent's messages that are in its history. */
   read: lazyObject(() => ({ type: z.literal("read"), agentId: agentId(), letters: count() })),
-  /** A stop request. */
+  /** Stop request to an agent. */
   signal: lazyObject(() => ({
     type: z.literal("signal"),
     agentId: agentId(),
@@ -130,7 +135,7 @@ const RECORDS = {
     by: BySchema().exactOptional(),
     isApart: isApart(),
   })),
-  /** The time of an agent was over. */
+  /** An agent reached its time limit. */
   deadline: lazyObject(() => ({
     type: z.literal("deadline"),
     agentId: agentId(),
@@ -139,7 +144,7 @@ const RECORDS = {
   })),
   /** The whole tree was asked to pause. */
   pause: lazyObject(() => ({ type: z.literal("pause"), isApart: isApart() })),
-  /** The calls of the root's open step, or of its next one, are to be left out. */
+  /** The calls of the root's open or next step are to be skipped. */
   skip: lazyObject(() => ({ type: z.literal("skip"), message: z.string(), isApart: isApart() })),
   /** The whole tree was asked to stop. */
   stop: lazyObject(() => ({
@@ -147,7 +152,7 @@ const RECORDS = {
     signal: StopSignalSchema(),
     isApart: isApart(),
   })),
-  /** The run has ended, or is paused: the part of its result that no other record has. */
+  /** The run has ended or is paused: the part of its result that no other record has. */
   result: lazyObject(() => ({
     type: z.literal("result"),
     atMs: z.number(),
@@ -158,33 +163,33 @@ const RECORDS = {
     prices: z.array(PriceUsedSchema()).readonly(),
     session: SessionOutcomeSchema().exactOptional(),
   })),
-  /** A text that steps refer to. */
+  /** Text that steps refer to. */
   definition: lazyObject(() => ({
     type: z.literal("definition"),
     hash: z.string(),
     text: z.string(),
   })),
-  /** A post of the mailbox of the run was handled. `problem`: why it had no effect. */
+  /** Mail of the run was handled. `problem`: why it had no effect. */
   post: lazyObject(() => ({
     type: z.literal("post"),
     number: z.int().positive(),
     problem: z.string().exactOptional(),
   })),
-  /** The answers with which the run continues after a pause. */
+  /** Answers with which the run continues after a pause. */
   answers: lazyObject(() => ({
     type: z.literal("answers"),
     answers: z.array(AnswerSchema()).readonly(),
   })),
 };
 type Records = typeof RECORDS;
-/** One record of a journal. */
+/** Record of a journal. */
 export type JournalRecord = {
   [Kind in keyof Records]: z.infer<ReturnType<Records[Kind]>>;
 }[keyof Records];
-/** The record of one kind. */
+/** Record of one kind. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
 
-/** The record that a value is. Throws for what is none; `describeInvalidRecord` gives the reason. */
+/** Parses a record. Throws for an invalid value; `describeInvalidRecord` returns the reason. */
 export function recordFrom(value: unknown): JournalRecord {
   const kind = isRecord(value) ? value["type"] : undefined;
   if (isKind(kind)) return RECORDS[kind]().parse(value);
@@ -196,7 +201,7 @@ function isKind(kind: unknown): kind is keyof Records {
   return typeof kind === "string" && Object.hasOwn(RECORDS, kind);
 }
 
-/** What is wrong with a record that cannot be read, in one line. */
+/** Returns in one line what is wrong with a record. */
 export function describeInvalidRecord(cause: unknown): string {
   const [issue] = cause instanceof z.ZodError ? cause.issues : [];
   if (issue === undefined) return messageOf(cause);

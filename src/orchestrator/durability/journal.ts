@@ -22,40 +22,43 @@ import { RecordCodec } from "./record-codec.ts";
 export const DEFAULT_STALE_AFTER_MS = 30_000;
 export const DEFAULT_HEARTBEAT_MS = 5_000;
 export const DEFAULT_MAX_CRASHES = 5;
-/** How long events are held back that nothing waits for and nothing else follows. */
+/** Delay of events that nothing waits for and nothing follows. */
 const EVENT_DELAY_MS = 100;
-/** Waits between attempts at a store that may recover. */
+/** Delays between attempts at a store that may recover. */
 const RETRY_DELAYS_MS = [20, 100, 500, 2_000, 5_000] as const;
 
-/** Where runs are kept, and by which clock. */
+/** Store of runs, with its clock and intervals. */
 export interface RunStorage {
   readonly store: RunStore;
   readonly clock: Clock;
-  /** How often the owner of a run shows a sign of life. */
+  /** Interval of the owner's heartbeats. */
   readonly heartbeatIntervalMs: number;
-  /** How long it may show none before another process may take the run over. */
+  /** Time without a heartbeat after which another process may take the run over. */
   readonly staleAfterMs: number;
 }
 
 export interface JournalOptions extends RunStorage {
-  /** Makes the journal in the store, or takes it over. */
+  /** Creates or claims the journal in the store. */
   readonly open: () => Promise<OpenJournal>;
-  /** The store has given the right to write before. Default false. */
+  /** True if this process owns the run already. Default `false`. */
   readonly isClaimed?: boolean;
-  /** The codec that has read the journal which continues. Default: a new one. */
+  /** Codec that has read the journal, if it continues. Default: a new one. */
   readonly codec?: RecordCodec;
 }
 
-/** The right to write a journal. */
+/** Right to write a journal. */
 export interface OpenJournal {
   readonly ownership: Ownership;
-  /** Lines that it has already. */
+  /** Number of lines so far. */
   readonly recordCount: number;
-  /** The posts that were handled before. */
+  /** Numbers of mail that was handled before. */
   readonly posts: readonly number[];
 }
 
-/** Why a caller waits until a record is kept: to begin something, for what has begun, or at the end of the run. */
+/**
+ * Why a caller waits for persistence: to begin something, to end something in progress, or at the
+ * end of the run.
+ */
 type Purpose = "begin" | "underWay" | "end";
 
 interface RecordWaiter {
@@ -65,35 +68,35 @@ interface RecordWaiter {
 }
 
 export class Journal {
-  /** Rejects when the store has failed for good; never resolves. */
+  /** Rejects when the store has failed for good. Never resolves. */
   readonly broken: Promise<never>;
   readonly #options: JournalOptions;
   readonly #codec: RecordCodec;
   readonly #break: (cause: unknown) => void;
   readonly #waiters: RecordWaiter[] = [];
-  /** How many records were put in, and how many of them are kept. */
+  /** Numbers of records that were added and that are persisted. */
   #last = 0;
   #kept = 0;
-  /** The number of the last event that was put in. */
+  /** Number of the last event that was added. */
   #lastSeq = 0;
   #onKept: (seq: number) => void = () => undefined;
-  /** Lines that are kept. */
+  /** Number of persisted lines. */
   #lineCount = 0;
   #opened: OpenJournal | undefined;
-  /** The posts that were handled: all up to a number, and some after it. */
+  /** Handled mail: all numbers up to one, and some later ones. */
   readonly #handled = { upTo: 0, later: new Set<number>() };
   readonly #claim = Promise.withResolvers<void>();
-  /** How many of them are to be written without a delay. */
+  /** Number of records to be written without a delay. */
   #due = 0;
-  /** Something of the run was completed since the last batch. */
+  /** Work was completed since the last batch. */
   #hasProgress = false;
   #isWriting = false;
   #isBroken = false;
-  /** Waits to begin something do not resolve (D7). */
+  /** Waits that would begin something do not resolve (D7). */
   #isSuspended = false;
-  /** Its end is on its way to the store, whether the run rests or is given up. */
+  /** The last write is in progress, because the run settled or is released. */
   #isClosing = false;
-  /** The run is left to another process. */
+  /** The run was released. */
   #isGivenUp = false;
   #stopBeating: () => void = () => undefined;
   #stopDelay: (() => void) | undefined;
@@ -107,7 +110,7 @@ export class Journal {
     this.#break = reject;
   }
 
-  /** Puts a record in. It is kept a little later. */
+  /** Adds a record, which is written a little later. */
   append(record: JournalRecord): void {
     if (this.hasGivenUp) return;
     this.#codec.add(record);
@@ -120,33 +123,42 @@ export class Journal {
     else this.#writeLater();
   }
 
-  /** Notes that the records put in so far complete a step or a tool call: the store counts crashes from there. */
+  /**
+   * Notes that the records so far complete a step or a tool call, which resets the crash count in
+   * the store.
+   */
   noteProgress(): void {
     this.#hasProgress = true;
   }
 
-  /** Reports how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
+  /**
+   * Reports the number of the last persisted event: 0 at once, and later numbers before `kept`
+   * resolves.
+   */
   whenKept(onKept: (seq: number) => void): void {
     this.#onKept = onKept;
     onKept(0);
   }
 
-  /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
+  /** Resolves once everything so far is persisted. Never resolves if the journal is broken. */
   whenPersisted(): Promise<void> {
     return this.#isSuspended ? this.#wait("begin") : this.#written("begin");
   }
 
-  /** The same for a call whose begin is recorded: it continues though the run is being given up, as long as that waits for what is under way. */
+  /**
+   * Like `whenPersisted`, for a call whose begin is recorded: it may continue while a release waits
+   * for calls in progress.
+   */
   keptUnderWay(): Promise<void> {
     return this.#written("underWay");
   }
 
-  /** True if nothing is recorded any more: the run was given up, or its store has failed. */
+  /** True if nothing is recorded any more, because the run was released or its store failed. */
   get hasGivenUp(): boolean {
     return this.#isBroken || this.#isGivenUp;
   }
 
-  /** Nothing further may begin. */
+  /** True if nothing further may begin. */
   get isSuspended(): boolean {
     return this.#isSuspended;
   }
@@ -166,14 +178,14 @@ export class Journal {
     return purpose === "end" || !(purpose === "begin" ? this.#isSuspended : this.#isClosing);
   }
 
-  /** Lets nothing further begin. False: the run is over, or its journal is broken. */
+  /** Lets nothing further begin. Returns `false` if the run is over or its journal is broken. */
   suspend(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isSuspended = true;
     return true;
   }
 
-  /** Undoes `suspend`: waits resolve again. False: it is too late. */
+  /** Undoes `suspend`, so that waits resolve again. Returns `false` if it is too late. */
   resume(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isSuspended = false;
@@ -182,8 +194,8 @@ export class Journal {
   }
 
   /**
-   * Keeps what is there, and leaves the run to another process. The journal is broken then, for this reason. False: it is broken for another
-   * one, or the run is over.
+   * Persists what is there, and releases the run. The journal is then broken, for this reason.
+   * Returns `false` if the journal is broken for another reason, or the run is over.
    */
   async giveUp(why: EspalierError): Promise<boolean> {
     await endOfTurn(); // The last batch ends with a turn, too (D1).
@@ -197,7 +209,7 @@ export class Journal {
     return true;
   }
 
-  /** What is in the mailbox of the run and was not handled yet, in order. Rejects like the store. */
+  /** Returns the mail of the run that was not handled yet, in order. Rejects like the store. */
   async unread(): Promise<readonly Mail[]> {
     if (this.#opened === undefined || this.#isBroken) return [];
     const { runId } = this.#opened.ownership;
@@ -215,15 +227,18 @@ export class Journal {
     while (handled.later.delete(handled.upTo + 1)) handled.upTo += 1;
   }
 
-  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
+  /**
+   * Resolves once the store has granted the ownership, and never if it does not. `undefined` if
+   * this process owns the run already.
+   */
   claimed(): Promise<void> | undefined {
     const { isClaimed = false } = this.#options;
     return isClaimed || this.#opened !== undefined ? undefined : this.#claim.promise;
   }
 
   /**
-   * Keeps what is left and gives the run up. Rejects if the journal is broken. A store that does not take the run back rejects nothing: all
-   * of it is kept, its result with it, and the owner is gone as soon as it gives no sign of life any more.
+   * Persists the rest and releases the run. Rejects if the journal is broken. A failing release is
+   * ignored: everything is persisted, and the ownership ends without heartbeats.
    */
   async close(status: "paused" | "ended"): Promise<void> {
     this.#isClosing = true;
@@ -236,12 +251,12 @@ export class Journal {
     const { store, clock } = this.#options;
     const opened = this.#opened;
     if (opened === undefined) return;
-    // A post that came unseen is for the next process that leads the run, which therefore stays open.
+    // Unread mail is for the next owner of the run, so the run stays open.
     const { upTo } = this.#handled;
     await tried(clock, () => store.release(opened.ownership, status, upTo)).catch(() => undefined);
   }
 
-  /** Takes nothing more and shows no further sign of life: the next process may take the run over. */
+  /** Stops writing and sending heartbeats, so that the next process can take the run over. */
   abandon(): void {
     this.#isBroken = true;
     this.#stopTimers();
@@ -252,7 +267,7 @@ export class Journal {
     this.#stopDelay?.();
   }
 
-  /** At the end of this turn. */
+  /** Writes at the end of this turn. */
   #writeSoon(): void {
     if (this.#isBroken) return;
     this.#due = this.#last;
@@ -305,8 +320,9 @@ export class Journal {
   }
 
   /**
-   * Resolves one wait in each turn of the event loop: what follows is done before the next one, so that a
-   * replay has the same order, and a run that is given up in between begins nothing further (D7).
+   * Resolves one wait in each turn of the event loop: its continuation runs before the next one, so
+   * that a replay has the same order, and a run that is released in between begins nothing further
+   * (D7).
    */
   async #resolve(): Promise<void> {
     for (let index = 0, waiter; (waiter = this.#waiters[index]) !== undefined;) {
@@ -332,7 +348,8 @@ export class Journal {
     try {
       await this.#options.store.heartbeat(this.#opened.ownership);
     } catch (cause) {
-      // A heartbeat that the end overtakes is refused, which is no failure: the last write reports its own.
+      // A heartbeat that is overtaken by the last write is rejected, which is no failure: the last
+      // write reports its own.
       if (!isTransient(cause) && !this.#isClosing) this.#fail(cause);
     }
   }
@@ -345,7 +362,10 @@ export class Journal {
   }
 }
 
-/** Asks a store, and again if it says that this may help. The request may have been done before: a store does it once. */
+/**
+ * Sends a request to a store, and retries transient failures. A failed request may have been
+ * executed: requests to a store are idempotent.
+ */
 export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
   for (const delayMs of RETRY_DELAYS_MS) {
     try {
@@ -364,5 +384,5 @@ function isTransient(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.data["isTransient"] === true;
 }
 
-/** What takes records: the public members of a journal. */
+/** Public members of a journal. */
 export type JournalWriter = Pick<Journal, keyof Journal>;

@@ -1,16 +1,17 @@
-// Whose messages an agent began with: those of its parent, which may have had them of its own parent. Pure.
+// Origins of inherited messages: the parent, or the ancestor from which the parent inherited them.
+// Pure.
 
 import { sameJson } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 
-/** A message of an ancestor, and the one that had it first. */
+/** Message of an ancestor, with the agent that had it first. */
 export interface InheritedMessage {
   readonly message: Message;
   readonly agentId: AgentId;
 }
 
-/** What a subagent began with of its parent's messages. `before`: what the parent itself had begun with. */
+/** Returns the inherited messages of a subagent. `before`: the inherited messages of its parent. */
 export function inheritedFrom(
   messages: readonly Message[],
   parentAgentId: AgentId,
@@ -24,7 +25,10 @@ export function inheritedFrom(
     .flat();
 }
 
-/** For each message, the agent that had it first; null: it was not inherited. Both stand in their order. */
+/**
+ * Returns for each message the agent that had it first. `null` if it was not inherited. Both lists
+ * are in the order of the history.
+ */
 export function originsOf(
   messages: readonly (Message | null)[],
   inherited: readonly InheritedMessage[],

@@ -1,4 +1,4 @@
-// How a journal begins, and how it continues: of a new run, of a run that was paused, of one whose process died.
+// Opens journals: of a new run, of a paused run, and of a run whose process died.
 
 import { hostname } from "node:os";
 import { pid } from "node:process";
@@ -26,12 +26,12 @@ import { RunJournal } from "./run-journal.ts";
 
 const MOST_TITLE_CHARACTERS = 200;
 
-/** The title of a run, for lists of runs. */
+/** Returns the title of a run, for lists of runs. */
 export function titleOf(role: string, task: MessageContent): string {
   return `${role}: ${contentText(task)}`.slice(0, MOST_TITLE_CHARACTERS);
 }
 
-/** The journal of a run that begins. `claimed`: it was made before, with nothing in it, and is this process's own. */
+/** Returns the journal of a new run. `claimed`: the ownership of an existing empty journal. */
 export function newJournal(
   storage: RunStorage,
   run: Headed,
@@ -49,7 +49,9 @@ export function newJournal(
   return headed({ ...storage, open, isClaimed: claimed !== undefined }, run);
 }
 
-/** Makes the journal of a run, or takes it over if nothing is in it: the process that made it has died before its first record. */
+/**
+ * Creates the journal of a run, or claims an empty one, whose process died before its first record.
+ */
 async function createOrClaim(
   { store, staleAfterMs }: RunStorage,
   runId: RunId,
@@ -69,14 +71,14 @@ async function createOrClaim(
   }
 }
 
-/** What the first record of a journal says. */
+/** Content of the first record of a journal. */
 type Headed = Pick<PausedRunRecord, "runId" | "limits"> & {
   readonly session?: SessionRef | undefined;
-  /** The span of its caller. */
+  /** Span of its caller. */
   readonly traceparent?: string | undefined;
 };
 
-/** A journal with its first record. */
+/** Returns a journal with its first record. */
 function headed(options: JournalOptions, { runId, limits, ...more }: Headed): RunJournal {
   const journal = keptIn(options);
   const head = { type: "run", version: JOURNAL_VERSION, runId, limits: { ...limits } } as const;
@@ -93,8 +95,8 @@ function keptIn(options: JournalOptions): RunJournal {
 }
 
 /**
- * The journal of a paused run that continues: a new one, or its own if it has come no further since. `refused` is called if the store does
- * not let it.
+ * Returns the journal of a paused run that continues: a new one, or its existing one if that has
+ * not advanced since. `refused` is called if the store rejects it.
  */
 export function resumedJournal(
   storage: RunStorage,
@@ -117,7 +119,7 @@ export function resumedJournal(
   return journal;
 }
 
-/** Makes the journal of a run that was paused, or takes it over. What was done of it before is done once. */
+/** Creates or claims the journal of a run that was paused. Earlier work is not repeated. */
 async function openedAgain(
   { store, staleAfterMs }: RunStorage,
   run: PausedRunRecord,
@@ -130,7 +132,7 @@ async function openedAgain(
     const title = titleOf(root?.role ?? "", root?.task ?? "");
     return { ownership: await store.create(runId, title, owner), recordCount: 0, posts: [] };
   }
-  // Without records its first process died before its first one.
+  // Without records, its first process died before the first one.
   const before = found.recordCount > 0 ? await fold(store, runId) : undefined;
   const { status, run: kept, recordCount = 0, posts = [] } = before ?? {};
   const isSame = status !== "open" && kept?.eventCount === run.eventCount;
@@ -142,13 +144,13 @@ async function openedAgain(
   throw alreadyResumed(run);
 }
 
-/** Loads the reading of journals when it is first needed: most runs begin and end without it. */
+/** Loads the reader of journals when it is first needed: most runs never need it. */
 async function fold(store: RunStore, runId: RunId): Promise<FoldedJournal> {
   const { foldJournal } = await import("./fold-journal.ts");
   return await foldJournal(runId, store.read(runId));
 }
 
-/** Gives up a run that was claimed and is not what it seemed to be: its status is what its journal says. */
+/** Releases a claimed run that cannot continue here. Its status becomes that of its journal. */
 export async function putBack(store: RunStore, ownership: Ownership): Promise<void> {
   const { runId } = ownership;
   const isEmpty = (await store.find(runId))?.recordCount === 0;
@@ -156,7 +158,10 @@ export async function putBack(store: RunStore, ownership: Ownership): Promise<vo
   await store.release(ownership, status);
 }
 
-/** The journal of a run that is recovered continues where it broke off. `failure`: why it only continues to fail. */
+/**
+ * Returns the journal of a run that continues after its process died. `failure`: the error with
+ * which the run only continues to fail.
+ */
 export function recoveredJournal(
   storage: RunStorage,
   ownership: Ownership,
@@ -169,7 +174,10 @@ export function recoveredJournal(
   return journal;
 }
 
-/** The owner of a run that this process leads. Its token keeps others from writing, so it is random, however other ids are made. */
+/**
+ * Returns this process as an owner. The token keeps others from writing, so it is random even with
+ * an `ids` option.
+ */
 export function newOwner(): RunOwner {
   return { token: randomIds.next("owner"), hostname: hostname(), processId: pid };
 }

@@ -1,5 +1,6 @@
-// OpenSpans: which spans of a run have not ended, according to the events of its journal. Owns what happened within each, the latest of it. Only
-// for traces: an event that it cannot read is left out, and nothing else of the run depends on it.
+// OpenSpans: the spans of a run that have not ended, folded from the events of its journal. Owns
+// the latest notes of each. For traces only: an event that cannot be read is skipped, and nothing
+// else of the run depends on it.
 
 import { defined, isRecord } from "../../kernel/json.ts";
 import {
@@ -17,7 +18,7 @@ import {
   type SpanOpening,
 } from "../../protocol/span-tree.ts";
 
-/** A span shows no more of them anyway. */
+/** A span shows no more notes anyway. */
 const MOST_NOTES = 128;
 
 type Recorded<Body> = SpanMoment & { readonly body: Body };
@@ -27,12 +28,12 @@ interface Scope {
   readonly parent: Scope | undefined;
   readonly notes: Recorded<SpanNote>[];
   closing: Recorded<SpanClosing> | undefined;
-  /** When it continued in further traces, by their ids. */
+  /** When the span continued in further traces, by trace id. */
   readonly furtherTraces: Map<string, number>;
   ids: TraceIds;
 }
 
-/** An event as it stands in a journal; undefined: it is of no type that is known here. */
+/** Returns an event of a journal. `undefined` if its type is unknown here. */
 export function keptEvent(value: unknown): EspalierEvent | undefined {
   return isKeptEvent(value) ? value : undefined;
 }
@@ -45,7 +46,7 @@ const NO_IDS: TraceIds = { traceId: "", spanId: "" };
 
 export class OpenSpans {
   readonly #open = new Set<Scope>();
-  /** How many spans each trace has. */
+  /** Number of spans by trace. */
   readonly #counts = new Map<string, number>();
   #lastUs = 0;
   readonly #scopes = new SpanTree<Scope>({
@@ -77,7 +78,7 @@ export class OpenSpans {
     const scope = this.#scopes.place({ seq, atMs, scope: event, body: event });
     if (scope === undefined) return;
     const isNew = scope.ids === NO_IDS;
-    // A process that recovers a run may have to give its span another id.
+    // A process that resumes a run may have to give its span another id.
     if (isNew || event.type === "run.resumed") scope.ids = pickTraceIds(event);
     if (!isNew) return;
     this.#counts.set(event.traceId, this.#countIn(event) + 1);
@@ -88,17 +89,17 @@ export class OpenSpans {
     return this.#counts.get(traceId) ?? 0;
   }
 
-  /** The span of the run has not ended. */
+  /** True if the span of the run has not ended. */
   get isRunOpen(): boolean {
     return this.#scopes.size > 0;
   }
 
-  /** When the last event happened, on the time line of spans. */
+  /** Time of the last event, on the time line of spans. */
   get lastUs(): number {
     return this.#lastUs;
   }
 
-  /** Those that have not ended, of traces that were taken: the outermost first. */
+  /** Returns the open spans of sampled traces, the outermost first. */
   lost(): readonly LostSpan[] {
     return [...this.#open]
       .filter(isRecorded)
@@ -123,7 +124,9 @@ function pickTraceIds({ traceId, spanId, parentSpanId, isSampled }: TraceIds): T
   return { traceId, spanId, ...defined({ parentSpanId, isSampled }) };
 }
 
-/** A span in another trace than the one around it: the run continues there, and so does the agent whose call it is. */
+/**
+ * Notes a span in another trace than its parent: the run and the agent of the call continue there.
+ */
 function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   if (parent === undefined || parent.ids.traceId === traceId) return;
   const note = ({ furtherTraces }: Scope): void => {
@@ -135,12 +138,12 @@ function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   note(run);
 }
 
-/** Where nothing was shown, or a sampler had left the trace out, there was no span to end. */
+/** False without tracing, or if a sampler has dropped the trace: then there is no span to end. */
 function isRecorded({ ids, parent }: Scope): boolean {
   return parent === undefined ? ids.isSampled === true : isRecorded(parent);
 }
 
-/** The bodies are the events themselves. */
+/** True if both bodies are valid events. */
 function isReadable({ opening, closing }: Scope): boolean {
   try {
     assertEvent(opening.body);

@@ -1,6 +1,7 @@
-// Contradictions in a paused run: figures that do not add up, and states that do not follow from their own history. They are no
-// proof: an alteration of every copy of a fact passes. What the roles in code allow holds then (run/role-ceilings.ts), and a signature
-// detects every alteration.
+// Finds contradictions in a paused run: figures that do not add up, and states that do not follow
+// from their history. They prove nothing: an alteration of every copy of a fact passes. Then the
+// limits of the roles in code apply (run/role-ceilings.ts), and a signature detects every
+// alteration.
 
 import { backgroundOf } from "../../agent/agent-state.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -108,7 +109,10 @@ function findHistoryProblem({ state, executionId }: PausedAgent): string | undef
 /** `interrupted`: its process died. */
 const PAUSE_REASONS: ReadonlySet<string> = new Set([...PAUSE_CODES, "interrupted"]);
 
-/** A subtask must be as a step queued it. A history from before the execution does not show all steps. */
+/**
+ * Checks that a subtask is as a step queued it. A history from before the execution does not show
+ * all steps.
+ */
 function findQueueProblem(
   { conversation, log }: PausedAgent["state"],
   executionId: PausedAgent["executionId"],
@@ -124,7 +128,7 @@ function findQueueProblem(
   return isQueued ? undefined : "a subtask differs from the one that its tool queued";
 }
 
-// The step in whose middle an agent is paused
+// The open step of a paused agent
 
 type PausedStep = NonNullable<Extract<PausedAgent["state"], { readonly status: "paused" }>["step"]>;
 
@@ -152,7 +156,7 @@ function findStepProblem(agent: PausedAgent): string | undefined {
   return findDeferralProblem(agent, step, toolCalls);
 }
 
-/** A question must be about the call that the model made. */
+/** Checks that a question is about the call that the model made. */
 export function findDeferralProblem(
   { agentId, agentPath }: Pick<PausedAgent, "agentId" | "agentPath">,
   { stepId, deferrals }: Pick<PausedStep, "stepId" | "deferrals">,
@@ -194,7 +198,10 @@ function findAccountProblem(
     : undefined;
 }
 
-/** A total is what the agent and its subagents have used (B3), and no less than its history shows. */
+/**
+ * Checks that a total is the sum of the usage of the agent and its subagents (B3), and no less than
+ * its history shows.
+ */
 function findUsageProblem(
   { agents, below }: IndexedRun,
   { agentId, own, total }: LedgerAccount,
@@ -203,7 +210,7 @@ function findUsageProblem(
     return "its total is not the sum of its parts";
   const state = agents.get(agentId)?.state;
   if (state === undefined) return undefined;
-  // In a fork nothing of what its agents did before is spent.
+  // In a fork, nothing that its agents did before is charged.
   if (state.status !== "paused" && sameJson(own, NO_USAGE)) return undefined;
   const { log, telemetry } = state;
   const ofSteps = log.steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
@@ -243,8 +250,9 @@ function isLimited(accounts: IndexedRun["accounts"], agentId: AgentId, axis: str
 }
 
 /**
- * Before its first step the root had started nothing: its limits were what that step found, and what was used before it. A fork whose
- * history has subtasks is not checked: it works these off before its first step.
+ * Checks the limits against the steps. Before its first step the root had started nothing: its
+ * limits were the remaining amounts of that step, plus the usage before it. A fork with subtasks is
+ * not checked, since it does them before its first step.
  */
 function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | undefined {
   const [root] = agents;
@@ -257,7 +265,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
     parentAgentId === agentId && openedAtMs < first.startedAtMs;
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
-  // A first step that had to be repeated found less than its first attempt, but as many steps.
+  // A first step that was repeated found smaller remaining amounts than its first attempt, but as
+  // many steps.
   const { costUsd, ...counts } = toAmounts(
     subtractUsage(account.own, addUsage(usedLater, { ...NO_USAGE, steps: first.usage.steps })),
   );
@@ -273,7 +282,7 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
     : `${agentPath}: its limit on ${toSpendAxis(raised)} is above that of its first step`;
 }
 
-/** Returns true if the history has a subtask before the first step of the execution. */
+/** True if the history has a subtask before the first step of the execution. */
 function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
   const { messages } = state.conversation;
   const own = stepsOf(state).length;
@@ -285,7 +294,7 @@ function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
 
 type ShownStep = Pick<PausedStep, "context" | "usage" | "startedAtMs">;
 
-/** The steps of the execution with what each has used, the open one included. */
+/** Returns the steps of the execution with their usage, the open one included. */
 function stepsOf(state: PausedAgent["state"]): readonly ShownStep[] {
   const recorded = state.log.steps.map(({ context, telemetry: { usage, startedAtMs } }) => ({
     context,

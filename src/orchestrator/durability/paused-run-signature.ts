@@ -1,5 +1,5 @@
-// Signatures of paused runs: HMAC-SHA256 over the canonical JSON of all but the signature itself. `node:crypto` is loaded when a key is
-// given.
+// Signs paused runs with HMAC-SHA256 over the canonical JSON of all fields but the signature.
+// `node:crypto` is loaded when a key is given.
 
 import type { KeyObject } from "node:crypto";
 
@@ -11,7 +11,10 @@ import { canonicalJson, deepFreeze, isRecord } from "../../kernel/json.ts";
 type SigningKey = string | Uint8Array;
 
 const LEAST_BYTES = 32;
-/** Keeps a signature of something else under the same key from being one of a paused run. */
+/**
+ * Domain separation: a signature of something else under the same key is not a signature of a
+ * paused run.
+ */
 const PURPOSE = "espalier paused run\n";
 
 /** Signs paused runs with the first of its keys, and verifies them with all. */
@@ -57,7 +60,7 @@ export class PausedRunSigner {
   }
 }
 
-/** Throws `invalid_option` for a key that is too short, or no key. */
+/** Throws `invalid_option` for an invalid or too short key. */
 export function checkSigningKey(field: string, given: unknown): void {
   if (isOneKey(given)) return checkKeyLength(field, given);
   if (!Array.isArray(given)) throw notAKey(field, given);
@@ -78,7 +81,7 @@ export function checkSigningKey(field: string, given: unknown): void {
 function checkKeyLength(field: string, key: SigningKey): void {
   const length = Buffer.byteLength(key);
   if (length >= LEAST_BYTES) return;
-  // The key itself is not in the message: it is a secret.
+  // The message does not contain the key, which is secret.
   throw mismatch(field, `at least ${LEAST_BYTES} bytes`, length, KEY_ADVICE);
 }
 
@@ -110,7 +113,7 @@ export function invalidSignature(problem: keyof typeof PROBLEMS): EspalierError 
   });
 }
 
-/** Returns true if the value has a signature, whatever it is worth. */
+/** True if the value has a signature, valid or not. */
 export function isSigned(value: unknown): value is Readonly<Record<string, unknown>> {
   return isRecord(value) && value["signature"] !== undefined;
 }

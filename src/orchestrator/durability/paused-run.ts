@@ -1,5 +1,6 @@
-// A paused run: everything that another process needs to continue it, as one plain JSON value. Versioned; what cannot be read is
-// refused whole, before anything happens (R30, R31, R47).
+// Paused runs: the complete state of a run as one plain JSON value, with which another process can
+// continue it. Versioned; an invalid value is rejected as a whole, before anything happens (R30,
+// R31, R47).
 
 import type { QuestionDeferral } from "../../agent/agent-state.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -89,7 +90,7 @@ export interface PausedRun {
 
 const count = lazySchema(() => z.int().nonnegative());
 
-/** An agent as it was created. */
+/** Agent as it was created. */
 export const CreatedAgentSchema = lazyObject(() => ({
   agentId: AgentIdSchema(),
   executionId: ExecutionIdSchema(),
@@ -97,32 +98,32 @@ export const CreatedAgentSchema = lazyObject(() => ({
   agentPath: z.string(),
   depth: count(),
   role: z.string(),
-  /** Its text alone, once it is in the history. */
+  /** Only the text, once the task is in the history. */
   task: MessageContentSchema(),
   metadata: JsonObjectSchema(),
   spawnCallId: CallIdSchema().nullable(),
   spawnStepId: StepIdSchema().nullable(),
   startedAtMs: z.number(),
-  /** Which execution of the agent this is, from 1. */
+  /** Number of the execution, from 1. */
   execution: z.int().positive(),
-  /** It was left to the run by its parent. */
+  /** True if its parent has detached it. */
   isDetached: z.boolean(),
-  /** What it and all below it may not use. */
+  /** Rules that remove tools from it and all agents below it. */
   toolRules: z.array(ToolRuleSchema()).readonly(),
-  /** The role itself, where its parent's model wrote it. */
+  /** The role, if it is dynamic. */
   draft: DynamicRoleSchema().exactOptional(),
 }));
 export const PausedAgentSchema = lazySchema(() =>
   CreatedAgentSchema().extend({
-    /** How many of its subagents of each role were numbered. */
+    /** Number of its subagents by role. */
     ordinals: z.record(z.string(), count()).readonly(),
     state: AgentSnapshotSchema(),
   }),
 );
-/** One agent of a paused run: paused itself, or ended before. */
+/** Agent of a paused run, which is paused or has ended. */
 export type PausedAgent = z.infer<ReturnType<typeof PausedAgentSchema>>;
 
-/** As the first event of a run says them. */
+/** Limits, in the form of the first event of a run. */
 export const TreeLimitsSchema = lazySchema(() => EVENT_SCHEMAS["run.started"]().limits);
 
 const PausedRunSchema = lazyObject(() => ({
@@ -130,29 +131,29 @@ const PausedRunSchema = lazyObject(() => ({
   runId: RunIdSchema(),
   pauseCount: z.int().positive(),
   pausedAtMs: z.number(),
-  /** The trace of the run up to the pause, and the span of the run in it. */
+  /** Trace of the run up to the pause, and the span of the run in it. */
   traceId: z.string(),
   spanId: z.string().exactOptional(),
-  /** Whether that trace was taken, where OpenTelemetry showed it. */
+  /** Whether the trace was sampled, if tracing is used. */
   isSampled: z.boolean().exactOptional(),
-  /** Events so far; numbering continues from here. */
+  /** Number of events so far; numbering continues from here. */
   eventCount: count(),
   leaseCount: count(),
   limits: TreeLimitsSchema(),
   refusalsByCode: z.record(z.string(), count()).readonly(),
   questions: z.array(QuestionSchema()).readonly(),
-  /** Questions that were answered before: their answers are not taken again. */
+  /** Questions that were answered before: further answers are rejected. */
   answered: z.array(QuestionIdSchema()).readonly(),
   agents: z.array(PausedAgentSchema()).min(1).readonly(),
   definitions: DefinitionsSchema(),
-  /** What the calls so far were charged at. */
+  /** Prices of the calls so far. */
   prices: z.array(PriceUsedSchema()).readonly(),
   accounts: z.array(AccountSchema()).min(1).readonly(),
-  /** The session on which it was started. */
+  /** Session of the run. */
   session: SessionRefSchema().exactOptional(),
   signature: z.string().exactOptional(),
 })) satisfies () => z.ZodType<PausedRun>;
-/** All of a paused run. */
+/** Paused run with its internal fields. */
 export type PausedRunRecord = Readonly<z.infer<ReturnType<typeof PausedRunSchema>>>;
 
 /**
@@ -173,7 +174,7 @@ export function readPausedRun(stored: unknown): PausedRun {
   return parsePausedRun(stored);
 }
 
-/** The same, with all that is in it. */
+/** Parses a stored paused run with its internal fields. Throws like `readPausedRun`. */
 export function parsePausedRun(stored: unknown): PausedRunRecord {
   const value = typeof stored === "string" ? parsePausedText(stored) : stored;
   const version = isRecord(value) ? value["version"] : undefined;
@@ -195,7 +196,10 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
   return run;
 }
 
-/** Its agents that failed, by the time of their end; of one millisecond, subagents before those that started them. */
+/**
+ * Returns the failed agents in the order of their ends. Within one millisecond, subagents come
+ * before their parents.
+ */
 export function failedIn({ agents }: PausedRunRecord): readonly AgentId[] {
   return agents
     .filter(({ state }) => state.log.errors.length > 0)
@@ -208,7 +212,7 @@ function endedAtMs({ state }: PausedAgent): number {
   return state.telemetry.endedAtMs ?? Infinity;
 }
 
-/** What is wrong with a value that is no paused run, for an error. */
+/** Describes what is wrong with a value that is not a paused run, for an error. */
 function strangeness(value: unknown, cause: unknown): string {
   if (value instanceof Promise) return "it is a promise; await it";
   if (!isRecord(value)) return `it is ${shown(value)}`;
@@ -228,7 +232,7 @@ export function parsePausedText(text: string): unknown {
   }
 }
 
-/** What does not fit together in it; undefined: nothing. */
+/** Returns a contradiction in the run. `undefined` if there is none. */
 function findRunProblem(run: PausedRunRecord): string | undefined {
   const [root] = run.agents;
   if (root?.parentAgentId !== null) return "its first agent is not the root";
@@ -262,7 +266,7 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
   return undefined;
 }
 
-/** Every agent has one account, below its parent's, and there are no others. */
+/** Checks that every agent has one account, below its parent's, and that there are no others. */
 function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
   if (accounts.length !== agents.length) return "its accounts do not match its agents";
   const opened = new Set<string | null>([null]);
@@ -280,7 +284,7 @@ function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefin
   return held === undefined ? undefined : `${held.agentPath} still has budget reserved`;
 }
 
-/** The answers are exactly those that the agents wait for. */
+/** Checks that the questions are exactly those that the agents wait for. */
 function strangeQuestion({ agents, questions }: PausedRunRecord): string | undefined {
   const waiting = agents.flatMap((agent) =>
     deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),
@@ -303,7 +307,7 @@ export function isForged({
   );
 }
 
-/** A text under the hash of another would be taken for it. */
+/** Checks that each text fits its hash, or it would be taken for another one. */
 function strangeDefinition({ definitions }: PausedRunRecord): string | undefined {
   const forged = Object.entries(definitions).find(([hash, text]) => hashText(text) !== hash);
   return forged === undefined ? undefined : `the definition ${forged[0]} was altered`;
@@ -337,7 +341,7 @@ export function listAwaitedChildren(agent: PausedAgent): readonly AgentId[] {
   return [...delegated, ...started, ...queued, ...state.log.background];
 }
 
-/** Returns the error for a run that cannot continue with what it is handed: roles, tools, hooks. */
+/** Returns the error for a run that cannot continue with the given roles, tools or hooks. */
 export function cannotContinue(message: string, data: JsonObject): EspalierError {
   return new EspalierError({ code: "invalid_paused_run", message, data });
 }

@@ -1,7 +1,9 @@
-// PersistedEffects: what the effects of one agent result in, kept in the journal of its run before it is acted upon (D1); what the journal knows
-// is not done again (D2). What has several steps of its own, such as the work of subagents, is kept by those steps.
-// Owns what the agent had begun when its process died, until the phase in which that happened is done once more: meanwhile nothing that is
-// asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
+// PersistedEffects: the effects of one agent, whose outcomes are persisted before they are acted
+// upon (D1). An outcome that the journal has is not produced again (D2). Effects with steps of
+// their own, such as the work of subagents, are persisted by these steps. Owns the effects that
+// were in flight when the process died, until their phase is repeated. Until then external requests
+// to the agent are not handled, and what was recorded, charged or booked is not recorded, charged
+// or booked again.
 
 import { lazyObject, z } from "../../protocol/lazy-schema.ts";
 import type { Persistence } from "../../agent/persistence.ts";
@@ -38,16 +40,16 @@ import { modelEffectName, permitEffectName, toolEffectName } from "./effect-name
 import { takeFirst, type InFlightWork } from "../../agent/in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
 
-/** A call that may run, as the journal has it. */
+/** Permitted call, as the journal has it. */
 const PermitSchema = lazyObject(() => ({
   /** Before parsing. */
   arguments: JsonValueSchema(),
-  /** Absent if equal to `arguments`, or if JSON does not have the value. */
+  /** Absent if equal to `arguments`, or if the value is not JSON. */
   parsedArguments: JsonValueSchema().exactOptional(),
   unparsed: z.literal(true).exactOptional(),
   schemaHash: z.string(),
   fingerprint: z.string().exactOptional(),
-  /** It was asked about, and approved. */
+  /** Present if an approver was asked and approved. */
   isApproved: z.literal(true).exactOptional(),
 }));
 
@@ -55,13 +57,13 @@ export class PersistedEffects implements Persistence {
   protected readonly agent: AgentRuntime;
   readonly #journal: RunJournal;
   inFlight: InFlightWork | undefined;
-  /** Signals that its log had from the beginning: a request that repeats one of them is dropped, once. */
+  /** Signals of the restored log: a request that repeats one of them is dropped, once. */
   readonly #logged: StopSignal[];
-  /** Ends of calls that nothing waited for, and how many of them are known to be kept. */
+  /** Numbers of ends of calls that nothing waited for, and of those known to be persisted. */
   #unwaited = 0;
   #caughtUp = 0;
 
-  /** `inFlight`: of an agent whose process died. */
+  /** Creates the effects. `inFlight`: of an agent whose process died. */
   constructor(journal: RunJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
     this.agent = agent;
     this.#journal = journal;
@@ -110,7 +112,7 @@ export class PersistedEffects implements Persistence {
     const known = this.outcome(name);
     if (known !== undefined) {
       const recorded = recordedEnd(known, call);
-      // Emitted again: the process that emitted it is gone.
+      // Emitted again, since the process that emitted it is gone.
       if (recorded.type === "executed") emitResult(this.agent, call, recorded);
       return recorded;
     }
@@ -122,7 +124,8 @@ export class PersistedEffects implements Persistence {
         ? await this.#recorded(name, () => callTool(call))
         : this.#append(name, await callTool(call));
     if (isProgress(end)) this.#journal.writer.noteProgress();
-    // The end of a call without effects is kept, so that it is recorded once, but not waited for.
+    // The end of a call without effects is persisted so that it is recorded once, but nothing waits
+    // for it.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
     else await this.whenPersisted();
@@ -130,8 +133,9 @@ export class PersistedEffects implements Persistence {
   }
 
   /**
-   * Of an agent that is alone in its run, what succeeded reaches a request, a further call, code of the user's or the end of the run next, and
-   * each of them waits until it is kept (D1). It is written with the next request.
+   * True if the end of a successful call is acted upon later. If the agent is alone in its run, the
+   * end next reaches a request, a further call, user code or the end of the run. Each of these
+   * waits until it is persisted (D1), so it is written with the next request.
    */
   #isActedUponLater(end: CallEnd): boolean {
     const { identity, role, stepper } = this.agent;
@@ -149,7 +153,10 @@ export class PersistedEffects implements Persistence {
     return await work();
   }
 
-  /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
+  /**
+   * Persists a permission before it is acted upon, so that no approver is asked twice. A call that
+   * may be repeated needs no wait.
+   */
   authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {
     if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(call)))
       return { type: "unrunnable", outcome: INTERRUPTED };
@@ -176,7 +183,10 @@ export class PersistedEffects implements Persistence {
     return this.#begun(toolEffectName(call));
   }
 
-  /** It counts as work under way, but not while it may not begin: giving the run up does not wait for it then. */
+  /**
+   * Waits until the begin of a call is persisted. The call counts as work in progress, except while
+   * it may not begin: a release does not wait for it then.
+   */
   async #begun(name: string): Promise<void> {
     const { writer } = this.#journal;
     if (writer.isSuspended) {
@@ -208,7 +218,7 @@ export class PersistedEffects implements Persistence {
     return requests.filter((signal) => !isLogged(signal));
   }
 
-  // What is recorded and kept
+  // Records
 
   requested(signal: StopSignal): void {
     this.#journal.append({ type: "signal", agentId: this.agent.identity.agentId, signal });
@@ -219,7 +229,7 @@ export class PersistedEffects implements Persistence {
   }
 
   phaseOver(phase: Phase, state: AgentState): void {
-    // These have no effects: after a crash they are done once more.
+    // These have no side effects: after a crash they are repeated.
     if (phase === "evaluate" || phase === "incorporate") return;
     this.#journal.phaseOver(this.agent, phase, state);
     if (phase !== "prepare") this.inFlight = undefined;
@@ -239,17 +249,25 @@ export class PersistedEffects implements Persistence {
     this.#caughtUp = Math.max(this.#caughtUp, unwaited);
   }
 
-  /** What an effect of this name came to; undefined: it is not known. Given once. */
+  /**
+   * Returns the recorded outcome of the effect of this name, once. `undefined` if it is unknown.
+   */
   protected outcome(name: string): unknown {
     return this.inFlight?.outcome(name);
   }
 
-  /** True if a call that must not be repeated had begun before the process died, and its end is not known. Given once. */
+  /**
+   * True, once, if a call that must not be repeated had begun before the process died, and its end
+   * is unknown.
+   */
   protected hadBegun(name: string): boolean {
     return this.inFlight?.begun.delete(name) === true;
   }
 
-  /** An effect under way: where the run is given up it is waited for, within the grace period. `leaseId`: of a model call. */
+  /**
+   * Runs an effect as work in progress: a release waits for it within the grace period. `leaseId`:
+   * of a model call.
+   */
   async #recorded<T extends object>(
     name: string,
     work: () => Promise<T>,
@@ -271,7 +289,7 @@ export class PersistedEffects implements Persistence {
   }
 }
 
-/** True if the call is over by itself: it was neither put off nor cut off by a crash. */
+/** True if the call ended by itself: it was neither deferred nor interrupted by a crash. */
 function isProgress(end: CallEnd): boolean {
   return end.type === "executed" && end.execution.errorCode !== INTERRUPTED.errorCode;
 }
@@ -298,7 +316,10 @@ function storedPermit(permit: unknown): StoredCall & { readonly isApproved: bool
   return { input, value, schemaHash, fingerprint, isApproved: read.isApproved === true };
 }
 
-/** The call with the arguments that were allowed before its process died, if its schema and the guards still allow them. */
+/**
+ * Returns the call with the arguments that were permitted before its process died, if its schema
+ * and the guards still allow them.
+ */
 async function permittedBefore(
   call: CallInProgress,
   current: OwnCall,
@@ -310,20 +331,23 @@ async function permittedBefore(
   if (bound.type === "rejected") return bound;
   const difference = differenceFrom(bound, stored);
   if (difference === undefined) return await permittedAgain(call, bound);
-  // Guards alone allowed it: they decide about the value of now.
+  // Only guards allowed it: they decide about the present value.
   return stored.isApproved
     ? refuseCall(tool, "blocked", difference)
     : await requestPermission(call, current);
 }
 
-/** Returns a delegation that had begun, with the arguments that it began with, as far as they are known. */
+/** Returns a delegation that had begun, with its recorded arguments, as far as they are known. */
 function begunCall(bound: OwnCall, permit: unknown): OwnCall {
   if (permit === undefined) return bound;
   const restored = restoreCall(bound.tool, storedPermit(permit));
   return restored.type === "rejected" ? bound : restored;
 }
 
-/** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
+/**
+ * Returns the end of a call as it was recorded. An open question is the recorded one, so that the
+ * state does not change.
+ */
 export function recordedEnd(recorded: unknown, { deferral, onEnd }: CallInProgress): CallEnd {
   const end = structuredClone(CallEndSchema().parse(recorded)); // As of a model call: see `readInferOutcome`.
   onEnd(end);

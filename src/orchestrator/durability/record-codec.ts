@@ -11,28 +11,28 @@ import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { JOURNAL_VERSION, type JournalRecord } from "./journal-record.ts";
 import { TextTable } from "./text-table.ts";
 
-/** How many records are read in one turn of the event loop. */
+/** Records that are read in one turn of the event loop. */
 export const RECORDS_PER_TURN = 200;
 
-/** A text of fewer characters is hardly longer than a reference to it. */
+/** A text with fewer characters is hardly longer than a reference to it. */
 const SHORT = 9;
 const LONG = 160;
-/** Short texts to which a record can refer. With more of them references grow longer. */
+/** Number of short texts to which a record can refer. With more, references grow longer. */
 const MOST_RECENT = 1_000;
-/** Records of a line, which is written and read in one piece. */
+/** Maximum number of records of a line, which is written and read in one piece. */
 const MOST_IN_LINE = 200;
 
 const MARK = "~";
 const LITERAL = `${MARK}=`;
 const LONG_TEXT = `${MARK}#`;
 const GONE = `${MARK}-`;
-/** Stands before an object that takes the place of another, or of a list. */
+/** Precedes an object that replaces another object or a list. */
 const REPLACED = `${MARK}:`;
-/** Stands before the JSON of an object that is not compared. */
+/** Precedes the JSON of an object that is not compared. */
 const WHOLE = `${MARK}!`;
-/** The key of the length of a list that has another one. */
+/** Key of the length of a list whose length has changed. */
 const LENGTH = MARK;
-/** The kind of a record that no other is compared with. */
+/** Kind of records that no other is compared with. */
 const ALONE = -1;
 
 interface Template {
@@ -40,14 +40,14 @@ interface Template {
 }
 type Members = Readonly<Record<string, unknown>>;
 
-/** Stands for an object with a key that a copy of ours would take for its prototype. */
+/** Stands for an object with a key that a copy would take for its prototype. */
 const NOT_COPIED: unknown = Object.freeze({});
 
 export class RecordCodec {
   readonly #kinds = new Map<string, number>();
-  /** The last record of each kind, ours to change but for what of it is frozen. */
+  /** Last record of each kind, mutable except for frozen parts. */
   #templates: unknown[] = [];
-  /** They were read, and have not been made ready to be written from. */
+  /** True if the templates were read, and are not prepared for writing. */
   #areRead = false;
   #long = new TextTable();
   #recent = new TextTable(MOST_RECENT);
@@ -55,10 +55,13 @@ export class RecordCodec {
   #count = 0;
   #lines: string[] = [];
   #entries: (readonly [kind: number, change: unknown])[] = [];
-  /** What stands in the place of the value that was written last. */
+  /** Copy of the value that was written last. */
   #copy: unknown;
 
-  /** What was read so far, for any number of readers that continue from here. Cheap: what there is now is shared, and frozen. */
+  /**
+   * Returns a factory of codecs that continue from here. Cheap: the present templates are shared
+   * and frozen.
+   */
   beginning(): () => RecordCodec {
     const [templates, count] = [this.#templates.map(deepFreeze), this.#count];
     this.#areRead = true;
@@ -73,7 +76,7 @@ export class RecordCodec {
     };
   }
 
-  /** Puts a record in. It is in the lines that are taken next, as it is now. */
+  /** Adds a record, as it is now, to the next lines. */
   add(record: JournalRecord): void {
     if (record.type === "run") {
       this.#endLine();
@@ -87,7 +90,7 @@ export class RecordCodec {
     if (this.#entries.length === MOST_IN_LINE) this.#endLine();
   }
 
-  /** The lines of what was put in since the last call. */
+  /** Returns the lines of the records that were added since the last call. */
   take(): readonly string[] {
     this.#endLine();
     const lines = this.#lines;
@@ -124,7 +127,10 @@ export class RecordCodec {
     return entries.length;
   }
 
-  /** If a record cannot be written, the next one is written as if it were the first: readers restart, too. */
+  /**
+   * Encodes a record. If that fails, the next one is encoded as if it were the first, at which
+   * readers restart, too.
+   */
   #entry(record: JournalRecord): readonly [kind: number, change: unknown] {
     const isAlone = record.type === "restored";
     const name = isAlone ? "" : kindOf(record);
@@ -159,7 +165,10 @@ export class RecordCodec {
     this.#count = 0;
   }
 
-  /** What makes a copy the value, and `#copy` what it is then; undefined: it is the value already. */
+  /**
+   * Returns the change that turns a copy into the value, and sets `#copy`. `undefined` if nothing
+   * changed.
+   */
   #change(before: unknown, value: unknown): unknown {
     if (Array.isArray(value)) return this.#listChange(before, value);
     if (isRecord(value)) return this.#objectChange(before, value);
@@ -213,7 +222,10 @@ export class RecordCodec {
     return typeof before === "object" && before !== null ? [REPLACED, written] : written;
   }
 
-  /** Copies have the shape that the value has in the engine: objects to which keys are added one by one are slow. */
+  /**
+   * Copies an object in the shape that the value has in the engine: objects that grow key by key
+   * are slow.
+   */
   #newObject(keys: readonly string[], value: Members): Template {
     const copy: Template = { ...value };
     const written: Template = { ...value };
@@ -282,7 +294,10 @@ export class RecordCodec {
     return record;
   }
 
-  /** The value after a change: what is frozen is copied as far as it changes, all else is changed in place. */
+  /**
+   * Returns the value after a change. Frozen parts are copied as far as they change; others are
+   * mutated.
+   */
   #changed(before: unknown, change: unknown): unknown {
     if (typeof change === "string") return this.#text(change);
     if (isRecord(change))
@@ -328,7 +343,7 @@ export class RecordCodec {
   }
 }
 
-/** Only the first record of a journal, or of one that was opened again, has a version. */
+/** Checks the version, which only the first record of a journal or of a reopened one has. */
 function checkVersion(version: unknown): void {
   if (typeof version !== "number" || version === JOURNAL_VERSION) return;
   throw new EspalierError({
@@ -338,13 +353,13 @@ function checkVersion(version: unknown): void {
   });
 }
 
-/** Anew: an object from which keys are deleted is slow from then on. */
+/** Returns a new object without the key: an object from which keys are deleted stays slow. */
 function omitKey(object: Template, key: string): Template {
   const { [key]: _gone, ...rest } = object;
   return rest;
 }
 
-/** Of records of one kind, most fields are the same. */
+/** Returns the kind of a record. Records of one kind have mostly the same fields. */
 function kindOf(record: unknown): string {
   if (!isRecord(record)) return "";
   const { type, event, phase, done, name } = record;
@@ -356,7 +371,7 @@ function isTemplate(value: unknown): value is Template {
   return isRecord(value) && value !== NOT_COPIED;
 }
 
-/** What was read, to be changed in place. */
+/** Returns a mutable deep copy of a read value. */
 function copyDeep(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyDeep);
   if (!isRecord(value)) return value;
@@ -366,7 +381,7 @@ function copyDeep(value: unknown): unknown {
   return copy;
 }
 
-/** JSON leaves it out of objects. */
+/** True if JSON omits the value in objects. */
 function isAbsent(value: unknown): boolean {
   return value === undefined || typeof value === "function" || typeof value === "symbol";
 }
@@ -378,7 +393,10 @@ function isSame(left: readonly string[], right: readonly string[]): boolean {
   return true;
 }
 
-/** True if a copy with these keys, which takes in what is new at its end, has the keys of the value in their order. */
+/**
+ * True if a copy with these keys, to which new keys are appended, has the keys of the value in
+ * order.
+ */
 function keepsOrder(copy: readonly string[], value: readonly string[]): boolean {
   const places = copy.length > FEW_KEYS ? new Map(copy.map((key, at) => [key, at])) : undefined;
   let next = 0;
@@ -390,7 +408,7 @@ function keepsOrder(copy: readonly string[], value: readonly string[]): boolean 
   return true;
 }
 
-/** So many are searched one by one as fast as by a map. */
+/** Up to this number, a linear search is as fast as a map. */
 const FEW_KEYS = 16;
 
 function listOf(value: unknown): readonly unknown[] {

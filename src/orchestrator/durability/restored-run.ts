@@ -1,4 +1,4 @@
-// A restored run, which is to continue: one that was paused, or one whose process died.
+// Restored runs, which are to continue: paused runs, and runs whose process died.
 
 import { restoreState } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, SettledState } from "../../agent/agent-state.ts";
@@ -7,24 +7,24 @@ import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { failedIn, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
 
-/** One of its agents. */
+/** Agent of a restored run. */
 export interface RestoredAgent extends Omit<PausedAgent, "state"> {
   readonly state: PendingState | SettledState;
-  /** What it had begun when its process died. */
+  /** Effects in flight when its process died. */
   readonly inFlight?: InFlightWork | undefined;
-  /** Its state as the journal has it, if that is another. */
+  /** State in the journal, if it differs. */
   readonly kept?: AgentState;
 }
 
 export interface RestoredRun extends Omit<PausedRunRecord, "version" | "agents"> {
   readonly agents: readonly RestoredAgent[];
-  /** Those that failed, in the order in which they did. */
+  /** Failed agents in order. */
   readonly failedIds: readonly AgentId[];
   /** Leases that are not settled yet. */
   readonly leases?: readonly PersistedHold[];
 }
 
-/** The run behind a paused one. */
+/** Returns the restored form of a paused run. */
 export function restoredFrom(paused: PausedRunRecord): RestoredRun {
   const { version: _form, agents, ...run } = paused;
   return {

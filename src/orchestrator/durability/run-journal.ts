@@ -1,4 +1,4 @@
-// RunJournal: what is written of one run's agents. Owns the last state that was written of each.
+// RunJournal: writes the records of one run's agents. Owns the last written state of each.
 
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
@@ -19,11 +19,11 @@ import { INTERRUPTED } from "../../agent/tool-calls/call-outcome.ts";
 interface Created {
   readonly account: LedgerAccount;
   readonly isBackground: boolean;
-  /** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
+  /** Index of the delegation within its call, from 0; for a subtask, its place in the queue. */
   readonly nth?: number;
 }
 
-/** `inFlight`: what the agent had begun when its process died. */
+/** Creates the effects of an agent. `inFlight`: its effects in flight when its process died. */
 export type MakeEffects = (
   journal: RunJournal,
   agent: AgentRuntime,
@@ -31,23 +31,23 @@ export type MakeEffects = (
 ) => Persistence;
 
 export interface KeepingOptions {
-  /** Makes the effects of an agent. */
+  /** Creates the effects of an agent. */
   readonly effects: MakeEffects;
-  /** False: no agent ends by the clock. */
+  /** `false` if no agent ends by the clock. */
   readonly hasDeadlines: boolean;
 }
 
-/** Fits where an `EventRecorder` takes its `EventJournal`. */
+/** Implements `EventJournal` for an `EventRecorder`. */
 export class RunJournal {
-  /** Keeps what is written. */
+  /** Journal that persists the records. */
   readonly writer: JournalWriter;
   readonly #options: KeepingOptions;
   readonly #states = new Map<AgentId, object>();
-  /** Of agents that are restored and have no effects yet. */
+  /** Effects in flight of restored agents that have no effects yet. */
   readonly #inFlight = new Map<AgentId, InFlightWork>();
-  /** True while what follows at once from the last record is under way. */
+  /** True while the synchronous continuation of the last record runs. */
   #isInTurn = false;
-  /** Model calls and functions that are under way; not those that wait for a slot. */
+  /** Number of model calls and user functions in progress, without those that wait for a slot. */
   #workCount = 0;
   #rest: (() => void) | undefined;
 
@@ -62,22 +62,23 @@ export class RunJournal {
     );
     if (this.#isInTurn) return;
     this.#isInTurn = true;
-    // A tick that is asked for out of a microtask comes after all microtasks: what follows from this record at once has happened by then.
+    // A tick that is requested in a microtask runs after all microtasks: the continuation of this
+    // record has run by then.
     queueMicrotask(() => nextTick(() => (this.#isInTurn = false)));
   }
 
-  /** A model call, or a function of the user's, begins. */
+  /** Notes that a model call or a user function begins. */
   workBegins(): void {
     this.#workCount += 1;
   }
 
-  /** One of them has ended, and what it came to is recorded. */
+  /** Notes that one has ended and its outcome is recorded. */
   workEnds(): void {
     this.#workCount -= 1;
     if (this.#workCount === 0) this.#rest?.();
   }
 
-  /** Resolves once none of them is under way. */
+  /** Resolves once no model call or user function is in progress. */
   async whenIdle(): Promise<void> {
     await endOfTurn(); // What has learned that it may begin does so first.
     if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
@@ -92,13 +93,13 @@ export class RunJournal {
     return this.writer.hasGivenUp;
   }
 
-  /** An agent was created, with its account. */
+  /** Records the creation of an agent, with its account. */
   created(node: AgentRuntime, { nth = 0, ...recorded }: Created): void {
     this.append({ type: "agent", agent: agentRecord(node), nth, ...recorded });
     this.save(node, "born", node.currentState);
   }
 
-  /** An agent that had ended begins a further execution. */
+  /** Records that an agent that had ended begins another execution. */
   continued(node: AgentRuntime, isBackground: boolean, nth = 0): void {
     const { identity, execution, facts } = node;
     const { spawnCallId = null, spawnStepId = null } = facts;
@@ -117,7 +118,7 @@ export class RunJournal {
     this.save(node, "born", node.currentState);
   }
 
-  /** A phase of an agent has ended with this state. */
+  /** Records the state at the end of a phase. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
     this.save(node, phase, state);
     if (phase === "decide" && !wasInterrupted(state)) this.writer.noteProgress();
@@ -132,20 +133,25 @@ export class RunJournal {
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
 
-  /** False: a replay, in which the recorded deadline ends the agent, not the clock. */
+  /**
+   * Records that a deadline was reached. Returns `false` in a replay, in which the recorded
+   * deadline ends the agent, not the clock.
+   */
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
     const { hasDeadlines } = this.#options;
     if (hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });
     return hasDeadlines;
   }
 
-  /** An agent is to be restored. Its state is written already: as the journal, or the paused run, has it. */
+  /**
+   * Notes a restored agent, whose state is written already, in the journal or in the paused run.
+   */
   restoring({ agentId, state, kept = state, inFlight }: RestoredAgent): void {
     this.#states.set(agentId, kept);
     if (inFlight !== undefined) this.#inFlight.set(agentId, inFlight);
   }
 
-  /** What keeps the effects of an agent. */
+  /** Returns the persistence of an agent's effects. */
   persistenceOf(agent: AgentRuntime): Persistence {
     const { agentId } = agent.identity;
     const inFlight = this.#inFlight.get(agentId);
@@ -154,13 +160,13 @@ export class RunJournal {
   }
 }
 
-/** True if the last step has a call that a crash cut off: completing such a step is no progress. */
+/** True if a crash interrupted a call of the last step: completing such a step is not progress. */
 function wasInterrupted({ log }: AgentState): boolean {
   const { executions = [] } = log.steps.at(-1)?.tools ?? {};
   return executions.some(({ errorCode }) => errorCode === INTERRUPTED.errorCode);
 }
 
-/** What the caller or the clock asks of the run. */
+/** Request of the caller or the clock to the run. */
 export type ExternalRequest = Extract<JournalRecord, { isApart?: true }>;
 
 export function isExternalRequest(record: JournalRecord): record is ExternalRequest {

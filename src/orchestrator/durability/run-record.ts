@@ -1,10 +1,11 @@
-// RunRecord: what is kept of one run, for a reader that does not lead it: its events as they come, and of one agent at a time its steps and
-// the requests to its model, made of their own lines and of no others. Owns how far it has read, which lines of the journal are about each
-// agent, and places from which lines can be read without those before them.
+// RunRecord: the journal of one run, for a reader that does not own the run: its events as they
+// arrive, and for one agent at a time its steps and model requests, folded from the agent's own
+// lines only. Owns how far it has read, the numbers of the lines of each agent, and positions from
+// which lines can be read without the earlier ones.
 //
-// 1. It holds no content: it is read when it is asked for.
-// 2. It writes nothing, and holds up nothing: it reads in turns of the event loop.
-// 3. What stands before a later `run` record stays: events, agents, executions.
+// 1. It holds no content, which is read on demand. 2. It writes nothing, and does not block: it
+// reads in turns of the event loop. 3. A later `run` record does not invalidate what precedes it:
+// events, agents, executions.
 
 import {
   historyInStep,
@@ -26,20 +27,20 @@ import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origi
 import { keptEvent } from "./open-spans.ts";
 
 const RECORDS_PER_PLACE = 800;
-/** Texts that are kept once read: most agents refer to the same few. */
+/** Texts that are cached: most agents refer to the same few. */
 const MOST_TEXTS = 100;
 
 interface ReadPoint {
-  /** Lines before it. */
+  /** Number of lines before it. */
   readonly lines: number;
   readonly codec: () => RecordCodec;
 }
 
 interface KnownAgent {
   parentAgentId: AgentId | null;
-  /** Messages of its parent that it began with. */
+  /** Number of messages that it inherited from its parent. */
   inherited: number;
-  /** Numbers of the lines that say what it did, in order. */
+  /** Numbers of the lines about it, in order. */
   readonly lines: number[];
 }
 
@@ -64,12 +65,12 @@ export class RunRecord {
   #recordCount = 0;
   readonly #places: ReadPoint[] = [{ lines: 0, codec: () => new RecordCodec() }];
   readonly #agents = new Map<AgentId, KnownAgent>();
-  /** By the hash of a text, the number of the last line that has it. */
+  /** Number of the last line that has a text, by the hash of the text. */
   readonly #definitions = new Map<string, number>();
   readonly #texts = new Map<string, string>();
   readonly #handled: number[] = [];
   readonly #rejectedAnswers = new Map<number, string>();
-  /** The agent that was looked at last, as the lines up to a number say. */
+  /** Agent that was read last, up to a line. */
   #last:
     | { readonly agentId: AgentId; readonly line: number; readonly steps: AgentSteps }
     | undefined;
@@ -249,7 +250,9 @@ export class RunRecord {
     this.#places.push({ lines: this.#lineCount, codec: this.#codec.beginning() });
   }
 
-  /** Yields the number of each line, and its count of records, once `see` has seen the records. */
+  /**
+   * Yields the number of each line and its count of records, after passing the records to `see`.
+   */
   async *#scan(
     codec: RecordCodec,
     { after, limit }: { readonly after: number; readonly limit?: number },
@@ -338,7 +341,7 @@ export class RunRecord {
     return steps;
   }
 
-  /** What these lines, which stand in their order, say of an agent. */
+  /** Reads the records of an agent in these lines, which are in order. */
   async #readOwn(lines: readonly number[], steps: AgentSteps): Promise<void> {
     const isOwn = (value: unknown): boolean => steps.isOwn(value);
     for await (const { value, line } of this.#read(lines, isOwn)) {
@@ -347,7 +350,10 @@ export class RunRecord {
     }
   }
 
-  /** The records of these lines that match, frozen. Each line is read from the closest place before it. */
+  /**
+   * Yields the matching records of these lines, frozen. Each line is read from the closest position
+   * before it.
+   */
   async *#read(
     lines: readonly number[],
     isWanted: (value: unknown) => boolean,
@@ -371,7 +377,7 @@ export class RunRecord {
     }
   }
 
-  /** Those of the texts that are kept, by their hashes. */
+  /** Returns the texts of these hashes that the journal has. */
   async #textsOf(hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const found = new Map<string, string>();
     const lines = new Set<number>();
@@ -395,7 +401,7 @@ export class RunRecord {
     this.#texts.set(hash, text);
   }
 
-  /** The messages of ancestors with which an agent began. */
+  /** Returns the messages of ancestors with which an agent began. */
   async #inheritedBy(agentId: AgentId): Promise<readonly InheritedMessage[]> {
     const { inherited, parentAgentId } = this.#known(agentId);
     if (inherited === 0 || parentAgentId === null) return [];
@@ -405,7 +411,7 @@ export class RunRecord {
     return inheritedFrom(messages, parentAgentId, await this.#inheritedBy(parentAgentId));
   }
 
-  /** What its history began with, which is in its first lines. */
+  /** Returns the messages with which the history of an agent began, from its first lines. */
   async #openingOf(agentId: AgentId): Promise<readonly Message[]> {
     if (this.#last?.agentId === agentId) return this.#last.steps.opening ?? [];
     const steps = new AgentSteps(agentId);
@@ -427,13 +433,16 @@ function eventIn(value: unknown): EspalierEvent | undefined {
     : undefined;
 }
 
-/** How many messages of its parent a subagent began with. What stands in a journal is not checked. */
+/** Returns how many messages of its parent a subagent began with. The value is unchecked. */
 function inheritedCount(context: unknown): number {
   const messages = isRecord(context) ? context["messages"] : undefined;
   return isRecord(messages) ? Number(messages["count"]) : 0;
 }
 
-/** What a journal says that is text. Rejects with `unsupported_version` or `invalid_journal` if it cannot be read. */
+/**
+ * Reads a journal that is given as text. Rejects with `unsupported_version` or `invalid_journal` if
+ * it cannot be read.
+ */
 export async function readRecording(
   journal: string,
 ): Promise<{ readonly record: RunRecord; readonly rootId: AgentId }> {
@@ -451,10 +460,10 @@ export async function readRecording(
   return { record, rootId };
 }
 
-/** Stands for the run of a journal that does not say its id. */
+/** Stands for the id of a run whose journal does not contain it. */
 const UNNAMED = idOf<"RunId">("unknown");
 
-/** The run that the first line of a journal says it is of. */
+/** Returns the run id in the first line of a journal. */
 function findRunId(line: string): RunId | undefined {
   try {
     const head = parseJson(line);

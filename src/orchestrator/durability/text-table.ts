@@ -1,24 +1,29 @@
-// TextTable: texts of a journal and their numbers, by which later records refer to them (C28). Owns them.
+// TextTable: the texts of a journal and their numbers, by which later records refer to them (C28).
 
 export class TextTable {
   readonly #most: number;
   readonly #texts: string[];
-  /** Made when a writer asks for it. */
+  /** Created when a writer needs it. */
   #numbers: Map<string, number> | undefined;
   #count: number;
 
-  /** `most`: how many it holds; one more takes the place of the oldest. Default: all. */
+  /**
+   * Creates a table of at most `most` texts, by default all; a further text replaces the oldest.
+   */
   constructor(most = Infinity, texts: string[] = [], count = 0) {
     this.#most = most;
     this.#texts = texts;
     this.#count = count;
   }
 
-  /** What there is now, for a reader that continues from here. It is shared where no text takes the place of another. */
+  /**
+   * Returns a factory of tables that continue from here. The texts are shared unless texts can be
+   * replaced.
+   */
   beginning(): () => TextTable {
     const count = this.#count;
     if (this.#most === Infinity) return () => new TextTable(Infinity, this.#texts, count);
-    // One text in the place of a thousand: they are held for long.
+    // One text in place of a thousand, since they are held for long.
     const texts = JSON.stringify(this.#texts);
     return () => {
       const parsed: unknown = JSON.parse(texts);
@@ -33,7 +38,7 @@ export class TextTable {
     return this.#numbers.get(text);
   }
 
-  /** Throws a `RangeError` for a text that is not there. */
+  /** Returns a text. Throws a `RangeError` for an unknown number. */
   at(number: number): string {
     const text = this.#texts[number];
     if (text === undefined) throw new RangeError(`There is no text ${number}`);

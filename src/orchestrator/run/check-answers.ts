@@ -71,7 +71,7 @@ export function matchAnswers(
   return answers;
 }
 
-/** What answers are checked against. */
+/** Facts against which answers are checked. */
 export interface AnswerChecks {
   readonly nowMs: number;
   readonly toolsOf: (agent: RestoredAgent) => ToolSet;
@@ -112,7 +112,7 @@ export function assertAllAnswered(
   throw makeInvalidAnswer(message, { problem: "missing", questionId, agentPath });
 }
 
-/** Throws `invalid_answer` for what is no list. */
+/** Throws `invalid_answer` for a value that is not a list. */
 export function checkAnswerList(given: unknown): asserts given is readonly unknown[] {
   if (Array.isArray(given)) return;
   const message = `Expected answers to be an array, got ${shown(given)}. Pass an array: [answer].`;
@@ -120,8 +120,8 @@ export function checkAnswerList(given: unknown): asserts given is readonly unkno
 }
 
 /**
- * A question must be about the call that the model made, and that call must be what would run. A run of
- * a store has not been checked before, and a store can be edited.
+ * Checks that a question is about the call that the model made, and that this call would run. A
+ * stored run has not been checked before, and a store can be edited.
  */
 function checkCall(agent: RestoredAgent, question: Question): void {
   const { callId, questionId, agentPath, toolName } = question;
@@ -139,7 +139,7 @@ function checkCall(agent: RestoredAgent, question: Question): void {
   throw cannotContinue(message, { toolName, questionId, agentPath });
 }
 
-/** The tool must be there still, and accept what an approval changed. */
+/** Checks that the tool still exists, and accepts the arguments that an approval has changed. */
 function checkAskedTool(tools: ToolSet, question: Question, answer: Answer | undefined): void {
   const { toolName, questionId, agentPath, kind } = question;
   const tool = tools.find(toolName);
@@ -195,7 +195,7 @@ function explainUnknownAnswer(
   });
 }
 
-/** A question, as an error names it: its id, its agent and its call. */
+/** Returns a question as errors name it: its id, its agent and its call. */
 function nameQuestion({ questionId, toolName, agentPath }: Question): string {
   return `${questionId} (${toolName} of ${agentPath})`;
 }
@@ -240,7 +240,7 @@ type WaitingStep = NonNullable<
 >;
 type WaitingQuestion = Extract<WaitingStep["deferrals"][number], { readonly type: "question" }>;
 
-/** A call about which a question is open, with the call in the model's message. */
+/** Call with an open question, and the same call in the model's message. */
 interface WaitingCall {
   readonly agent: PausedAgent;
   readonly step: WaitingStep;
@@ -248,7 +248,7 @@ interface WaitingCall {
   readonly call: ToolCall;
 }
 
-/** A waiting call whose stored value is not the one that its schema makes now. */
+/** Waiting call whose stored value differs from the one that its schema makes now. */
 interface Mismatch {
   readonly deferral: WaitingQuestion;
   readonly parsed: string | undefined;
@@ -360,7 +360,8 @@ function makeAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierE
   return cannotContinue(message, { toolName, questionId, agentPath });
 }
 
-// Calls that this process has paused: it has parsed them itself, and does not parse them again
+// Calls of runs that this process has paused: it has parsed them itself, and does not parse them
+// again
 
 const MOST_KNOWN = 10_000;
 const knownCalls = new Set<string>();

@@ -24,7 +24,10 @@ import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { ResumeGrant } from "./start-options.ts";
 
-/** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
+/**
+ * Returns the role of the root: the given one, or the orchestrator's of that name. Throws
+ * `invalid_paused_run` if there is none.
+ */
 export function rootRole(
   run: { readonly agents: readonly { readonly role: string }[] },
   given: AgentRole | undefined,
@@ -38,7 +41,10 @@ export function rootRole(
   throw cannotContinue(message, { role: name ?? "" });
 }
 
-/** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
+/**
+ * Returns the roles of the agents of a run, including dynamic ones. Throws `invalid_paused_run` if
+ * one is missing.
+ */
 export function findAgentRoles(
   { agents }: { readonly agents: readonly Omit<PausedAgent, "state">[] },
   registry: RoleRegistry,
@@ -60,17 +66,18 @@ export function findAgentRoles(
   return roles;
 }
 
-/** A grant for an agent of a run at rest. */
+/** Grant for an agent of an ended or paused run. */
 export interface AgentGrant extends BudgetGrant {
   readonly agentId: AgentId;
-  /** What names it in errors. */
+  /** Name of the grant in errors. */
   readonly field: string;
 }
 
 /**
- * The grants, each with the agent that it is for. `hasToEnd`: the process died before the end of the run was kept, so that it continues also
- * if its root has ended. Throws `invalid_paused_run` for a run that has ended and that no grant can continue, and `invalid_option` for a
- * grant without an agent, or of what that agent has no limit on.
+ * Returns the grants, each with its agent. `hasToEnd`: the process died before the end of the run
+ * was persisted, so the run continues also if its root has ended. Throws `invalid_paused_run` for
+ * an ended run that no grant can continue. Throws `invalid_option` for a grant of an unknown agent,
+ * or without a limit to raise.
  */
 export function placeGrants(
   run: RestoredRun,
@@ -117,7 +124,7 @@ const LIMITS: ReadonlySet<string> = new Set([
   "tool_call_limit",
 ]);
 
-/** The notice to the model of an agent that a limit had stopped. */
+/** Returns the notice to the model of an agent that a limit had stopped. */
 export function makeStoppedNotice({ agents }: RestoredRun): UserMessage {
   const state = agents[0]?.state;
   const reason = state === undefined || state.status === "pending" ? "" : state.reason.message;
@@ -125,7 +132,10 @@ export function makeStoppedNotice({ agents }: RestoredRun): UserMessage {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Throws what `start` would throw of models that cannot work, or whose price is unknown though the run has a cost limit. */
+/**
+ * Throws like `start` for models that cannot work, or without a known price although the run has a
+ * cost limit.
+ */
 export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
   checkToolLists(registry, registry.root);
   const limited = new Map(
@@ -193,7 +203,10 @@ function findCallProblems({ finish }: AgentRole, outcome: unknown): readonly Arg
   return problems.some(({ length }) => length === 0) ? [] : (problems[0] ?? []);
 }
 
-/** Throws `unknown_tool` if a context policy names a tool that no agent below can have. `root`: where the tree begins. */
+/**
+ * Throws `unknown_tool` if a context policy names a tool that no agent below can have. `root`: the
+ * root of the tree.
+ */
 export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
   for (const [role, path] of rolePaths(registry, root)) {
     const { contextPolicy: context } = role;
@@ -212,7 +225,10 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
   }
 }
 
-/** The roles that can be started, each with the shortest way from the root to it: `lead/researcher`. */
+/**
+ * Returns the roles that can be started, each with the shortest path from the root:
+ * `lead/researcher`.
+ */
 function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRole, string> {
   const paths = new Map([[root, root.name]]);
   for (const [role, path] of paths) {
@@ -222,7 +238,7 @@ function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRo
   return paths;
 }
 
-/** The tools of all agents that can be below a role; undefined: none can. */
+/** Returns the tools of all agents that can run below a role. `undefined` if none can. */
 function toolNamesBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<string> | undefined {
   const subagents = registry.subagentsOf(role);
   if (subagents.length === 0 && role.dynamicRoles === undefined) return undefined;
@@ -231,7 +247,7 @@ function toolNamesBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<st
   return new Set([...registry.toolNamesOf(below), ...written]);
 }
 
-/** Warns, once for each, of guards and hooks of the orchestrator and of roles that name a tool which no agent of theirs can have. */
+/** Warns once of each guard or hook that names a tool which none of its agents can have. */
 export function warnOfUnknownToolNames(
   registry: RoleRegistry,
   { guards, hooks }: Pick<Settings, "guards" | "hooks">,
@@ -256,11 +272,11 @@ export function warnOfUnknownToolNames(
   }
 }
 
-/** Where a guard or a hook holds. */
+/** Scope of a guard or a hook. */
 interface Realm {
   readonly owner: string;
   readonly where: string;
-  /** The tools that its agents can have. */
+  /** Tools that its agents can have. */
   readonly names: ReadonlySet<string>;
 }
 

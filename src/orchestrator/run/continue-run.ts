@@ -1,4 +1,4 @@
-// How a run that stands still continues: one that was paused, that a limit had stopped, or whose process died.
+// Continues a run: one that was paused, that a limit has stopped, or whose process died.
 
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -42,20 +42,23 @@ import { callUsage } from "../../budget/call-usage.ts";
 import { addUsage } from "../../protocol/usage.ts";
 import { scopeOutsideExecutions, RunRuntime } from "../tree/run-runtime.ts";
 
-/** What a run that stands still continues with. */
+/** Parts with which a run continues. */
 export type Continuation = ReturnType<typeof checkContinuation>;
 
-/** What a run that stands still was left with, and what has come since. */
+/** State in which a run was left, and the input that has arrived since. */
 export interface Arrival {
-  /** Its process died, or gave it up: it had not settled. */
+  /** True if its process died or released it, so that it had not settled. */
   readonly wasCutOff: boolean;
   readonly answers: readonly Answer[];
   readonly mail?: readonly ReceivedMail[];
-  /** No question may stay open. Default: of a run that had settled, unless something is asked by mail: that is done whatever is open. */
+  /**
+   * True if no question may stay open. By default for a settled run without mail: mail is handled
+   * in any case.
+   */
   readonly areAllNeeded?: boolean;
 }
 
-/** What a run that stands still needs to continue. Throws before anything has happened. */
+/** Checks and returns the parts with which a run continues. Throws before anything has happened. */
 export function checkContinuation(
   settings: Settings,
   run: RestoredRun,
@@ -98,7 +101,10 @@ export function checkContinuation(
   };
 }
 
-/** Adds the answers among the mail that fit. Returns which mail needs nothing further, with what was wrong with it. */
+/**
+ * Adds the valid answers among the mail. Returns the mail that is done, with its problem if it had
+ * no effect.
+ */
 function takeMailedAnswers(
   run: RestoredRun,
   mail: readonly ReceivedMail[],
@@ -118,7 +124,7 @@ function takeMailedAnswers(
       given.set(answer.questionId, answer);
     } catch (cause) {
       if (!EspalierError.is(cause) || cause.code !== "invalid_answer") throw cause;
-      // Its approver was being asked when the process died: it will be asked again.
+      // Its approver was at work when the process died, and will be asked again.
       const isAskedAgain = wasCutOff || isToBeAsked(run, answer.questionId);
       if (isAskedAgain && cause.data["problem"] === "unknown") settled.delete(number);
       else settled.set(number, cause.message);
@@ -127,7 +133,10 @@ function takeMailedAnswers(
   return settled;
 }
 
-/** Whether a question is about a call that has not begun: the run was asked to pause before the call could be asked about once more. */
+/**
+ * True if a question is about a call that has not begun: the run was asked to pause before the
+ * call's approver could be asked again.
+ */
 function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
   return agents.some(({ state }) => {
     if (state.status !== "paused" || state.step?.reply === undefined) return false;
@@ -141,17 +150,20 @@ function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
   });
 }
 
-/** Where the run is kept, and what its journal has of it if its process died. */
+/** Store of the run, and its journal if its process died. */
 export interface Kept {
   readonly journal: RunJournal | undefined;
   readonly folded?: FoldedRun | undefined;
-  /** The run continues only to fail with this error. */
+  /** Error with which the run only continues to fail. */
   readonly failure?: ErrorRecord | undefined;
-  /** The run that it is a fork of. */
+  /** Origin of the run, if it is a fork. */
   readonly forkedFrom?: EventBody<"run.started">["forkedFrom"];
 }
 
-/** Puts the agents of a run back. If that fails, the journal writes nothing: the store has the run as it was. */
+/**
+ * Restores the agents of a run. If that fails, the journal writes nothing, and the store has the
+ * run as it was.
+ */
 export function restoreRun(
   settings: Settings,
   run: RestoredRun,
@@ -257,7 +269,7 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     const abandoned = callUsage(node, { lease, steps: 0 }, { type: "abandoned" });
     const further = { ...abandoned, modelCalls: 0, unpricedCalls: 0 };
     let usage = charged ?? abandoned;
-    // Attempts that were charged have ended. Each other one may have been sent.
+    // Charged attempts have ended. Each other one may have been sent.
     for (let nth = charged === undefined ? 2 : 1; nth <= underWay; nth += 1)
       usage = addUsage(usage, further);
     const { account } = node;
@@ -273,14 +285,14 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
   }
 }
 
-/** Makes the root fail, and ends all agents below it. */
+/** Fails the root, and ends all agents below it. */
 function failRoot(root: AgentRuntime, { code, message, data }: ErrorRecord): void {
   root.cancel("The run has failed.");
   const reason = { code: "error", message, data: { ...data, error: code } };
   root.requestStop({ source: "loop", reason });
 }
 
-/** Requests to agents before their process died that they have not handled yet. */
+/** Repeats requests to agents that they had not handled when their process died. */
 function reapply(
   run: RunRuntime,
   { run: restored, cancelled, overdue, stops, unknownIds }: FoldedRun,
@@ -303,13 +315,16 @@ function reapply(
   for (const childId of unknownIds) {
     const parent = tree.find(childId)?.parent;
     if (parent === undefined || parent.hasEnded) continue;
-    // A subagent that the state of its parent names continues with the parent.
+    // A subagent in the state of its parent continues with the parent.
     if (!backgroundOf(parent.currentState).includes(childId))
       run.supervisor.reactivate(parent, [childId]);
   }
 }
 
-/** Puts the agents of a settled run back into a fresh tree and ledger, and gives the root. The time of the pause is charged to no agent. */
+/**
+ * Restores the agents of a settled run into a new tree and ledger, and returns the root. No agent
+ * is charged for the time of the pause.
+ */
 function restore(
   runtime: RunRuntime,
   run: RestoredRun,
@@ -335,7 +350,7 @@ function restore(
   return root;
 }
 
-/** The earlier tasks of an agent that was continued. */
+/** Returns the earlier tasks of an agent that was continued. */
 function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
   if (execution === 1) return [];
   const tasks = state.conversation.messages.flatMap((message) =>
@@ -344,7 +359,10 @@ function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
   return tasks.slice(-execution, -1);
 }
 
-/** Those that one reply has started know of each other after a pause, too. All have to be there before the first settles. */
+/**
+ * Groups the subagents that one reply has started, also after a pause. All must be restored before
+ * the first settles.
+ */
 function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void {
   const inFlightOf = new Map(agents.map(({ agentId, inFlight }) => [agentId, inFlight]));
   const begun = new Set(nodes.map(({ facts }) => `${facts.spawnStepId} ${facts.spawnCallId}`));
@@ -368,7 +386,10 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
   }
 }
 
-/** Calls of a step that may still start a subagent. `isOver`: one that has started its own, or has ended. */
+/**
+ * Returns the calls of a step that may still start a subagent. `isOver`: true for a call that has
+ * started its subagent, or has ended.
+ */
 function startsLeft(
   { settled }: AgentRuntime,
   stepId: StepId,

@@ -12,10 +12,10 @@ import { jsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
 import { objectSchema } from "../../tools/arguments/json-schema-input.ts";
 import type { ValidationIssue } from "../../tools/arguments/validation-issue.ts";
 
-/** What the arguments of a call are checked against. */
+/** Schema against which the arguments of a call are checked. */
 interface ShownTool {
   readonly tool: ToolSpec;
-  /** The arguments that the question shows: these fit. */
+  /** Valid arguments: those that the question shows. */
   readonly fitting: JsonValue;
 }
 
@@ -38,7 +38,7 @@ export function findArgumentProblems(
     const checked = schema.check(value);
     return checked.type === "invalid" ? checked.problems : [];
   };
-  // What is wrong with arguments that fit is not in the schema of the tool.
+  // A problem that valid arguments have as well comes from rules outside the schema.
   const unsure = new Set(problemsOf(fitting).map(({ parameter }) => parameter));
   return problemsOf(input).filter(({ parameter }) => !unsure.has(parameter));
 }
@@ -54,15 +54,15 @@ function shapeInput(field: string, shape: JsonObject): InputSchema<unknown> {
   return checkedInput(shape, read, true, work);
 }
 
-/** Keywords that say what a value is made of. */
+/** Keywords that define the shape of a value. */
 const SHAPE: ReadonlySet<string> = new Set(
   "$ref $defs definitions type properties required additionalProperties items enum const anyOf oneOf allOf".split(
     " ",
   ),
 );
-/** Those whose value has no schema in it. */
+/** Keywords whose value contains no schema. */
 const VALUES: ReadonlySet<string> = new Set(["$ref", "type", "required", "enum", "const"]);
-/** Those whose value has schemas by name. */
+/** Keywords whose value has schemas by name. */
 const NAMED: ReadonlySet<string> = new Set(["$defs", "definitions", "properties"]);
 
 function shapeOf(schema: unknown): unknown {
@@ -78,13 +78,13 @@ function shapeOf(schema: unknown): unknown {
           Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shapeOf(one)])),
         ],
       ];
-    // Of several shapes more than one can fit without the rules that tell them apart.
+    // Several shapes may fit without the rules that distinguish them.
     return [[keyword === "oneOf" ? "anyOf" : keyword, shapeOf(value)]];
   });
   return Object.fromEntries(shape);
 }
 
-/** True if a schema could make the type that it expects of the value: a text of a number, for example. */
+/** True if a schema could coerce the value to its type: text to a number, for example. */
 function mayBeCoerced({ types }: ValidationIssue, value: JsonValue | undefined): boolean {
   if (types === undefined || typeof value === "object" || value === undefined) return false;
   if (types.includes("string") || types.includes("boolean")) return true;

@@ -1,7 +1,8 @@
-// From a run at rest to another run that begins where a step of its root had ended. Pure but for the ids and the time it is given.
+// Forks a run: creates a run that begins where a step of another run's root had ended. Pure, except
+// for the given ids and time.
 //
-// A fork has its own ids and has spent nothing. It leaves its origin unchanged, and never cuts a call from
-// its result.
+// A fork has its own ids and has spent nothing. It leaves its origin unchanged, and never separates
+// a call from its result.
 
 import { mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -34,15 +35,15 @@ import { allGrants } from "../../budget/ledger-grant.ts";
 import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
 import type { ForkOptions } from "./start-options.ts";
 
-/** A run that has not begun, out of another. */
+/** Fork that has not begun. */
 export interface ForkedRun {
   readonly run: PausedRunRecord;
-  /** The next message to its root. */
+  /** Next message to the root. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: NonNullable<EventBody<"run.started">["forkedFrom"]>;
 }
 
-/** What a fork takes over. */
+/** Part of the origin that a fork contains. */
 interface Cut {
   readonly root: PausedAgent;
   /** The root first. */
@@ -52,8 +53,8 @@ interface Cut {
 }
 
 /**
- * Throws `invalid_option` for a step that the root has not completed, or whose history is not there any more. Step 0 is before the first:
- * the root begins with the input that it had then.
+ * Returns the fork. Throws `invalid_option` for a step that the root has not completed, or whose
+ * history was compacted. Step 0 is before the first: the root begins with its original input.
  */
 export function makeFork(
   original: PausedRunRecord,
@@ -109,10 +110,10 @@ export function makeFork(
   };
 }
 
-/** Steps of the root. Null, for an agent that no step started, is not among them. */
+/** Steps of the root. `null`, for an agent that no step started, is not among them. */
 type Steps = ReadonlySet<StepId | null>;
 
-/** True if nothing asks the root for another reply. */
+/** True if nothing requests another reply of the root. */
 function hasAnswered(root: PausedAgent | undefined): boolean {
   if (root === undefined) return false;
   const { conversation, log } = root.state;
@@ -120,7 +121,10 @@ function hasAnswered(root: PausedAgent | undefined): boolean {
   return isLast && log.subtasks.length === 0 && log.background.length === 0;
 }
 
-/** The steps that are not in the fork, the one that was not over yet among them; none, if nothing of the history is left out. */
+/**
+ * Returns the steps that the fork does not contain, including an open one. Empty if the whole
+ * history is contained.
+ */
 function lateSteps({ executionId, state }: PausedAgent, stepNumber: number): Steps {
   if (firstLate(state, stepNumber) === -1) return new Set();
   const { steps } = state.log;
@@ -128,7 +132,7 @@ function lateSteps({ executionId, state }: PausedAgent, stepNumber: number): Ste
   return new Set([...steps.slice(stepNumber).map(({ stepId }) => stepId), open]);
 }
 
-/** The root, and those that it had started by then, as far as they and all below them have ended. */
+/** Returns the root, and its subagents by then that have ended with all agents below them. */
 function retainedAgents(agents: readonly PausedAgent[], late: Steps): readonly PausedAgent[] {
   const living = new Set<AgentId>();
   for (const { agentId, parentAgentId, state } of agents.toReversed()) {
@@ -144,7 +148,10 @@ function retainedAgents(agents: readonly PausedAgent[], late: Steps): readonly P
   });
 }
 
-/** `names`: how many subagents of each role the root had numbered by then. */
+/**
+ * Returns the agents with new ids. `names`: the number of the root's subagents of each role by
+ * then.
+ */
 function withOwnIds(
   cut: Cut,
   names: PausedAgent["ordinals"],
@@ -162,17 +169,17 @@ function withOwnIds(
         ? rootState(cut, newIds)
         : { ...agent.state, log: { ...agent.state.log, background: [], subtasks: [] } };
     const { conversation } = state;
-    // Its account is new, and its clock has not stood still.
+    // Its account is new, and its clock was never paused.
     const { stoodBeforeMs: _ofOldAccount, ...timed } = agent.state.telemetry;
     const { startedAtMs, endedAtMs } = timed;
-    // Nothing is idle longer than the fork is old; how long it worked stays as it was.
+    // Idle times end with the fork's beginning; working times stay.
     const laterMs = nowMs - (endedAtMs ?? nowMs);
     const telemetry = {
       ...timed,
       ...(startedAtMs === undefined ? {} : { startedAtMs: startedAtMs + laterMs }),
       ...(endedAtMs === undefined ? {} : { endedAtMs: nowMs }),
     };
-    // Messages of before the fork keep the ids of their writers.
+    // Messages from before the fork keep the ids of their authors.
     const tags = foreignTags(conversation.tags, agentId);
     return {
       ...agent,
@@ -192,7 +199,10 @@ function withOwnIds(
   });
 }
 
-/** The root as it was when the step had ended: what comes after is left out, what was queued is queued again. */
+/**
+ * Returns the root as it was when the step had ended, without anything later. What the step queued
+ * is queued again.
+ */
 function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapshot {
   const { stepNumber, root } = cut;
   const { agentPath, state } = root;
@@ -228,7 +238,7 @@ function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapsh
   };
 }
 
-/** What the step had queued and the root has not read. */
+/** Returns the messages and subtasks that the step had queued and the root has not read. */
 function queued(
   { log }: AgentSnapshot,
   last: StepRecord | undefined,
@@ -246,19 +256,22 @@ function queued(
   return requests.map((request) => ({ request }));
 }
 
-/** The step of the present execution to which a message is the reply; 0: to none. */
+/** Returns the step of the present execution whose reply a message is. 0 if it is none. */
 function repliedStep({ executionId }: AgentSnapshot, { role }: Message, tag?: MessageTag): number {
   const isOwn = tag?.executionId === executionId && tag.note === undefined;
   return role === "assistant" && isOwn ? tag.stepNumber : 0;
 }
 
-/** Where in the history the first reply stands that came after the step; -1: there is none. */
+/** Returns the index in the history of the first reply after the step. -1 if there is none. */
 function firstLate(state: AgentSnapshot, stepNumber: number): number {
   const { messages, tags } = state.conversation;
   return messages.findIndex((one, index) => repliedStep(state, one, tags[index]) > stepNumber);
 }
 
-/** The history up to the end of the step; undefined: a compaction has left out its last reply, or one that came later. */
+/**
+ * Returns the history up to the end of the step. `undefined` if a compaction has removed its last
+ * reply, or a later one.
+ */
 function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message[] | undefined {
   const { messages, tags, dropped } = state.conversation;
   const late = firstLate(state, stepNumber);
@@ -267,12 +280,12 @@ function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message
   const last = Math.max(0, ...replied);
   if (dropped.some(({ message, tag }) => repliedStep(state, message, tag) > last)) return undefined;
   if (late === -1 || stepNumber === 0) return kept;
-  // What was said to it since belongs to what followed; what was said before its first step is the input of that.
+  // Later messages belong to what followed. Messages before the first step are its input.
   const end = kept.findLastIndex(({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0);
   return kept.slice(0, end + 1);
 }
 
-/** Subagents in the background, started by then, of whose end the root had not read. */
+/** Returns background subagents, started by then, whose end the root had not read. */
 function unreported(
   steps: readonly StepRecord[],
   messages: readonly Message[],
@@ -296,7 +309,10 @@ function unreported(
   });
 }
 
-/** The names in the history are not given anew, also if their agents are not there, since they still worked or continued afterwards. */
+/**
+ * Returns the names of subagents in the history. They are not reused, even if their agents are
+ * missing because they still worked or continued later.
+ */
 function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["ordinals"] {
   const ordinals = new Map<string, number>();
   for (const { role, agentPath, depth, spawnStepId, execution } of agents) {
@@ -309,8 +325,8 @@ function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["o
 }
 
 /**
- * The limits of the original, `budget` on top of those of the root, with nothing spent. A point in time that was fixed for the original is not
- * taken over.
+ * Returns accounts with the limits of the original and nothing spent, with `budget` on top for the
+ * root. A fixed deadline is not copied.
  */
 function freshAccounts(
   accounts: readonly LedgerAccount[],

@@ -100,7 +100,7 @@ export class LiveRun {
       if (!root.hasEnded && !(await this.#continueUnblocked(tree))) break;
     }
     if (session === undefined) return;
-    // What the root has added, once its end is kept; a paused one releases the session.
+    // Saves the root's messages once its end is persisted. A paused run releases the session.
     await journal?.writer.whenPersisted();
     await session.keep(root, root.account.usage().total);
   }

@@ -26,9 +26,9 @@ export function makeOtherRunError(runId: string): EspalierError {
 
 export class LiveRuns {
   readonly settings: Settings;
-  /** In the order in which they began. */
+  /** In the order of their start. */
   readonly #runs = new Set<RunHandle>();
-  /** Recoveries that have no run yet. */
+  /** Number of recoveries that have no run yet. */
   #recoveries = 0;
   /** Aborted when nothing further may begin. */
   readonly closing = new CancelSignal();
@@ -44,7 +44,7 @@ export class LiveRuns {
     return [...this.#runs];
   }
 
-  /** The newest of this id: one that was taken over may still be on its way out. */
+  /** Returns the newest run of this id: one that was taken over may still be ending. */
   find(runId: string): RunHandle | undefined {
     return this.all.findLast((run) => run.runId === runId);
   }
@@ -108,7 +108,7 @@ export class LiveRuns {
     return tried(storage.clock, look).catch(() => undefined);
   }
 
-  /** Work that may lead to a run: closing waits for it, too. */
+  /** Does work that may start a run, for which closing waits, too. */
   async during<Made>(work: () => Promise<Made>): Promise<Made> {
     this.#recoveries += 1;
     try {
@@ -119,7 +119,7 @@ export class LiveRuns {
     }
   }
 
-  /** Nothing further may begin; resolves when nothing is under way. */
+  /** Lets nothing further begin, and resolves when nothing is in progress. */
   close(): Promise<void> {
     this.closing.abort("closed");
     this.#check();

@@ -1,4 +1,4 @@
-// The result of a settled run, as its journal has it: reading it needs neither its roles nor the process that ran it.
+// Reads the result of a settled run from its journal, without its roles and without its process.
 
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -20,8 +20,8 @@ import type { Settings } from "../tree/settings.ts";
 import type { SettledAgent } from "../tree/agent-report.ts";
 
 /**
- * The result of a run that has ended, or that is paused. Rejects with `invalid_state` for another one, and with `invalid_journal` if an agent
- * is not at rest, or if the record of the result is missing.
+ * Returns the result of an ended or paused run. Rejects with `invalid_state` for another one, and
+ * with `invalid_journal` if an agent has not settled, or the record of the result is missing.
  */
 export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult> {
   const { run, status, recordCount } = folded;
@@ -29,7 +29,7 @@ export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult
   if (status === "open") throw notAtRest(runId);
   if (folded.said === undefined)
     throw invalidJournal(runId, recordCount, new TypeError("it lacks the record of its result"));
-  // Parsing freezes a list at its top only: what is copied can be frozen whole.
+  // Parsing freezes only the top of a list: a copy can be frozen completely.
   const said = structuredClone(folded.said);
   const { traceId, definitions, refusalsByCode, accounts, failedIds } = run;
   const { atMs, prices, session } = said;
@@ -61,7 +61,10 @@ function countByDepth({ agents }: RestoredRun): Readonly<Record<string, number>>
   return Object.fromEntries([...atDepth].map(([depth, { length }]) => [depth, length]));
 }
 
-/** Returns the result with its paused run signed, where there is a key: the store is what only the application writes. */
+/**
+ * Returns the result with its paused run signed, if there is a key: only the application writes the
+ * store.
+ */
 export function signResult(
   { signer }: Pick<Settings, "signer">,
   result: JsonRunResult,
@@ -118,7 +121,7 @@ async function pausedRun(
   const turns = new Turns(AGENTS_PER_TURN);
   for (const { state, inFlight: _nothing, kept: _same, ...agent } of all) {
     if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
-    // As a pause keeps it: content that is not text is kept once, with the message that has it.
+    // As in a paused run: attachments are stored once, with the message that has them.
     const task = state.log.isTaskHandled ? contentText(agent.task) : agent.task;
     agents.push({ ...agent, task, state: snapshotOf(state) });
     await turns.did();

@@ -1,5 +1,5 @@
-// The questions of a run that is kept in a store, whichever process leads it and whether it rests; and answers to them, put into its mailbox.
-// An answer is about one exact call, and the first one counts.
+// Questions of a stored run, whichever process owns it and whether or not it is paused, and answers
+// to them, sent to its mailbox. An answer is about one exact call, and the first answer counts.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
@@ -15,44 +15,52 @@ import { matchAnswers, makeWrongAnswer } from "./check-answers.ts";
 import type { Run } from "./run.ts";
 import { parseMail, postMail } from "./run-mail.ts";
 
-/** What is asked of people in a run, and what they have said. */
+/** Questions of a run, and the answers to them. */
 interface AskedQuestions {
   /** In the order in which they were asked. */
   readonly open: readonly Question[];
   readonly record: RunRecord;
-  /** Those that were answered, or need no answer any more, and how. */
+  /** Questions that were answered or need no answer any more, and how. */
   readonly over: ReadonlyMap<QuestionId, AnswerType>;
-  /** Answers that the process that leads the run has not taken yet, by question. */
+  /** Answers that the owner of the run has not read yet, by question. */
   readonly posted: ReadonlyMap<QuestionId, Answer>;
-  /** How many answers to each question were taken, and came to nothing if it is open still. */
+  /**
+   * Number of answers to each question that were read. They had no effect if the question is still
+   * open.
+   */
   readonly taken: ReadonlyMap<QuestionId, number>;
-  /** Another process leads the run: what it has just asked may not be kept yet. Default false. */
+  /**
+   * True if another process owns the run: its latest questions may not be persisted yet. Default
+   * `false`.
+   */
   readonly hasOwner?: boolean;
 }
 
 /**
- * The questions to which a run needs an answer still. Rejects with `unknown_run`, `unsupported_version`, `invalid_journal` or `store_failed`.
+ * Returns the questions of a run that still need an answer. Rejects with `unknown_run`,
+ * `unsupported_version`, `invalid_journal` or `store_failed`.
  */
 export async function openQuestions(store: RunStore, runId: RunId): Promise<readonly Question[]> {
   const { open, posted } = await askedIn(store, runId);
   return open.filter(({ questionId }) => !posted.has(questionId));
 }
 
-/** `ledHere`: this process leads the run. */
+/** Dependencies. `ledHere`: the handle, if this process owns the run. */
 interface PostMeans {
   readonly store: RunStore;
   readonly clock: Clock;
   readonly ledHere?: Pick<Run, "whenPersisted"> | undefined;
 }
 
-/** How often, and how many times, a question is looked for that was said and is not kept yet. */
+/** Interval and number of reads for a question that was announced and is not persisted yet. */
 const LOOK_MS = 50;
 const MOST_LOOKS = 20;
 
 /**
- * Posts answers, in order, and gives the questions that are still open. Rejects with `invalid_answer`, `unknown_run`, `run_ended`,
- * `unsupported_version`, `invalid_journal` or `store_failed`: nothing is posted then, unless others answer at the same time, or the store
- * fails, when some of them stand.
+ * Sends answers, in order, and returns the questions that are still open. Rejects with
+ * `invalid_answer`, `unknown_run`, `run_ended`, `unsupported_version`, `invalid_journal` or
+ * `store_failed`. Nothing is sent then, unless others answer at the same time, or the store fails
+ * in between.
  */
 export async function postAnswers(
   means: PostMeans,
@@ -69,7 +77,7 @@ export async function postAnswers(
     const number = await postMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.readMail(runId, number);
     const mail = post && parseMail(post)?.mail;
-    // Of two answers at once the first has its post under the key.
+    // Of two simultaneous answers, the first has its mail under the key.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
       throw answeredBefore(index, questionId, mail.answer.type);
   }
@@ -79,7 +87,10 @@ export async function postAnswers(
   );
 }
 
-/** Readers have a question a little before it is kept: one that a run under way does not seem to ask is waited for. */
+/**
+ * Reads the questions. Readers get a question a little before it is persisted, so an unknown
+ * question of an executing run is waited for.
+ */
 async function askedOnceKept(
   { store, clock, ledHere }: PostMeans,
   runId: RunId,
@@ -164,7 +175,7 @@ async function checkArguments(
     const { toolName, arguments: fitting } = question;
     const tool = await findShownTool(record, question);
     if (tool === undefined) continue;
-    // The validator is large, and few answers have arguments.
+    // The validator is large, and few answers change arguments.
     const { findArgumentProblems } = await import("./find-argument-problems.ts");
     const problems = findArgumentProblems({ tool, fitting }, input);
     if (problems.length === 0) continue;
@@ -178,7 +189,10 @@ async function checkArguments(
   }
 }
 
-/** The tool as the model was shown it in the step that asks; undefined: that was not kept. */
+/**
+ * Returns the tool as the model was shown it in the step of the question. `undefined` if that was
+ * not recorded.
+ */
 async function findShownTool(
   record: RunRecord,
   { agentId, toolName }: Question,

@@ -1,9 +1,10 @@
-// Quarantine: decides when a run may be led again after processes that led it have died. A run that
-// ends each process that leads it, a poison run, must not keep the other runs from completing.
+// Quarantine: decides when a run may be executed again after processes that executed it have died.
+// A poison run, which ends each process that executes it, must not keep the other runs from
+// completing.
 //
-// Owns the run on trial. Of the runs that crashed twice in a row, a process leads one at a time,
-// until that run has completed something or rests. So the next crash counts for the run that causes
-// it, and not for the runs beside it.
+// Owns the run on trial. Of the runs that crashed twice in a row, a process executes one at a time,
+// until that run has completed something or has settled. So the next crash counts for the run that
+// causes it, and not for the runs beside it.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { pendingCallsOf } from "../../agent/agent-state.ts";
@@ -15,17 +16,17 @@ import { newOwner } from "../durability/open-journal.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
 import { postMail, makeRefusal } from "./run-mail.ts";
 
-/** The delay after the first crash that was counted. It doubles with each further crash. */
+/** Delay after the first counted crash. It doubles with each further crash. */
 const FIRST_DELAY_MS = 1_000;
 const LAST_DELAY_MS = 60_000;
-/** Crashes in a row from which on a run is led on trial. */
+/** Crashes in a row after which a run is executed on trial. */
 const CRASHES_BEFORE_TRIAL = 2;
-/** How soon a run asks again whether the trial of another run is over. */
+/** Interval at which a run checks whether the trial of another run has ended. */
 const TRIAL_LOOK_MS = 1_000;
 
 /**
- * Returns how long the run has to wait after its last crash, in milliseconds; 0 if it is due. A run
- * that its last process has given up by itself is due at once.
+ * Returns the delay after the last crash of the run in milliseconds, or 0 if the run is due. A
+ * released run is due at once.
  */
 export function backoffMs(
   { owner, crashCount: crashes, lastCrashAtMs }: StoredRun,
@@ -33,7 +34,7 @@ export function backoffMs(
 ): number {
   if (owner === null || crashes === 0 || lastCrashAtMs === null) return 0;
   const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (crashes - 1), LAST_DELAY_MS);
-  // A clock that was set back must not hold the run up for as long.
+  // A clock that was set back must not delay the run for as long.
   const elapsedMs = Math.abs(nowMs - lastCrashAtMs);
   return Math.max(0, delayMs - elapsedMs);
 }
@@ -42,8 +43,8 @@ export class Quarantine {
   #onTrial: RunId | undefined;
 
   /**
-   * Returns how long to wait before the run may be led, in milliseconds. At 0 it may be led now, and
-   * is on trial until `end` if it crashed often enough.
+   * Returns the delay before the run may be executed, in milliseconds. At 0, it may be executed
+   * now, and is on trial until `end` if it crashed often enough.
    */
   async delayMs(run: StoredRun, storage: RunStorage): Promise<number> {
     const { runId, crashCount: crashes, owner } = run;
@@ -62,7 +63,7 @@ export class Quarantine {
     return 0;
   }
 
-  /** The run rests, or is not led here after all. */
+  /** Notes that the run has settled, or is not executed here after all. */
   end(runId: RunId): void {
     if (this.#onTrial === runId) this.#onTrial = undefined;
   }
@@ -73,7 +74,7 @@ export function openQuarantine(runs: { quarantine: Quarantine | undefined }): Qu
   return (runs.quarantine ??= new Quarantine());
 }
 
-/** The right to write a run whose former owner may have died. */
+/** Ownership of a run whose former owner may have died. */
 export interface ClaimedRun {
   readonly ownership: Ownership;
   /** Crashes in a row, including the one that this claim has counted. */
@@ -81,9 +82,9 @@ export interface ClaimedRun {
 }
 
 /**
- * Claims a run before anything of it is read, and before any code of the user's runs: whatever kills
- * the process from here on is counted. Rejects like the store. Rejects with `crash_loop` if processes
- * have died even while they ended the run for its crashes, or more than `mostCrashes`; the run rests then.
+ * Claims a run before anything of it is read and any user code runs, so that every crash from here
+ * on is counted. Rejects like the store. Rejects with `crash_loop` if processes have died even
+ * while they failed the run, or more often than `mostCrashes`; the run is then paused.
  */
 export async function takeOwnership(
   settings: Settings,
@@ -94,7 +95,7 @@ export async function takeOwnership(
   const { store, clock, staleAfterMs } = requireStorage(settings);
   const { takeOver = false, ownerLost = false } = how;
   const claim = { owner: newOwner(), staleAfterMs, takeOver, ownerLost };
-  // If the acknowledgement is lost, this process owns the run all the same, and no other does.
+  // If the acknowledgement is lost, this process owns the run anyway, and no other does.
   const ownership = await tried(clock, () => store.claim(runId, claim));
   try {
     const { crashCount: crashes = 0 } = (await store.find(runId)) ?? {};
@@ -109,7 +110,7 @@ export async function takeOwnership(
   }
 }
 
-/** Puts on record why the run cannot be led. The run rests until something is posted to it. */
+/** Records why the run cannot be executed, and pauses it until mail arrives. */
 export async function layToRest(
   store: RunStore,
   ownership: Ownership,
@@ -123,12 +124,12 @@ export function isCrashLoop(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.code === "crash_loop";
 }
 
-/** How many of the calls under way an error names. */
+/** Number of calls in progress that an error names. */
 const NAMED_CALLS = 3;
 
 /**
- * Returns the error of a run that ends the processes that lead it. `folded`: the run, if it fails.
- * Without it the run rests, and may be tried again.
+ * Returns the error of a run that ends the processes that execute it. `folded`: the run, if it
+ * fails. Without it, the run is paused and may be tried again.
  */
 export function makeCrashLoopError(
   runId: RunId,
@@ -138,7 +139,7 @@ export function makeCrashLoopError(
   const calls = (folded?.run.agents ?? []).flatMap(({ agentPath, state }) =>
     pendingCallsOf(state).map(({ toolName }) => `${toolName} of ${agentPath}`),
   );
-  // Those of the deepest agents first: they are under way in the calls of their parents.
+  // Calls of the deepest agents first: they run within the calls of their parents.
   const named = [...new Set(calls.toReversed())].slice(0, NAMED_CALLS);
   const where = named.length === 0 ? "" : ` Calls in flight: ${named.join(", ")}.`;
   const remedy = folded === undefined ? "resume the run" : "start a new run";

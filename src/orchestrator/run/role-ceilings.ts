@@ -1,5 +1,6 @@
-// The roles in code and the options of the orchestrator are ceilings for a paused run that is handed in: whatever stands in it, no agent
-// gets more than they allow. Recorded grants alone raise them. A limit that is lower in the paused run stays.
+// The roles in code and the options of the orchestrator are ceilings for a paused run that is
+// passed in: whatever it contains, no agent gets more than they allow. Only recorded grants raise
+// them. A lower limit in the paused run stays.
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -26,7 +27,7 @@ import { spawnRequestIn } from "../tree/subagent-tools.ts";
 import { findAgentRoles } from "./check-continuation.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 
-/** A paused run, with the roles of its agents. */
+/** Paused run with the roles of its agents. */
 interface CastRun {
   readonly run: PausedRunRecord;
   readonly registry: RoleRegistry;
@@ -123,7 +124,10 @@ function tightenAgents({ run, registry, roles }: CastRun): readonly PausedAgent[
   });
 }
 
-/** The recorded rules, those of the parent, and those that the parent's role in code has for its subagents. */
+/**
+ * Returns the recorded rules, those of the parent, and those that the parent's role in code has for
+ * its subagents.
+ */
 function tightenRules(
   { toolRules: recorded }: PausedAgent,
   parent: PausedAgent,
@@ -134,7 +138,7 @@ function tightenRules(
   return missing.length === 0 ? recorded : [...recorded, ...missing];
 }
 
-/** Tools that a filter of the role kept from the model in the open step stay hidden in it. */
+/** Keeps tools hidden in the open step that a filter of the role had hidden from the model. */
 function hideTools(agent: PausedAgent, role: AgentRole, registry: RoleRegistry): PausedAgent {
   const { state } = agent;
   if (role.toolFilters.length === 0 || state.status !== "paused" || state.step === undefined)
@@ -206,7 +210,10 @@ function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceilin
   };
 }
 
-/** The most that can have been left to subagents of an account: a limit on its path never falls. */
+/**
+ * Returns the largest amount that subagents of an account can have had left: a limit on its path
+ * never falls.
+ */
 function findMostLeft(
   parentAgentId: AgentId | null,
   accounts: ReadonlyMap<AgentId, LedgerAccount>,
@@ -221,11 +228,14 @@ function findMostLeft(
   return left;
 }
 
-/** The roles of the delegations among which a reply has shared the budget, as far as the run shows them. */
+/**
+ * Returns the roles of the delegations that shared the budget of a reply, as far as the run shows
+ * them.
+ */
 function listDelegatedRoles(agent: PausedAgent, { run, agents }: CastRun): readonly string[] {
   const { parentAgentId, spawnStepId, execution, role } = agent;
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
-  // One that has been continued was created by an earlier step.
+  // A continued subagent was created by an earlier step.
   if (parent === undefined || execution > 1) return [role];
   const members = new Map<CallId | null, string>();
   for (const one of run.agents) {

@@ -1,4 +1,5 @@
-// RunError: a run that did not complete, as an exception, which `run.orThrow()` makes. And what a live run refuses.
+// RunError: the exception of `run.orThrow()` for a run that did not complete. Also the errors of a
+// live run's methods.
 
 import { cancelReasonOf } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf, type RunErrorCode } from "../../kernel/error.ts";
@@ -50,7 +51,7 @@ export class RunError extends EspalierError {
   }
 }
 
-/** What failed first in a tree that failed, unless the reason says that already. */
+/** Returns the root cause of a failed tree, unless the reason names it already. */
 function firstCause({
   status,
   reason,
@@ -60,7 +61,7 @@ function firstCause({
   return [`First, ${first.agentPath} failed: ${first.message}`];
 }
 
-/** Returns the reason why a run has no result here: this process gave it up. */
+/** Returns the error of the result of a run that this process has released. */
 export function makeRunLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
@@ -69,13 +70,15 @@ export function makeRunLeftError(runId: RunId): EspalierError {
   });
 }
 
-/** Returns the refusal of a snapshot of a run that this process gave up, or lost with its store. */
+/**
+ * Returns the error of a snapshot of a run that this process has released, or lost with its store.
+ */
 export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
   const message = `Cannot take a snapshot: this process no longer owns run ${runId}. Resume the run, and take the snapshot of the resumed run.`;
   return new EspalierError({ code: "run_released", message, data: { runId }, cause });
 }
 
-/** Returns the refusal of what needs a store. */
+/** Returns the error of a method that needs a store. */
 export function makeUnstoredError(advice: string): EspalierError {
   return new EspalierError({
     code: "invalid_state",
@@ -83,7 +86,7 @@ export function makeUnstoredError(advice: string): EspalierError {
   });
 }
 
-/** Returns the message with which a run is cancelled whose signal was aborted. */
+/** Returns the message with which an aborted signal cancels a run. */
 export function explainAbort(signal: AbortSignal): string {
   const why = cancelReasonOf(signal)?.message ?? messageOf(signal.reason);
   return asSentence(`The signal of the run was aborted: ${why}`);

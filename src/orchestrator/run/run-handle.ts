@@ -1,9 +1,9 @@
-// RunHandle: the controls of a run, and its result. Owns the readers of the run, over its pauses, and
-// what was requested of it while it rested. LiveRun runs the tree.
+// RunHandle: the controls of a run, and its result. Owns the readers of the run, over its pauses,
+// and the requests that arrived while it was paused. LiveRun runs the tree.
 //
-// To release a run (also: give it up, leave it) is to suspend its journal, wait until no effect is under way,
-// and hand the run to other processes. Until then `takeUp` resumes it here. `LiveRun.abandon` is no request:
-// the journal broke or was given up, and the run stops here at once.
+// To release a run is to suspend its journal, wait until no effect is in flight, and give up the
+// ownership. Until then `takeUp` continues it here. `LiveRun.abandon` is different: the journal
+// broke or was given up, and the run stops here at once.
 
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
@@ -44,29 +44,32 @@ const NONE: readonly never[] = Object.freeze([]);
 export class RunHandle implements Run {
   readonly runId: RunId;
   readonly sessionId: string | undefined;
-  /** The executions of an order that wait for the run, which is released with the last of them. */
+  /** Executions of a request that wait for the run, which is released with the last of them. */
   executions: Set<object> | undefined;
   /** Returns the parts with which a paused run continues, or `undefined` if it stays paused. */
   prepareContinuation: (() => Promise<PreparedRun | undefined>) | undefined;
   readonly result: Promise<JsonRunResult>;
   readonly #resolve: (result: Promise<JsonRunResult>) => void;
   #live: LiveRun;
-  /** `undefined` until the caller iterates: the phases run freely. */
+  /** `undefined` until the caller iterates; then the phases run freely. */
   #stepper: Stepper | undefined;
-  /** `undefined` until somebody reads events or pieces. */
+  /** `undefined` until somebody reads events or stream parts. */
   #readers: RunReaders | undefined;
-  /** Requests to the run at rest, carried out if it continues. */
+  /** Requests to the paused run, carried out if it continues. */
   #requests: readonly (() => void)[] = NONE;
-  /** Set once the readers and the session were released; `failure`: why there is no result. */
+  /** Set once the readers and the session were released. `failure`: why there is no result. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
-  /** The end of a run whose result was given before detached agents had ended. */
+  /** End of a run whose result was returned before detached agents had ended. */
   #tail: Promise<JsonRunResult> | undefined;
   #settled: Promise<JsonRunResult> | undefined;
-  /** Set while the run is being given up. */
+  /** Set during a release. */
   #leaving: { readonly takenUp: CancelSignal; readonly left: Promise<boolean> } | undefined;
   #overHandlers: readonly (() => void)[];
 
-  /** `onOver` is called once the run rests or has failed, before its result is there. */
+  /**
+   * Creates a handle. `onOver` is called once the run has settled or failed, before its result
+   * resolves.
+   */
   constructor(prepared: PreparedRun, onOver: () => void) {
     const { run } = prepared;
     const { promise, resolve } = Promise.withResolvers<JsonRunResult>();
@@ -139,7 +142,7 @@ export class RunHandle implements Run {
   #stepWith(stepper: Stepper): void {
     const { root } = this.#live;
     root.stepper = stepper;
-    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
+    // An iteration without a pending request must not delay a cancellation or a deadline.
     if (root.cancelSignal.aborted) stepper.open();
     else root.cancelSignal.onAbort(() => stepper.open());
   }
@@ -156,7 +159,7 @@ export class RunHandle implements Run {
     this.#ask(() => this.#cancelNode(this.#node(agentId), message));
   }
 
-  /** Cancels the run when the signal is aborted, or at once if it is. */
+  /** Cancels the run when the signal is aborted, or at once if it is aborted already. */
   cancelWith(signal: AbortSignal): void {
     const cancel = (): void =>
       this.#ask(() => this.#cancelNode(this.#live.root, explainAbort(signal)));
@@ -164,7 +167,10 @@ export class RunHandle implements Run {
     else this.#overHandlers = [...this.#overHandlers, onAbort(signal, cancel)];
   }
 
-  /** Carries a request out at once, or, of a run at rest, once it continues: until then its journal takes nothing. */
+  /**
+   * Carries a request out at once, or, for a paused run, once it continues: until then its journal
+   * accepts nothing.
+   */
   #ask(request: () => void): void {
     if (this.#live.isOver) this.#requests = [...this.#requests, request];
     else request();
@@ -261,7 +267,9 @@ export class RunHandle implements Run {
     return isLeft;
   }
 
-  /** Lets a run that is being given up continue here. Returns false if it is over or was given up. */
+  /**
+   * Continues a run here that is being released. Returns `false` if it has settled or was released.
+   */
   takeUp(): boolean {
     const { isOver, run } = this.#live;
     if (isOver) return false;
@@ -273,7 +281,10 @@ export class RunHandle implements Run {
     return true;
   }
 
-  /** True if the run was started with this role and task, which is as the caller gave it. Throws if it cannot be a task. */
+  /**
+   * True if the run was started with this role and task, as the caller gave it. Throws for an
+   * invalid task.
+   */
   isOf(role: string, given: MessageContent): boolean {
     const { root } = this.#live;
     const task = checkedContent("task", given);
@@ -299,7 +310,7 @@ export class RunHandle implements Run {
     return findNode(this.#live.run, agentId);
   }
 
-  /** Runs the tree until it rests. The result comes earlier if only detached agents still work. */
+  /** Runs the tree until it settles. Resolves earlier if only detached agents still work. */
   async #lead(): Promise<JsonRunResult> {
     const live = this.#live;
     await live.runRoot();
@@ -310,7 +321,7 @@ export class RunHandle implements Run {
     return makeResult(live.run);
   }
 
-  /** Gives the result once the end of the run is kept. A paused run may continue instead. */
+  /** Returns the result once the end of the run is persisted. A paused run may continue instead. */
   async #conclude(): Promise<JsonRunResult> {
     const { run } = this.#live;
     const result = await this.#live.conclude();
@@ -324,7 +335,7 @@ export class RunHandle implements Run {
     return result;
   }
 
-  /** Continues after a pause, as if by another handle: readers of this one keep reading. */
+  /** Continues after a pause. Readers of this handle keep reading. */
   async #continueWith(prepared: PreparedRun): Promise<JsonRunResult> {
     this.#live = new LiveRun(prepared, this);
     this.#readers?.follow(this.#live.run);
@@ -351,12 +362,16 @@ export class RunHandle implements Run {
     });
   }
 
-  /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
+  /**
+   * Releases the session and all readers of the run. `failure`: why there is no result, which the
+   * readers get.
+   */
   #close(failure: FeedFailure | undefined): void {
     if (this.#end !== undefined) return;
     this.#end = { failure };
     for (const handle of this.#overHandlers) handle();
-    // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
+    // A caller that iterates gets the failure there. Without one, it is an unhandled rejection,
+    // which Node reports.
     if (
       failure !== undefined &&
       (this.#stepper !== undefined || this.#readers?.areThere === true)

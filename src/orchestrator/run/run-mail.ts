@@ -1,5 +1,5 @@
-// The mailbox of a run: its order, answers, and other requests to the process that owns the run, now or
-// next. MailReader carries the requests out in that process, and owns when it looks next.
+// The mailbox of a run: its request, answers, and commands to the process that owns the run, now or
+// next. MailReader carries them out in that process, and owns when it reads next.
 
 import { checkAmount, checkKeys, checkText, misdefinition, mismatch } from "../../kernel/check.ts";
 import { type ErrorCode, EspalierError, messageOf } from "../../kernel/error.ts";
@@ -83,19 +83,19 @@ const MailSchema = lazyUnion("type", () => [
     by: text(),
     agentPath: text().exactOptional(),
   }),
-  /** No process could lead the run: why. It rests until something else is in its mailbox. */
+  /** Why no process could execute the run, which is paused until other mail arrives. */
   z.strictObject({ type: z.literal("refused"), code: CodeSchema(), message: z.string() }),
 ]);
-/** One piece of mail. */
+/** Parsed mail. */
 export type RunMail = z.infer<ReturnType<typeof MailSchema>>;
 
-/** A piece of mail that has come. */
+/** Parsed mail with its number. */
 export interface ReceivedMail {
   readonly number: number;
   readonly mail: RunMail;
 }
 
-/** What a post says; undefined: what only a later release understands. */
+/** Parses mail. `undefined` if only a later release understands it. */
 export function parseMail({ number, body }: Mail): ReceivedMail | undefined {
   const { data: mail } = MailSchema().safeParse(parseMailBody(body));
   return mail && { number, mail };
@@ -109,7 +109,10 @@ function parseMailBody(body: string): unknown {
   }
 }
 
-/** What has come since the journal of a run was written last, in order. `handled`: the numbers of the posts that were. */
+/**
+ * Returns the mail that arrived since the journal of a run was last written, in order. `handled`:
+ * numbers of handled mail.
+ */
 export async function readUnreadMail(
   store: RunStore,
   runId: RunId,
@@ -120,7 +123,7 @@ export async function readUnreadMail(
   return posts.flatMap((post) => (known.has(post.number) ? [] : (parseMail(post) ?? [])));
 }
 
-/** True if something has come that only a later release understands. */
+/** True if there is mail that only a later release understands. */
 export async function hasUnknownMail(
   store: RunStore,
   runId: RunId,
@@ -130,26 +133,29 @@ export async function hasUnknownMail(
   return posts.some((post) => !handled.includes(post.number) && parseMail(post) === undefined);
 }
 
-/** True if mail makes a run at rest continue. */
+/** True if mail continues a paused run. */
 export function isCall({ mail: { type } }: ReceivedMail): boolean {
   return type !== "order" && type !== "refused";
 }
 
 const ORDER_KEY = "order";
 
-/** Posts the order of a run; the first one counts. Gives the one that does. */
+/** Sends the request of a run, and returns the one that counts: the first. */
 export async function postOrder(store: RunStore, order: CheckedOrder): Promise<CheckedOrder> {
   const { runId } = order;
   await postMail(store, runId, { type: "order", order }, ORDER_KEY);
   return (await readOrder(store, runId)) ?? order;
 }
 
-/** The order of a run, if one was posted. Rejects with `unsupported_version` for one of a later release. */
+/**
+ * Returns the request of a run, if it has one. Rejects with `unsupported_version` for one of a
+ * later release.
+ */
 export async function readOrder(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
   return findOrder(await store.readMail(runId));
 }
 
-/** The order among the mail of a run. Throws as `readOrder` rejects. */
+/** Returns the request among the mail of a run. Throws like `readOrder`. */
 export function findOrder(posts: readonly Mail[]): CheckedOrder | undefined {
   const post = posts.find(({ key }) => key === ORDER_KEY);
   const mail = post && parseMail(post)?.mail;
@@ -169,7 +175,10 @@ function parseStoredOrder(value: unknown): CheckedOrder {
   throw storeFailed("corrupt", message);
 }
 
-/** Posts mail under a key of its own, or under the one that is given. Rejects with `unknown_run` or `run_ended`. Gives its number. */
+/**
+ * Sends mail, under a random key by default, and returns its number. Rejects with `unknown_run` or
+ * `run_ended`.
+ */
 export async function postMail(
   store: RunStore,
   runId: RunId,
@@ -187,7 +196,7 @@ const REQUEST_FIELDS = {
   grant: ["budget", "by", "agentPath"],
 } as const;
 
-/** A copy of a request. Throws `invalid_option` or `invalid_definition`. */
+/** Returns a validated copy of a command. Throws `invalid_option` or `invalid_definition`. */
 export function copyRequest(request: RunCommand): RunMail {
   checkKeys("request", request, ["type", "message", "agentPath", "budget", "by"]);
   const { type } = request;
@@ -211,23 +220,23 @@ export function copyRequest(request: RunCommand): RunMail {
   return { type, ...defined({ message }) };
 }
 
-/** Why no process could lead a run, as it is posted. */
+/** Returns mail that says why no process could execute a run. */
 export function makeRefusal(cause: unknown): RunMail {
   const code: ErrorCode = EspalierError.is(cause) ? cause.code : "internal_error";
   return { type: "refused", code, message: messageOf(cause) };
 }
 
-/** How often it looks while a question waits for an answer. */
+/** Polling interval while a question waits for an answer. */
 const ANSWER_MS = 500;
 
-/** What mail can ask of a run. */
+/** Controls of a run that mail uses. */
 type MailedRun = Pick<Run, "cancel" | "requestPause" | "requestStop" | "steer" | "grant">;
 
 export class MailReader {
   readonly #run: MailedRun;
   readonly #runtime: RunRuntime;
   readonly #journal: RunJournal;
-  /** How often it looks otherwise. */
+  /** Polling interval otherwise. */
   #everyMs: number;
   #stopTimer: (() => void) | undefined;
   #isReading = false;
@@ -241,7 +250,7 @@ export class MailReader {
     runtime.pendingAnswers.onWait(() => this.#retime());
   }
 
-  /** From now on it looks by itself. */
+  /** Starts polling. */
   start(): void {
     const { pendingAnswers, settings } = this.#runtime;
     const delayMs = pendingAnswers.isWaitedAt ? Math.min(ANSWER_MS, this.#everyMs) : this.#everyMs;
@@ -258,7 +267,7 @@ export class MailReader {
     this.#isDue = false;
   }
 
-  /** Others ask for things by mail: it looks so often. */
+  /** Sets a shorter polling interval, since other processes send mail. */
   hurry(everyMs: number): void {
     this.#everyMs = everyMs;
     this.#retime();
@@ -270,7 +279,7 @@ export class MailReader {
     this.start();
   }
 
-  /** Looks now; once more, if it is looking already. */
+  /** Reads the mailbox now, and once more if it is being read already. */
   look(): void {
     this.#isDue = true;
     if (!this.#isReading) void this.#readAll();
@@ -280,7 +289,7 @@ export class MailReader {
     this.#isReading = true;
     while (this.#isDue) {
       this.#isDue = false;
-      // A store that cannot be read now is asked again later; one that is lost is noticed by the journal's writes.
+      // A failed read is repeated later. A store that is lost is noticed by the journal's writes.
       const posts = await this.#journal.writer.unread().catch(() => []);
       if (this.#stopTimer !== undefined)
         this.handle(posts.flatMap((post) => parseMail(post) ?? []));
@@ -288,7 +297,9 @@ export class MailReader {
     this.#isReading = false;
   }
 
-  /** Does what is asked, in order. `settled`: what needs nothing further, with what was wrong with it. */
+  /**
+   * Carries mail out, in order. `settled`: mail that is done, with its problem if it had no effect.
+   */
   handle(
     posts: readonly ReceivedMail[],
     settled: ReadonlyMap<number, string | undefined> = NOTHING,
@@ -301,7 +312,10 @@ export class MailReader {
     }
   }
 
-  /** Undefined: it is done; a text: why nothing comes of it; false: it is not for now. */
+  /**
+   * Carries mail out. Returns `undefined` if it is done, a text if it had no effect, and `false` if
+   * it must wait.
+   */
   #obey(mail: RunMail): string | false | undefined {
     try {
       if (mail.type !== "answer") return this.#doAsAsked(mail);
@@ -335,7 +349,7 @@ export class MailReader {
     }
   }
 
-  /** The agent at a path of the tree; default the root. */
+  /** Returns the agent at a path of the tree, by default the root. */
   #agentAt(agentPath?: string): AgentId {
     const { nodes } = this.#runtime.tree;
     const found =
@@ -353,7 +367,7 @@ export class MailReader {
 
 const NOTHING: ReadonlyMap<number, string | undefined> = new Map();
 
-/** Version of the fields of an order. */
+/** Version of the request format. */
 export const ORDER_VERSION = 1;
 
 /**
@@ -399,7 +413,7 @@ export interface RunRequest extends Pick<StartOptions, "budget" | "deadlineAtMs"
   readonly rolesVersion?: string;
 }
 
-/** An order that was checked. */
+/** Validated request. */
 export interface CheckedOrder extends RunRequest {
   readonly version: typeof ORDER_VERSION;
   readonly runId: RunId;
@@ -421,7 +435,10 @@ const FIELDS = [
 
 export const DEFAULT_ROLES_VERSION = "1";
 
-/** A copy. Throws `unsupported_version` for another version, `invalid_option` or `invalid_definition`, naming the part. */
+/**
+ * Returns a validated copy. Throws `unsupported_version` for another version, and `invalid_option`
+ * or `invalid_definition`, naming the field.
+ */
 export function copyOrder(given: RunRequest): CheckedOrder {
   checkOrderVersion(given);
   checkKeys("order", given, FIELDS);
@@ -461,7 +478,10 @@ function checkOrderVersion(given: unknown): void {
   });
 }
 
-/** Throws `invalid_option` for what does not name a version of roles: it stands in the names of queues and services. */
+/**
+ * Throws `invalid_option` for an invalid version of roles, which is part of the names of queues and
+ * services.
+ */
 export function checkVersionName(field: string, version: unknown): void {
   if (typeof version === "string" && /^[\w.-]{1,40}$/u.test(version)) return;
   const expected = "1 to 40 letters, digits, dots, hyphens and underscores";

@@ -1,5 +1,6 @@
-// RunReaders: the readers of the events and pieces of a run. Owns the readers that have not left, over its
-// pauses. A Feed is a queue of values for one reader: a Backlog of events or pieces, a Stepper of phases.
+// RunReaders: the readers of the events and stream parts of a run. Owns the active readers, over
+// the run's pauses. A Feed is a queue of values for one reader: a Backlog of events or stream
+// parts, a Stepper of phases.
 
 import { unknownAgent } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -32,7 +33,7 @@ const DEFAULT_MAX_BACKLOG = 10_000;
 const NONE: readonly never[] = Object.freeze([]);
 
 interface RunReader {
-  /** Reads of this one from now on. */
+  /** Reads from this runtime from now on. */
   readonly follow: (run: RunRuntime) => void;
   readonly end: (failure: FeedFailure | undefined) => void;
 }
@@ -40,10 +41,10 @@ interface RunReader {
 export class RunReaders {
   #run: RunRuntime;
   #readers: readonly RunReader[] = NONE;
-  /** The run rests, or broke off. */
+  /** Set once the run has settled or failed. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 
-  /** `end`: of a run that rests, or broke off. */
+  /** Creates the readers. `end`: of a run that has settled or failed. */
   constructor(run: RunRuntime, end?: { readonly failure: FeedFailure | undefined }) {
     this.#run = run;
     this.#end = end;
@@ -84,7 +85,7 @@ export class RunReaders {
     return past === undefined ? live : joinReaders(past, live);
   }
 
-  /** A reader of what the run gives from now on, until it leaves or the run rests. */
+  /** Returns a live reader, which ends when it leaves or the run settles. */
   #read<T extends { readonly agentId: AgentId }>(
     { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: StreamOptions,
     subscribe: (run: RunRuntime, backlog: Backlog<T>) => () => void,
@@ -110,7 +111,7 @@ export class RunReaders {
     return backlog;
   }
 
-  /** The run continues after a pause: its readers keep reading. */
+  /** Follows a run that continues after a pause: its readers keep reading. */
   follow(run: RunRuntime): void {
     const { pieces } = this.#run;
     if (pieces !== undefined) run.openPieces().follow(pieces);
@@ -118,14 +119,14 @@ export class RunReaders {
     for (const reader of this.#readers) reader.follow(run);
   }
 
-  /** Nothing more comes. `failure`: why that is so, where the readers have to know. */
+  /** Ends all readers. `failure`: the error that they get. */
   end(failure: FeedFailure | undefined): void {
     this.#end = { failure };
     for (const reader of this.#readers) reader.end(failure);
   }
 }
 
-/** Reads what was before a reader came, then what has come meanwhile and comes live. */
+/** Yields past values, then the buffered and live ones. */
 function joinReaders<T extends { readonly agentId: AgentId }>(
   past: AsyncGenerator<T, undefined>,
   live: Backlog<T>,
@@ -145,7 +146,7 @@ function joinReaders<T extends { readonly agentId: AgentId }>(
   });
 }
 
-/** Throws `unknown_agent`. */
+/** Returns an agent of the run. Throws `unknown_agent`. */
 export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
   const node = tree.find(agentId);
   if (node !== undefined) return node;
@@ -153,7 +154,7 @@ export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
 }
 
 interface PastRange extends Pick<StreamOptions, "agentId"> {
-  /** The numbers of the first and the last event. */
+  /** Numbers of the first and the last event. */
   readonly from: number;
   readonly to: number;
 }
@@ -204,7 +205,7 @@ function makeNotKeptError(from: number, keptFrom: number | undefined): EspalierE
   });
 }
 
-/** Why there is nothing more, where that is a failure. */
+/** Cause of an early end. */
 export interface FeedFailure {
   readonly cause: unknown;
 }
@@ -217,12 +218,15 @@ interface Demand<T> {
 const DONE: IteratorResult<never, undefined> = { done: true, value: undefined };
 
 export class Feed<T extends object> {
-  /** The values to read next, last first: taking the first off a long array would move all others. */
+  /**
+   * Values to read next, in reverse: removing the first value of a long array would move all
+   * others.
+   */
   #unread: T[] = [];
-  /** The values after those, in the order in which they came. */
+  /** Later values, in the order of arrival. */
   #arrived: T[] = [];
   readonly #demands: Demand<T>[] = [];
-  /** Undefined: more may come. */
+  /** `undefined` while more may come. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 
   get unreadCount(): number {
@@ -255,20 +259,22 @@ export class Feed<T extends object> {
     });
   }
 
-  /** Nothing more will come. `failure`: what is unread can still be read, then every read rejects with its cause. */
+  /**
+   * Ends the feed. `failure`: once the unread values are read, every read rejects with its cause.
+   */
   end(failure?: FeedFailure): void {
     if (this.isOver) return;
     this.#end = { failure };
     for (const demand of this.#demands.splice(0)) answerDemand(demand, failure);
   }
 
-  /** Drops what is unread. */
+  /** Discards unread values. */
   clear(): void {
     this.#unread = [];
     this.#arrived = [];
   }
 
-  /** Ends the feed, and drops what is unread and any failure. */
+  /** Ends the feed, and discards unread values and any failure. */
   leave(): typeof DONE {
     this.clear();
     this.end();
@@ -278,8 +284,8 @@ export class Feed<T extends object> {
 }
 
 /**
- * Returns the reads of a generator that can be left while it waits. `leave` ends what it waits for:
- * on its own, a generator is left only once it has what it waits for.
+ * Returns the reads of a generator that can be left while it waits. `leave` ends what the generator
+ * waits for: by itself, a waiting generator cannot be left.
  */
 export function leavable<T>(
   reads: AsyncGenerator<T, undefined>,
@@ -303,10 +309,10 @@ function answerDemand<T>({ resolve, reject }: Demand<T>, failure: FeedFailure | 
   else reject(failure.cause);
 }
 
-/** What a reader is given, and how much of it may wait. */
+/** Options of a backlog. */
 interface BacklogOptions {
   readonly maxBacklog: number;
-  /** Only what is of this agent; the end of the run ends it all the same. */
+  /** Only values of this agent. The end of the run ends the reader in any case. */
   readonly agentId?: AgentId | undefined;
   readonly onClose: () => void;
 }
@@ -329,7 +335,10 @@ export class Backlog<T extends { readonly agentId: AgentId }>
     else this.end({ cause: makeOverflowError(maxBacklog) });
   }
 
-  /** Nothing more will come: the run rests, and all of it is kept. `failure`: the reader has to know why. */
+  /**
+   * Ends the reader, once the run has settled and everything is persisted. `failure`: the error
+   * that the reader gets.
+   */
   override end(failure?: FeedFailure): void {
     if (this.isOver) return;
     super.end(failure);
@@ -362,13 +371,15 @@ export class Stepper
   #isOpen = false;
   #wakeLoop: (() => void) | undefined;
 
-  /** `abandon` ends the run; it is called when the caller breaks off. */
+  /** Creates a stepper. `abandon` cancels the run when the caller leaves early. */
   constructor(abandon: () => Promise<unknown>) {
     super();
     this.#abandon = abandon;
   }
 
-  /** Lets the loop through for good: what has to end must not wait for a caller that asks for no phase. */
+  /**
+   * Lets the loop run freely: an ending agent must not wait for a caller that requests no phase.
+   */
   open(): void {
     this.#isOpen = true;
     this.#wakeLoop?.();
@@ -382,7 +393,7 @@ export class Stepper
     });
   }
 
-  /** Gives a phase to the first caller that waits for one, or keeps it for the next; resolves when the loop may run on. */
+  /** Passes a phase to the waiting caller, or buffers it. Resolves when the loop may continue. */
   step(report: PhaseReport): Promise<void> {
     this.add(deepFreeze(report));
     return this.pass();
@@ -405,18 +416,18 @@ export class Stepper
   }
 }
 
-/** A step of which something was said. */
+/** Step with streamed output. */
 interface SaidStep {
   readonly source: StreamPartSource;
-  /** Infinity: it has only begun. */
+  /** `Infinity` if it has only just begun. */
   readonly startedAtMs: number;
-  /** Makes the pieces of the step, when they are read. */
+  /** Creates the stream parts of the step on demand. */
   readonly bodies: () => readonly StreamPartBody[];
 }
 
 /**
- * Returns a reader of what these agents have said so far in their present executions: each step once,
- * in the order in which they began. Returns `undefined` if they have said nothing.
+ * Returns a reader of the output of these agents in their present executions: each step once, in
+ * the order of their start. `undefined` if there is no output.
  */
 function readPastPieces(
   pieces: LivePieces,
@@ -436,9 +447,8 @@ function readPastPieces(
 }
 
 /**
- * Yields what an agent has said in its present execution: what its state has, and what has come since.
- * Of a reply that was thrown away, or never came, it yields nothing: a reader that had a part of it
- * drops that.
+ * Yields the steps of an agent's present execution that have output: from its state, and live ones.
+ * A discarded reply is left out; a reader that had a part of it drops that.
  */
 function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<SaidStep, void> {
   const { log, step } = agent.currentState;
@@ -458,7 +468,7 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
     step.stepId !== underWay?.source.stepId
   ) {
     const { stepId, number: stepNumber, startedAtMs, reply } = step;
-    // Results that have come since the state was noted are among them.
+    // Includes results since the state was recorded.
     const results = [...step.executions, ...(agent.endedCalls ?? [])].map(resultBody);
     const bodies = (): readonly StreamPartBody[] => [...listReplyPieces(reply), ...results];
     yield { source: agent.pieceSource({ stepId, stepNumber }), startedAtMs, bodies };
@@ -476,7 +486,7 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[
   return [...listReplyPieces({ message, finishReason }), ...executions.map(resultBody)];
 }
 
-/** Returns the pieces of a whole reply: none of one that says nothing. */
+/** Returns the stream parts of a whole reply. Empty for a reply without content. */
 function listReplyPieces(reply: StepReply): readonly StreamPartBody[] {
   if (isUseless(reply)) return [];
   const { message, finishReason } = reply;

@@ -312,15 +312,15 @@ export type RunResult<Output = unknown> =
   | IncompleteRunResult<Output>
   | PausedRunResult;
 
-/** The result of a run whose role is not known by its type: the output is JSON. */
+/** Result of a run whose role type is unknown: the output is JSON. */
 export type JsonRunResult = RunResult<JsonValue | undefined>;
 
-/** What a result is made of. */
+/** Facts from which a result is built. */
 interface ResultFacts extends Pick<RunResult, "runId" | "pausedRun" | "session" | "detached"> {
   readonly atMs: number;
   /** The root first. */
   readonly settled: readonly SettledAgent[];
-  /** Agents that failed, in the order in which they did. */
+  /** Failed agents in order. */
   readonly failedIds: readonly AgentId[];
   /** Computes the parts that few callers read. */
   readonly late: () => LateFacts;
@@ -359,7 +359,7 @@ const addSums = lateFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "b
   byModel: (agents) => sumUp(agents.flatMap(splitByModel)),
 });
 
-/** A result whose parts are not related by its status. */
+/** Result whose parts are not related by its status. */
 type LooseResult = RunResultBase &
   Pick<JsonRunResult, "status" | "reason" | "output" | "pausedRun">;
 
@@ -421,7 +421,7 @@ function listFailures(
 
 type NamedUsage = readonly [name: string, usage: Usage];
 
-/** What was used of the agent's model, and of others that a fallback asked. */
+/** Splits the agent's usage into that of its model and those of a fallback. */
 function splitByModel({ model, usage, otherModels }: AgentSummary): readonly NamedUsage[] {
   if (otherModels === undefined) return [[model, usage.own]];
   const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);
@@ -444,7 +444,7 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
   const { runId, tree, clock, ledger, recorder, definitions } = run;
   const settled: SettledAgent[] = [];
   const detached: AgentSummary[] = [];
-  // A detached agent may be paused: it continues after this result.
+  // A detached agent may be paused, and continues after this result.
   let isFinal = run.journal === undefined;
   const models: Model[] = [];
   for (const node of tree.nodes) {
@@ -460,7 +460,7 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
   const { counts, pricesBefore } = tree;
   const { priceOf } = run.settings;
   let known: LateFacts | undefined;
-  // This function holds nothing else of the run: results outlive their runs.
+  // This function must not hold the run: results outlive their runs.
   const late = (): LateFacts =>
     (known ??= {
       traceId: ids.runIds.traceId,
@@ -526,12 +526,15 @@ function makeEndEvent(result: CompletedRunResult | IncompleteRunResult): EventBo
   return { type: "run.ended", status, reason, ...failure, signals, ...counts, durationMs };
 }
 
-/** The usage of the tree in events, which have no cuts of it. */
+/** Returns the usage of the tree for events, without its breakdowns. */
 function pickUsage({ usage: { own, descendants, total } }: RunResult): UsageReport {
   return { own, descendants, total };
 }
 
-/** Returns the record of what agents have from their roles, and of what became of the session. */
+/**
+ * Returns the record of the agents' models and removed tools, the prices, and the outcome of the
+ * session.
+ */
 function makeResultRecord({ agents, prices, session }: RunResult, atMs: number) {
   const models = Map.groupBy(agents, ({ model }) => model);
   return {
@@ -546,13 +549,16 @@ function makeResultRecord({ agents, prices, session }: RunResult, atMs: number) 
   } as const satisfies RecordOf<"result">;
 }
 
-/** How often a run was paused before, and the questions that were answered by then. */
+/** Number of earlier pauses, and the questions that were answered by then. */
 export interface PausesBefore {
   readonly pauseCount: number;
   readonly answered: readonly QuestionId[];
 }
 
-/** Everything that another process needs to continue. All agents must be at rest, and their clocks closed. */
+/**
+ * Returns the state that another process needs to continue. All agents must have settled, and their
+ * clocks must be closed.
+ */
 export function makePausedRun(
   runtime: RunRuntime,
   { pauseCount, answered }: PausesBefore,

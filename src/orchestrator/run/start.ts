@@ -56,7 +56,7 @@ export interface NewStart {
   readonly options: StartOptions;
   /** The right to write its journal, which exists and is empty. Default: the journal is created. */
   readonly ownership?: Ownership;
-  /** Mail that came before. */
+  /** Mail that arrived before. */
   readonly mail?: readonly ReceivedMail[];
 }
 
@@ -101,7 +101,9 @@ export function prepareStart(
   return assembleRun(settings, newRun, root, { origin, isRefusable: chosen !== undefined, mail });
 }
 
-/** The roles of a run with this one at its root. Throws what `Orchestrator.start` throws of roles and models. */
+/**
+ * Returns the roles of a run with this root. Throws like `Orchestrator.start` for roles and models.
+ */
 export function openRoles(settings: Settings, root: AgentRole, budget: Budget): RoleRegistry {
   const registry = registryOf(settings, root);
   registry.assertReady(root, budget);
@@ -169,15 +171,16 @@ export function prepareResumption(
 }
 
 /**
- * Pauses from which this process continued, with whatever orchestrator: what was approved once is not run twice. Ids of runs may be made
- * to repeat, and a tracing that was handed in may make trace ids that follow from them: they count for it alone. Ours are drawn by chance.
+ * Pauses from which this process continued, with any orchestrator, so that an approved call does
+ * not run twice. Trace ids of a given tracing may derive from run ids that repeat, so they count
+ * for that tracing only. Others are random.
  */
 const resumedBy = new WeakMap<object, Set<string>>();
 const OWN_TRACING = {};
 
 /**
- * Takes the pause at which the run stands for this process. Call the result to give it back. `tracing`: the one that the orchestrator was
- * handed. Throws `already_resumed`.
+ * Takes the present pause of the run for this process. Call the result to return it. `tracing`: the
+ * one of the orchestrator. Throws `already_resumed`.
  */
 function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void {
   const { runId, pauseCount, traceId } = run;
@@ -209,7 +212,7 @@ export function prepareFork(
   return restoreRun(settings, run, ready, { journal, forkedFrom });
 }
 
-/** Returns what a fork begins with. None of its agents works yet. `message`: the one to its root. */
+/** Returns the validated fork. None of its agents works yet. `message`: the message to its root. */
 export function checkFork(
   run: RestoredRun,
   registry: RoleRegistry,
@@ -229,9 +232,9 @@ export function checkFork(
 }
 
 /**
- * Reads a paused run that was handed in. With a key its signature is verified, and nothing else of it needs to be.
- *
- * Throws `unsupported_version`, `invalid_paused_run` or `invalid_signature`.
+ * Parses a paused run that a caller passes in. With a key its signature is verified, which makes
+ * other checks unnecessary. Throws `unsupported_version`, `invalid_paused_run` or
+ * `invalid_signature`.
  */
 function acceptPausedRun(
   { signer }: Pick<Settings, "signer">,

@@ -1,5 +1,6 @@
-// RunSession: what one run has to do with its session. Owns how that went. The session is written once, when the root has ended, with
-// the version that it had when the run began, also if the run was paused in between and continues in another process.
+// RunSession: the session of one run. Owns the outcome of saving it. The session is written once,
+// when the root has ended, with the version that it had when the run began, also if the run was
+// paused in between and continues in another process.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { errorRecord } from "../../agent/error-record.ts";
@@ -20,7 +21,10 @@ export class RunSession {
   #outcome: SessionOutcome | undefined;
   #isHolding = false;
 
-  /** `source`: the handle that the run was given, or where the session is found again. */
+  /**
+   * Creates it. `source`: the handle that the run was given, or the place where the session is
+   * found again.
+   */
   constructor(ref: SessionRef, source: SessionWriter | SessionPlace) {
     this.#ref = ref;
     this.#source = source;
@@ -30,18 +34,21 @@ export class RunSession {
     return this.#ref;
   }
 
-  /** The run begins, or continues: nothing else may use the handle until it has settled. Throws like `SessionWriter.begin`. */
+  /**
+   * Begins or continues the run: nothing else may use the handle until the run has settled. Throws
+   * like `SessionWriter.begin`.
+   */
   begin(runId: RunId): void {
     if ("begin" in this.#source) this.#source.begin(`run ${runId}`);
     this.#isHolding = true;
   }
 
-  /** What the root begins with besides its instructions. */
+  /** Messages with which the root begins, besides its instructions. */
   get opening(): SessionHistory | undefined {
     return "opening" in this.#source ? this.#source.opening : undefined;
   }
 
-  /** For the run that continues. */
+  /** Reference to the session, for the run that continues. */
   get ref(): SessionRef {
     return this.#ref;
   }
@@ -52,7 +59,7 @@ export class RunSession {
     return this.#outcome ?? { sessionId, version, ...open };
   }
 
-  /** Adds what the root has added, if it has ended, and releases the session. Never rejects. */
+  /** Adds the root's messages if the root has ended, and releases the session. Never rejects. */
   async keep(root: AgentRuntime, usage: Usage): Promise<void> {
     try {
       const outcome = await this.#stored(root, usage);
@@ -80,7 +87,7 @@ export class RunSession {
     return "status" in writer ? writer : await writer.add(execution, messages);
   }
 
-  /** The session as the run knew it, or why there is none. */
+  /** Returns the session as the run knew it. Rejects if it is gone. */
   async #writer(execution: SessionExecution): Promise<SessionWriter | SessionOutcome> {
     if ("release" in this.#source) return this.#source;
     const { sessionId, version } = this.#ref;
@@ -97,7 +104,7 @@ export class RunSession {
   }
 }
 
-/** The session was written by another process. */
+/** Returns the error for a session that another process has written. */
 export function sessionMoved({ sessionId, version }: SessionRef, found: number): EspalierError {
   return new EspalierError({
     code: "session_conflict",

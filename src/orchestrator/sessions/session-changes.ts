@@ -1,4 +1,5 @@
-// What becomes of a session: an execution is added or taken out; and what the next one begins with. Pure; a record is never changed.
+// Changes of a session record: an execution is added or removed. Also builds the history of the
+// next execution. Pure: a record is never mutated.
 
 import { mismatch } from "../../kernel/check.ts";
 import type { EspalierError } from "../../kernel/error.ts";
@@ -22,7 +23,7 @@ import {
   type SessionRecord,
 } from "./session-record.ts";
 
-/** Executions without messages whose records are kept. */
+/** Number of executions without messages whose records are kept. */
 const KEPT_RECORDS = 100;
 
 /** True if the execution is on record. */
@@ -31,8 +32,8 @@ export function hasExecution({ executions }: SessionRecord, executionId: Executi
 }
 
 /**
- * The session after one more execution. `messages`: the history at its end, without instructions and boundaries; `execution.usage`: of its
- * whole run so far.
+ * Returns the session with one more execution. `messages`: the history at its end, without
+ * instructions and boundaries. `execution.usage`: of its whole run so far.
  */
 export function extended(
   record: SessionRecord,
@@ -50,7 +51,10 @@ export function extended(
   });
 }
 
-/** The session with what an execution has added put after what is there. On record already: the same session. */
+/**
+ * Returns the session with the messages of an execution appended. Returns the same object if it has
+ * the execution already.
+ */
 export function mergeExecution(
   record: SessionRecord,
   execution: SessionExecution,
@@ -62,7 +66,10 @@ export function mergeExecution(
   return extended(record, execution, [...record.messages, ...own]);
 }
 
-/** What was charged to an earlier execution of the same run is not charged again: a stopped one may be granted more. */
+/**
+ * Returns the usage without that of earlier executions of the same run: a stopped run may continue
+ * with a grant.
+ */
 function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecution): Usage {
   return executions
     .filter((one) => one.runId === runId)
@@ -86,7 +93,10 @@ function retainedRecords(
   );
 }
 
-/** The session without the messages of an execution, which stays on record. Throws `invalid_option` for one that it does not have. */
+/**
+ * Returns the session without the messages of an execution, whose record stays. Throws
+ * `invalid_option` for an unknown execution.
+ */
 export function withoutExecution(record: SessionRecord, executionId: string): SessionRecord {
   const execution = record.executions.find((one) => one.executionId === executionId);
   if (execution === undefined)
@@ -100,7 +110,7 @@ export function withoutExecution(record: SessionRecord, executionId: string): Se
   });
 }
 
-/** The error for an execution that is none of these. */
+/** Returns the error for an unknown execution. */
 export function unknownExecution(
   field: string,
   executions: readonly SessionExecution[],
@@ -112,7 +122,7 @@ export function unknownExecution(
   return mismatch(field, expected, got, "See session.executions.");
 }
 
-/** The session without its history. What it consumed stays on record. */
+/** Returns the session without its history. Its usage stays. */
 export function cleared(record: SessionRecord): SessionRecord {
   return deepFreeze({ ...record, messages: [], executions: [] });
 }
@@ -134,7 +144,7 @@ export interface ExecutionBoundary {
   readonly afterMessageId: MessageId;
 }
 
-/** The ends of the executions that are in the history, oldest first. */
+/** Returns the ends of the executions that have messages in the history, oldest first. */
 export function boundariesOf(record: SessionRecord): readonly ExecutionBoundary[] {
   const { messages, executions } = record;
   const ends = new Map(
@@ -148,13 +158,16 @@ export function boundariesOf(record: SessionRecord): readonly ExecutionBoundary[
   });
 }
 
-/** The history of a session, as its next execution begins with it. */
+/** History of a session, with which its next execution begins. */
 export interface SessionHistory {
   readonly messages: readonly Message[];
   readonly tags: readonly MessageTag[];
 }
 
-/** The history for the next execution. `showBoundaries`: notices mark where the executions ended. */
+/**
+ * Returns the history for the next execution. `showBoundaries`: notices mark the ends of
+ * executions.
+ */
 export function historyFor(record: SessionRecord, showBoundaries: boolean): SessionHistory {
   const ends = new Map(
     (showBoundaries ? boundariesOf(record) : []).map(({ execution, afterMessageId }) => [

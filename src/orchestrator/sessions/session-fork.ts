@@ -1,6 +1,8 @@
-// From a session to another one that begins with a part of it. Pure but for the ids and the time it is given.
+// Forks a session: creates a session that begins with a part of another one's history. Pure, except
+// for the given ids and time.
 //
-// C27. A fork has ids of its own, nothing is spent in it, and it leaves its origin as it was. A call is never cut from its results.
+// C27. A fork has ids of its own, its usage is zero, and its origin stays unchanged. A call is
+//     never separated from its results.
 
 import { mismatch } from "../../kernel/check.ts";
 import type { EspalierError } from "../../kernel/error.ts";
@@ -27,19 +29,22 @@ import {
   type SessionRecord,
 } from "./session-record.ts";
 
-/** Where a fork begins. */
+/** Position at which a fork begins. */
 export interface ForkPoint {
-  /** Of the fork. */
+  /** Id of the fork. */
   readonly sessionId: SessionId;
-  /** The execution in which, or after which, it begins. Default: the last one whose messages are in the history. */
+  /**
+   * Execution in or after which the fork begins. Default: the last one whose messages are in the
+   * history.
+   */
   readonly executionId?: string | undefined;
-  /** The step of the execution, from 1, after which the fork goes its own way. Default: its end. */
+  /** Last step of the execution, from 1, that the fork contains. Default: the last one. */
   readonly atStep?: number | undefined;
 }
 
 /**
- * The session up to there, under ids of its own. Throws `invalid_option` for an execution or a step that there is not, or whose history is
- * not there any more.
+ * Returns the session up to this point, under new ids. Throws `invalid_option` if the execution or
+ * step does not exist or its messages are gone.
  */
 export function forked(
   record: SessionRecord,
@@ -88,7 +93,7 @@ function lastExecution(
   throw unknownExecution("fork options.executionId", candidates, executionId);
 }
 
-/** The history up to the end of the step, or of the execution. */
+/** Returns the history up to the end of the step or of the execution. */
 function cutAfter(
   { messages }: SessionRecord,
   { executionId, stepCount, repliedSteps }: SessionExecution,
@@ -101,7 +106,7 @@ function cutAfter(
     throw invalidForkStep(atStep, `a step of ${executionId} (1 to ${stepCount})`);
   const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
-  // Messages after the results of the step belong to what followed.
+  // Messages after the results of the step belong to later steps.
   const last = messages
     .slice(0, end)
     .findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
@@ -113,7 +118,10 @@ function cutAfter(
   throw invalidForkStep(atStep, `a step of ${executionId} whose history is complete`);
 }
 
-/** A summary that a later execution made of what had been before belongs to the last one of the fork. */
+/**
+ * Assigns a summary that a later execution made of earlier messages to the last execution of the
+ * fork.
+ */
 function adopted(
   messages: readonly StoredMessage[],
   executions: readonly SessionExecution[],
@@ -138,7 +146,7 @@ function invalidForkStep(got: unknown, expected: string): EspalierError {
   );
 }
 
-/** The last execution of a fork, as far as it was taken over. */
+/** Returns the last execution of a fork, up to the step. */
 function cutExecution(execution: SessionExecution, atStep: number | undefined): SessionExecution {
   const { stepCount, repliedSteps } = execution;
   if (atStep === undefined || atStep === stepCount) return execution;
@@ -152,13 +160,13 @@ function cutExecution(execution: SessionExecution, atStep: number | undefined): 
   };
 }
 
-/** The ids of the fork for those of its origin. */
+/** New ids by ids of the origin. */
 interface Names {
   readonly execution: (id: ExecutionId) => ExecutionId;
   readonly agent: (id: AgentId) => AgentId;
 }
 
-/** Gives one and the same name for an id each time. */
+/** Returns a function that gives the same new name for an id each time. */
 function naming<Id>(newName: () => Id): (id: Id) => Id {
   const names = new Map<Id, Id>();
   return (id) => {

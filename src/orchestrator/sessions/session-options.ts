@@ -1,4 +1,4 @@
-// Options of a session and of a fork of it: checked at once, with a default for everything.
+// Options of sessions and forks of sessions: validated at once, with defaults.
 
 import { checkBoolean, checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
@@ -79,10 +79,10 @@ export interface SessionOptions {
   readonly store?: SessionStore;
 }
 
-/** How a session is used, with the defaults in the place of what was left out. */
+/** Session options with defaults. */
 export type SessionSettings = Omit<SessionRef, "sessionId" | "version">;
 
-/** Throws `invalid_option`. */
+/** Validates options and adds defaults. Throws `invalid_option`. */
 export function sessionSettings(options: SessionOptions): SessionSettings {
   const field = "session options";
   checkKeys(field, options, ["retention", "failedExecutionPolicy", "showBoundaries", "store"]);
@@ -114,7 +114,7 @@ export function checkSessionForkOptions(options: SessionForkOptions): void {
     checkCount(`${field}.atStep`, atStep, "Correct it, or leave it out to fork at the end.");
 }
 
-/** Characters. What every store can keep as an id. */
+/** Maximum length of an id in code units, which every store accepts. */
 const LONGEST_ID = 512;
 
 /** Throws `invalid_option`. */

@@ -37,7 +37,7 @@ export interface SessionOutcome {
   readonly error: ErrorRecord | undefined;
 }
 
-/** The form in which a journal keeps it. */
+/** Form of the outcome in a journal. */
 export const SessionOutcomeSchema = lazyObject(() => ({
   sessionId: SessionIdSchema(),
   status: z.enum(["saved", "conflict", "failed", "open"]),

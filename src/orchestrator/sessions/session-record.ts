@@ -1,4 +1,5 @@
-// What a store keeps of a session: its history and its executions, as one JSON text. Versioned; what cannot be read is refused whole.
+// Stored form of a session: its history and its executions, as one JSON text. Versioned; an invalid
+// record is rejected as a whole.
 
 import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -122,18 +123,18 @@ const SessionRecordSchema = lazyObject(() => ({
   createdAtMs: z.number(),
   /** Without instructions: each execution has those of its role. */
   messages: z.array(StoredMessageSchema()).readonly(),
-  /** Oldest first. Of those whose messages are gone only the latest. */
+  /** Oldest first. Of executions without messages only the latest. */
   executions: z.array(SessionExecutionSchema()).readonly(),
-  /** Executions that it ever had. */
+  /** Number of all executions. */
   executionCount: count(),
-  /** What they consumed. */
+  /** Usage of all executions. */
   usage: UsageSchema(),
   forkedFrom: SessionForkSchema().exactOptional(),
 }));
-/** A session as it is kept. */
+/** Session as it is stored. */
 export type SessionRecord = Readonly<z.infer<ReturnType<typeof SessionRecordSchema>>>;
 
-/** A session that was not used yet. */
+/** Returns the record of a new session. */
 export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {
   return deepFreeze({
     version: SESSION_VERSION,
@@ -147,7 +148,7 @@ export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionR
 }
 
 /**
- * Reads what a store has kept.
+ * Parses a stored session.
  *
  * @throws EspalierError `unsupported_version` or `invalid_session`.
  */
@@ -181,7 +182,7 @@ function parseSession(sessionId: SessionId, body: unknown): unknown {
   }
 }
 
-/** What does not fit together in it; undefined: nothing. */
+/** Returns a contradiction in the record. `undefined` if there is none. */
 function findSessionProblem(sessionId: SessionId, record: SessionRecord): string | undefined {
   const { messages, executions, executionCount } = record;
   if (record.sessionId !== sessionId)
@@ -208,17 +209,17 @@ function findSessionProblem(sessionId: SessionId, record: SessionRecord): string
   return undefined;
 }
 
-/** The number that is in the id of a message. */
+/** Returns the number in the id of a message. */
 export function messageNumberOf({ messageId, executionId }: StoredMessage): number {
   return parseCount(messageId.slice(executionId.length + ".m".length));
 }
 
-/** The greatest number among these messages; 0: there are none. */
+/** Returns the greatest number of these messages, or 0 without messages. */
 export function greatestNumber(messages: readonly StoredMessage[]): number {
   return messages.reduce((greatest, message) => Math.max(greatest, messageNumberOf(message)), 0);
 }
 
-/** The number of the step that a message is of; 0: of none. */
+/** Returns the step number of a message, or 0 if it belongs to no step. */
 export function stepNumberOf({ stepId, executionId }: StoredMessage): number {
   return stepId === undefined ? 0 : parseCount(stepId.slice(executionId.length + ".".length));
 }

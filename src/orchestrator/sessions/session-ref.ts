@@ -5,7 +5,7 @@ const maximum = lazySchema(() => z.union([z.int().positive(), z.literal("unlimit
 
 export const SessionRefSchema = lazyObject(() => ({
   sessionId: SessionIdSchema(),
-  /** The version that the run began with, or that it has written. */
+  /** Version that the run began with, or that it has written. */
   version: z.int().nonnegative(),
   retention: z.strictObject({
     maxMessages: maximum(),
@@ -15,5 +15,5 @@ export const SessionRefSchema = lazyObject(() => ({
   failedExecutionPolicy: z.enum(["keep", "remove"]),
   showBoundaries: z.boolean(),
 }));
-/** What a run at rest knows of its session. */
+/** Reference of a settled run to its session. */
 export type SessionRef = Readonly<z.infer<ReturnType<typeof SessionRefSchema>>>;

@@ -1,9 +1,11 @@
-// SessionWriter: one handle on a session, the one that its caller has. Owns what is known of it, and the version that its store had then.
+// SessionWriter: the implementation of a session handle. Owns the record that it last read or
+// wrote, with its version.
 //
-// N1. One thing at a time: a run, or a change by the caller.
-// N2. Everything is written with the version that it was made for. A handle that finds another one there changes nothing, and is out of
-//     date from then on: nothing starts on it until it was read again.
-// N3. An execution is in a session once, also if it is handed in again because the acknowledgement was lost.
+// N1. One user at a time: a run, or a change by the caller.
+// N2. Every write has the version on which it is based. A handle that finds another version changes
+//     nothing and is stale: nothing starts on it until it is read again.
+// N3. An execution is in a session once, also if it is added again because the acknowledgement was
+//     lost.
 
 import { mismatch, shown } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -41,29 +43,31 @@ import {
   type SessionRecord,
 } from "./session-record.ts";
 
-/** Where a session is found. */
+/** Id and store of a session. */
 export interface SessionPlace {
   readonly store: SessionStore;
   readonly clock: Clock;
   readonly ids: IdSource;
 }
 
-/** What a writer needs. */
+/** Dependencies of a writer. */
 export interface WriterParts extends SessionPlace {
   readonly sessionId: SessionId;
   readonly settings: SessionSettings;
 }
 
-/** A session with the version that it has in its store; 0: it is not there yet. */
+/** Session with its version in the store. 0 if it is not there yet. */
 interface SessionVersion {
   readonly record: SessionRecord;
   readonly version: number;
 }
 
-/** Writers that one `merge` gives way to. */
+/** Maximum number of other writers that one `merge` retries after. */
 const MOST_ATTEMPTS = 10;
 
-/** Reads a session, or makes one that is not in its store yet. Rejects like `readStored`. */
+/**
+ * Reads a session, or returns a new one that is not in its store yet. Rejects like `readStored`.
+ */
 export async function openSession(parts: WriterParts): Promise<SessionWriter> {
   return new SessionWriter(parts, await readStored(parts));
 }
@@ -74,7 +78,7 @@ export class SessionWriter implements Session {
   readonly #parts: WriterParts;
   #stored: SessionVersion;
   #isStale = false;
-  /** What it is used for at the moment, in words. */
+  /** Present user of the session, in words. */
   #work: string | undefined;
 
   constructor(parts: WriterParts, kept: SessionVersion) {
@@ -120,7 +124,10 @@ export class SessionWriter implements Session {
     return historyFor(this.record, this.settings.showBoundaries);
   }
 
-  /** Throws `invalid_state` while it is in use, and `session_conflict` if it is known not to be up to date. */
+  /**
+   * Throws `invalid_state` while the session is in use, and `session_conflict` if it is known to be
+   * stale.
+   */
   assertReady(): void {
     this.#assertFree();
     if (!this.#isStale) return;
@@ -142,7 +149,10 @@ export class SessionWriter implements Session {
     });
   }
 
-  /** Is used by a run until `release`, or until it has added what it has to add. Throws like `assertReady`. */
+  /**
+   * Reserves the session for a run until `release`, or until the run has added its messages. Throws
+   * like `assertReady`.
+   */
   begin(work: string): void {
     this.assertReady();
     this.#work = work;
@@ -178,7 +188,10 @@ export class SessionWriter implements Session {
     }
   }
 
-  /** True if the store has it all the same: its answer was lost (N3). */
+  /**
+   * True if the store has the execution, although the write failed: its acknowledgement was lost
+   * (N3).
+   */
   async #hasArrived({ executionId }: SessionExecution): Promise<boolean> {
     try {
       const kept = await readStored(this.#parts);
@@ -256,7 +269,7 @@ export class SessionWriter implements Session {
     return new SessionWriter({ ...this.#parts, sessionId }, stored);
   }
 
-  /** What the work gives is what is known from then on. */
+  /** Does work on the session, and takes over the record that it returns. */
   async #using(work: string, read: () => Promise<SessionVersion>): Promise<void> {
     this.#assertFree();
     this.#work = work;
@@ -269,14 +282,14 @@ export class SessionWriter implements Session {
   }
 }
 
-/** What is behind a handle. Throws `invalid_option` for what is none. */
+/** Returns the writer behind a handle. Throws `invalid_option` for any other value. */
 export function writerOf(field: string, session: unknown): SessionWriter {
   if (session instanceof SessionWriter) return session;
   const advice = session instanceof Promise ? "Await it." : "Get it from orchestrator.session().";
   throw mismatch(field, "a session", session, advice);
 }
 
-// Reading and writing: an error that a store throws becomes an error of ours.
+// Reading and writing. An error that a store throws becomes an error of espalier.
 
 /** Rejects with `store_failed`, `unsupported_version` or `invalid_session`. */
 async function readStored({ store, sessionId, clock }: WriterParts): Promise<SessionVersion> {
@@ -288,7 +301,10 @@ async function readStored({ store, sessionId, clock }: WriterParts): Promise<Ses
   return { record: readSessionRecord(sessionId, body), version };
 }
 
-/** Gives it with its new version. Rejects with `store_failed`, or with `session_conflict` if it has another version than expected. */
+/**
+ * Writes a session and returns it with its new version. Rejects with `store_failed`, or with
+ * `session_conflict` if the version in the store differs.
+ */
 async function writeStored(
   { store }: SessionPlace,
   record: SessionRecord,

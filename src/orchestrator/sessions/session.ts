@@ -1,4 +1,4 @@
-// Session: the caller's handle on a history that root executions share.
+// Session: the caller's handle of a history that root executions share.
 
 import type { SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";

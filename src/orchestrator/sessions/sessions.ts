@@ -1,4 +1,4 @@
-// From what an orchestrator is asked to the session of a run.
+// Opens the session of a run from the options of an orchestrator call.
 
 import { checkMethods, mismatch } from "../../kernel/check.ts";
 import type { ExecutionId, RunId } from "../../protocol/ids.ts";
@@ -10,12 +10,15 @@ import { hasExecution } from "./session-changes.ts";
 import { openSession, writerOf, type SessionPlace } from "./session-writer.ts";
 import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
 
-/** What an orchestrator has for its sessions. */
+/** Dependencies that an orchestrator provides for its sessions. */
 type SessionMeans = Omit<SessionPlace, "store"> & {
   readonly storage: { readonly store: SessionStore } | undefined;
 };
 
-/** The session of this id, from its store, or a new one. Rejects with `invalid_option`, or like `openSession`. */
+/**
+ * Returns the session of this id, from its store or new. Rejects with `invalid_option`, or like
+ * `openSession`.
+ */
 export async function sessionHandle(
   { storage, clock, ids }: SessionMeans,
   id: string,
@@ -35,7 +38,9 @@ export async function sessionHandle(
   return await openSession({ sessionId, store, settings, clock, ids });
 }
 
-/** For a run that begins. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
+/**
+ * Returns the session of a new run. Throws `invalid_option`, `invalid_state` or `session_conflict`.
+ */
 export function startingSession(session: Session): RunSession {
   const writer = writerOf("start options.session", session);
   writer.assertReady();
@@ -43,15 +48,21 @@ export function startingSession(session: Session): RunSession {
   return new RunSession({ ...settings, sessionId, version }, writer);
 }
 
-/** A run that continues, as far as its session is concerned. */
+/** Facts about a continuing run that its session needs. */
 export interface SessionRun {
   readonly runId: RunId;
   readonly session?: SessionRef | undefined;
-  /** The execution of its root that was under way when its process died; undefined: it had settled. */
+  /**
+   * Execution of its root that was in progress when its process died. `undefined` if the root had
+   * settled.
+   */
   readonly cutOffId: ExecutionId | undefined;
 }
 
-/** For a run that continues. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
+/**
+ * Returns the session of a run that continues. Throws `invalid_option`, `invalid_state` or
+ * `session_conflict`.
+ */
 export function resumedSession(
   { session: ref, runId, cutOffId }: SessionRun,
   session: Session | undefined,

@@ -1,5 +1,6 @@
-// May this subagent be started? Roles, limits of the tree and the budget are asked, in this order; a refusal is an instruction to the
-// model, counted by code and recorded by an event (X14).
+// Decides whether a subagent may start: checks the role, the limits of the tree and the budget, in
+// this order. A refusal is an instruction to the model, counted by code and recorded by an event
+// (X14).
 
 import { messageOf } from "../../kernel/error.ts";
 import { checkSubagentLimits } from "../../policies/subagent-limits.ts";
@@ -20,19 +21,19 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
-/** The call that asks for a subagent, and those that its reply starts besides. */
+/** Call that requests a subagent, with the other calls of the same reply that do. */
 export interface SpawnCall {
   readonly call: DelegatedCall;
   readonly group: SpawnGroup | undefined;
 }
 
-/** What was asked for, or the reason why there is none. */
+/** Requested value, or the reason why there is none. */
 export type OrRefusal<T extends object> =
   | (T & { readonly refusal?: undefined })
   | ({ readonly [K in keyof T]?: undefined } & { readonly refusal: SpawnRefusal });
 type RoleOrRefusal = OrRefusal<{ readonly role: AgentRole }>;
 
-/** The parent was asked to end, or to stop, on the way here: nothing further of it begins. */
+/** The parent was asked to end or to stop meanwhile: it starts nothing further. */
 export const PARENT_ENDING: SpawnRefusal = Object.freeze({
   code: "setup_failed",
   message: "Not started: the agent was stopped before the subagent could start.",
@@ -67,13 +68,13 @@ export function findStartableRole(
   return spent === undefined ? { role } : { refusal: nothingLeft(spent) };
 }
 
-/** The refusal of a subagent that could not be set up. */
+/** Returns the refusal of a subagent whose setup failed. */
 export function setupFailed(name: string, cause: unknown): SpawnRefusal {
   const message = `Not started: setting ${name} up failed (${messageOf(cause)}). Do this part yourself.`;
   return { code: "setup_failed", message };
 }
 
-/** The refusal of a subagent for which nothing is left to spend. */
+/** Returns the refusal of a subagent for which no budget is left. */
 export function nothingLeft({
   axis,
   accountPath,
@@ -91,8 +92,8 @@ export function nothingLeft({
 }
 
 /**
- * Returns the role that follows from what the model wrote, or why there is none: the intersection of what
- * it asks for and of the bounds in its own role. `role`: the name that the role is to have.
+ * Returns the role that the model has written, or why it cannot be used: the intersection of the
+ * request and the bounds in the agent's own role. `role`: the name of the new role.
  */
 export function makeDynamicRole(
   parent: AgentRole,
@@ -146,7 +147,7 @@ function describeChoice(roles: readonly AgentRole[]): string {
     : `You can start: ${names}. Call again with one of these.`;
 }
 
-/** The role that was asked for, and why no subagent of it starts. */
+/** Requested role, and why no subagent of it starts. */
 interface NamedRefusal {
   readonly role: string;
   readonly refusal: SpawnRefusal;
@@ -177,7 +178,10 @@ export function recordRefusal(
   return refused;
 }
 
-/** The role of a subagent that the model names; without such a subagent, the name. */
+/**
+ * Returns the role of a subagent that the model names, or the given name if there is no such
+ * subagent.
+ */
 export function findChildRole(parent: AgentRuntime, childName: string): string {
   return parent.subagent(childName)?.role.name ?? childName;
 }

@@ -1,4 +1,4 @@
-// What one agent leaves behind: its report for the result of the run, and its result for its parent (R36, R135).
+// Reports of an agent: for the result of the run, and for its parent (R36, R135).
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import { lateFields } from "../../kernel/late-fields.ts";
@@ -103,12 +103,15 @@ export interface AgentReport extends AgentSummary {
   readonly budgetWaitMs: number;
 }
 
-/** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
+/**
+ * Settled agent, live or stored: its summary, and the state from which the rest of its report
+ * follows.
+ */
 export interface SettledAgent extends AgentSummary {
   readonly settled: SettledState;
 }
 
-/** Returns the facts about an agent that its report has at any time, with its state if it has settled. */
+/** Returns the facts that an agent's report has at any time, with the state if it has settled. */
 export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
   const { identity, role, model, account, settled } = node;
   const { runId: _ofAll, ...place } = identity;
@@ -128,7 +131,7 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
   };
 }
 
-/** The report of an agent at rest. `atMs`: the time, for one that is paused. */
+/** Returns the report of a settled agent. `atMs`: the present time, for a paused agent. */
 export function agentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
   return addSteps({ ...known, ...executionReport(settled, atMs) }, settled.log);
 }
@@ -161,12 +164,15 @@ function executionReport(settled: SettledState, atMs: number) {
   };
 }
 
-/** How long the execution has lasted. `atMs`: the time, for one that is paused. */
+/**
+ * Returns the duration of the execution in milliseconds. `atMs`: the present time, for a paused
+ * agent.
+ */
 export function durationOf({ telemetry }: SettledState, atMs: number): number {
   return (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs);
 }
 
-/** What a parent is given of a subagent that has ended. */
+/** Returns the result of an ended subagent for its parent. */
 export function resultOfEnded(node: AgentRuntime): SubagentResult {
   const { identity, role, settled, childName } = node;
   const { agentId, executionId, agentPath, depth } = identity;
@@ -197,7 +203,7 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
   return addOnTools(result, log);
 }
 
-/** What a subagent's result is worth. */
+/** Returns the outcome of a subagent from its status and its output. */
 export function subagentOutcome({
   status,
   text,

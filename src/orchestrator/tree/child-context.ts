@@ -1,5 +1,5 @@
-// What a subagent begins with, or why there is none: the policies above it and the request, applied to the
-// affairs of its parent.
+// Builds the context of a subagent, or a refusal: applies the policies above it and the request to
+// the context of its parent.
 
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -37,40 +37,43 @@ import { resultOfEnded } from "./agent-report.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { toolErrors } from "./tool-report.ts";
 
-/** A subagent that the parent started before. */
+/** Subagent that the parent started earlier. */
 export interface Sibling {
   readonly childName: string;
   readonly role: string;
-  /** Undefined: it has not ended. */
+  /** `undefined` if it has not ended. */
   readonly result: SubagentResult | undefined;
 }
 
-/** The affairs of a parent at the time of a delegation, and what the role and the place of its subagent say. */
+/** Context of a parent at the time of a delegation, with the role and the place of its subagent. */
 export interface ChildFacts extends ParentContext {
   readonly policy: SubagentContextPolicy;
-  /** Those that hold for the parent itself. */
+  /** Rules that apply to the parent itself. */
   readonly toolRules: readonly ToolRule[];
   /** In the order of their start. */
   readonly siblings: readonly Sibling[];
-  /** The role of the subagent. */
+  /** Role of the subagent. */
   readonly role: string;
-  /** The tools of its role. */
+  /** Tools of the subagent's role. */
   readonly toolNames: readonly string[];
-  /** The tools of its role and of all roles that can live below it. */
+  /** Tools of the subagent's role and of all roles that can run below it. */
   readonly toolNamesBelow: ReadonlySet<string>;
   readonly noDepthLeft?: ChildToolFacts["noDepthLeft"];
-  /** Tools that were asked for with a new role and that its bounds do not have. */
+  /** Tools that a dynamic role requested beyond its bounds. */
   readonly beyondBounds: readonly RemovedTool[];
 }
 
-/** What a subagent begins with. */
+/** Context of a new subagent. */
 export interface ChildContext extends InheritedContext {
   readonly toolLimits: ToolLimits;
 }
 
 type ContextRequest = Pick<SpawnRequest, "includeResultsFrom" | "allowedTools" | "deniedTools">;
 
-/** Gathers the facts of a subagent that is to start at `agentPath`, as far as the policy and the request ask for them. */
+/**
+ * Gathers the facts of a subagent that is to start at `agentPath`, as far as the policy and the
+ * request need them.
+ */
 export function gatherChildFacts(
   run: RunRuntime,
   parent: AgentRuntime,
@@ -114,7 +117,7 @@ function describeSibling(sibling: AgentRuntime): Sibling {
   return { childName, role: role.name, result: hasEnded ? resultOfEnded(sibling) : undefined };
 }
 
-/** Puts it together, or says what is wrong with the request or with the policy. */
+/** Builds the context, or returns the problem of the request or the policy. */
 export function childContext(facts: ChildFacts, request: ContextRequest): OrRefusal<ChildContext> {
   const unknown = unknownToolRefusal(facts, request);
   if (unknown !== undefined) return { refusal: unknown };
@@ -141,7 +144,10 @@ export function childContext(facts: ChildFacts, request: ContextRequest): OrRefu
   }
 }
 
-/** Only a list of what is allowed must name tools that there are: what is not there may be denied all the same. */
+/**
+ * Returns the refusal of an unknown tool. Only `allowedTools` must name existing tools; denying an
+ * unknown tool is harmless.
+ */
 function unknownToolRefusal(
   facts: ChildFacts,
   { allowedTools }: ContextRequest,
@@ -156,7 +162,10 @@ function unknownToolRefusal(
   return { code: "context_policy_failed", message };
 }
 
-/** The results that were asked for by name, in that order; the first name that cannot be served refuses the whole. */
+/**
+ * Returns the requested results in the requested order. One unavailable result refuses the whole
+ * request.
+ */
 function askedResults(
   { siblings, agentPath }: ChildFacts,
   names: readonly string[],
@@ -196,7 +205,7 @@ function framedResult({ childName, role, result }: Sibling): FramedResult | unde
   return { childName, role, outcome, text: output === undefined ? text : JSON.stringify(output) };
 }
 
-/** What a subagent sees at most of each sibling that it did not ask for. */
+/** Maximum number of characters of a sibling's result that the request does not name. */
 const LONGEST_RESULT = 1_000;
 
 function inShort(sibling: Sibling): readonly FramedResult[] {
@@ -209,7 +218,7 @@ function inShort(sibling: Sibling): readonly FramedResult[] {
   return [{ ...result, text: `${shown}\n[${shownCharacters} of ${text.length} characters]` }];
 }
 
-/** What the rules that an agent had before a pause take away from it. */
+/** Returns the tool limits that follow from the rules that an agent had before a pause. */
 export function restoreToolLimits(
   run: RunRuntime,
   parent: AgentRuntime | undefined,
@@ -228,7 +237,9 @@ export function restoreToolLimits(
   return { rules, removed: [...removed, ...listBeyondBounds(run, parent, draft)] };
 }
 
-/** The tools that a model asks for with a role that it writes and that the bounds do not have, as they are reported. */
+/**
+ * Returns the requested tools of a dynamic role that its bounds do not allow, as they are reported.
+ */
 function listBeyondBounds(
   { registry }: RunRuntime,
   { role, identity }: AgentRuntime,
@@ -246,7 +257,10 @@ function listBeyondBounds(
 
 const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
 
-/** Set if no agent may start below a place: the delegation tools, of no use there, and the highest limit that forbids it. */
+/**
+ * Returns the delegation tools and the depth limit if no agent may start below a place. `undefined`
+ * otherwise.
+ */
 function findDepthLimit(
   { tree }: RunRuntime,
   parent: AgentRuntime,

@@ -1,5 +1,5 @@
-// May this subagent continue, and how: one more execution of one that has ended. Its place in the tree is taken already; only the budget is
-// asked (X10).
+// Decides whether and how a subagent that has ended continues for one more execution. Its place in
+// the tree is taken already, so only the budget is checked (X10).
 
 import { instructionsFor } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
@@ -15,8 +15,8 @@ import { childInEvents } from "./spawn.ts";
 import { unknownChild } from "./subagent-service.ts";
 
 /**
- * Returns the subagent that continues, announced, or the reason why it does not: then nothing has
- * changed. What throws is such a reason, too.
+ * Returns the continued subagent, announced, or the reason why it does not continue; then nothing
+ * has changed. An exception is such a reason, too.
  */
 export function continueChild(
   run: RunRuntime,
@@ -57,7 +57,10 @@ export function continueChild(
   return child;
 }
 
-/** What was asked for besides the task and cannot be done with a subagent that has its role and its context already. */
+/**
+ * Returns the refusal of a request that has more than a task: the subagent has its role and its
+ * context already.
+ */
 function refuseChangedRequest(
   { childName, identity, role }: AgentRuntime,
   { role: asked = role.name, includeResultsFrom = [], roleDefinition: draft }: ContinueRequest,
@@ -81,7 +84,10 @@ function refuseChangedRequest(
   );
 }
 
-/** What has to happen first: it must have ended, and its parent must have read its result, so that each result is read once. */
+/**
+ * Returns a refusal unless the subagent has ended and its parent has read the result, so that each
+ * result is read once.
+ */
 function refuseUnlessRead(
   parent: AgentRuntime,
   { childName, identity, hasEnded, isInBackground }: AgentRuntime,
@@ -105,7 +111,9 @@ function refuseUnlessRead(
   return undefined;
 }
 
-/** True if a call of the step has given the parent the result of the subagent, also before a pause. */
+/**
+ * True if a call of the step has reported the subagent's result to the parent, also before a pause.
+ */
 function wasReported(parent: AgentRuntime, childId: AgentId, stepId: StepId): boolean {
   if (parent.wasReported(childId, stepId)) return true;
   const { step } = parent.currentState;

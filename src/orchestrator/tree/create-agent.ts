@@ -1,4 +1,5 @@
-// How an agent is created, and how one that has ended continues for one more execution. Either all of it happens, or nothing.
+// Creates agents, and continues ended agents for one more execution. Either all of it happens, or
+// nothing.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
@@ -17,15 +18,15 @@ import { AgentRuntime, type NewAgentFacts } from "../../agent/agent-runtime.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SessionHistory } from "../sessions/session-changes.ts";
 
-/** What an agent is created from. */
+/** Facts from which an agent is created. */
 export interface NewAgent {
   readonly facts: NewAgentFacts;
-  /** The agent that starts it. Left out: it is the root. */
+  /** Agent that starts it. Absent for the root. */
   readonly parent?: AgentRuntime;
-  /** The text that its role has for it: see `instructionsFor`. */
+  /** Instructions of its role, from `instructionsFor`. */
   readonly instructions: string;
   readonly inherited?: readonly Message[];
-  /** What was said before it was created, with where it came from. Default: nothing. */
+  /** Messages from before it was created, with their origins. */
   readonly history?: SessionHistory | undefined;
   readonly spendLimits: SpendLimits;
   readonly timeMs: number | undefined;
@@ -69,7 +70,7 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
 const NONE: readonly never[] = Object.freeze([]);
 const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], dropped: [], added: 0 });
 
-/** What the agent is given before its task. What is inherited becomes its own, under new ids. */
+/** Returns the messages before the task. Inherited messages get new ids. */
 function makeOpening(
   { facts: { role }, instructions, inherited = NONE, history }: NewAgent,
   executionId: ExecutionId,
@@ -84,7 +85,10 @@ function makeOpening(
 
 const systemMessages = new WeakMap<AgentRole, Message>();
 
-/** One for all agents of a role with the same instructions: what is made of it, to count it or to send it, is made once. */
+/**
+ * Returns the system message, one object for all agents of a role with the same instructions, so
+ * that its token count and its wire form are memoised.
+ */
 function systemMessage(role: AgentRole, text: string): Message {
   const known = systemMessages.get(role);
   if (known?.text === text) return known;
@@ -93,20 +97,23 @@ function systemMessage(role: AgentRole, text: string): Message {
   return message;
 }
 
-/** What an agent that has ended does next. */
+/** Next execution of an agent that has ended. */
 export interface NextExecution {
   readonly task: MessageContent;
-  /** The text that its role has for it: see `instructionsFor`. */
+  /** Instructions of its role, from `instructionsFor`. */
   readonly instructions: string;
-  /** The message that opens the execution: a task, steering or a notice. `undefined`: it continues where it was. */
+  /**
+   * Message that opens the execution: a task, steering or a notice. `undefined` if the agent
+   * continues where it was.
+   */
   readonly message: UserMessage | undefined;
   readonly spawnCallId?: CallId | undefined;
   readonly spawnStepId?: StepId | undefined;
 }
 
 /**
- * Continues an agent that has ended, with its history, for one more execution: the same agent, account and path. The time in which it was
- * idle counts for no limit.
+ * Continues an agent that has ended, with its history, for one more execution: the same agent,
+ * account and path. Idle time counts towards no limit.
  */
 export function continueAgent(
   run: RunRuntime,
@@ -131,7 +138,7 @@ export function continueAgent(
   ledger.getAccount(agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(
     run,
-    // The parent may have been continued itself since it started this one.
+    // The parent itself may have been continued since it started this agent.
     parentAgentId === null ? undefined : tree.find(parentAgentId),
     { ...ended.facts, role, agentPath, toolLimits, task, spawnCallId, spawnStepId },
     {

@@ -1,4 +1,5 @@
-// The roles of one run: everything that can be reached from the root, each name once, each reference resolved.
+// Roles of one run: all roles that are reachable from the root, each name once, each reference
+// resolved.
 
 import { misdefinition } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
@@ -18,7 +19,7 @@ import { subagentTools } from "./subagent-tools.ts";
 
 const CACHE_KEY_LENGTH = 12;
 
-/** What holds for all roles of a run. */
+/** Settings that apply to all roles of a run. */
 interface RegistryParts {
   readonly roles: readonly AgentRole[];
   readonly hooks: readonly Hook[];
@@ -28,24 +29,25 @@ interface RegistryParts {
 export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
   readonly root: AgentRole;
-  /** True if some role lists tools that its subagents may have, or may not. */
+  /** True if a role has `allowedTools` or `deniedTools` for its subagents. */
   hasToolLists = false;
-  /** True if some role has guards or hooks of its own. */
+  /** True if a role has guards or hooks of its own. */
   hasGuardsOrHooks = false;
-  /** True: the root replaces every other role of its name. */
+  /** True if the root replaces other roles of its name. */
   readonly #isReplacing: boolean;
   readonly #hooks: readonly Hook[];
   readonly #priceOf: PriceOf;
-  /** Weak: the roles that models write come and go. */
+  /** Weak, since dynamic roles come and go. */
   readonly #parts = new WeakMap<AgentRole, RoleParts>();
-  /** Weak, as the parts are. */
+  /** Weak, like `#parts`. */
   readonly #reaches = new WeakMap<AgentRole, Reach>();
-  /** The fields of roles that limit costs. */
+  /** Fields that limit costs, by role. */
   readonly #costLimits = new Map<AgentRole, readonly string[]>();
 
   /**
-   * `isReplacing`: the root holds wherever another role of its name is meant. Default false.
-   * Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do not fit together.
+   * Collects the roles. `isReplacing`: the root replaces other roles of its name, by default
+   * `false`. Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do
+   * not fit together.
    */
   constructor(
     root: AgentRole,
@@ -60,7 +62,9 @@ export class RoleRegistry {
     for (const role of this.#roles.values()) this.#checkReferences(role);
   }
 
-  /** What the agents of a role have in common: made once for all runs of the orchestrator. */
+  /**
+   * Returns the values that all agents of a role share, memoised for all runs of the orchestrator.
+   */
   partsOf(role: AgentRole): RoleParts {
     const known = this.#parts.get(role);
     if (known !== undefined) return known;
@@ -80,12 +84,12 @@ export class RoleRegistry {
     return this.#roles.values();
   }
 
-  /** The role of this name, if the run has it. */
+  /** Returns the role of this name, if the run has it. */
   find(name: string): AgentRole | undefined {
     return this.#roles.get(name);
   }
 
-  /** The roles that a role may spawn, in the order of its definition. */
+  /** Returns the roles that a role may spawn, in the order of its definition. */
   subagentsOf(role: AgentRole): readonly AgentRole[] {
     return role.subagents.flatMap((subagent) => this.#roles.get(readRoleName(subagent)) ?? []);
   }
@@ -105,10 +109,13 @@ export class RoleRegistry {
     return reach;
   }
 
-  /** Throws a coded error if a role cannot work at all: a model without a key, a cost limit over an unknown price, or a model that cannot be asked as the role says. */
+  /**
+   * Throws if a role cannot work: a model without a key, a cost limit over an unknown price, or a
+   * model that rejects a setting of the role.
+   */
   assertReady(root: AgentRole, runBudget: Budget): void {
     const { roles, players } = this.#reachOf(root);
-    // What a model costs may depend on what it finds when it is made ready.
+    // The price of a model may depend on what it reads when it is prepared.
     for (const { model } of players) model.assertReady?.();
     if (runBudget.costUsd !== undefined) this.requirePrices("budget.costUsd", root);
     for (const role of roles) {
@@ -118,8 +125,8 @@ export class RoleRegistry {
   }
 
   /**
-   * Throws `price_unknown` if a cost limit at `field` would cover a model whose price is unknown: that of the role, of one below it, or of
-   * one that their agents' models may write. Unknown is never zero.
+   * Throws `price_unknown` if a cost limit at `field` covers a model without a known price: of the
+   * role, of a role below it, or of a dynamic role. An unknown price never counts as zero.
    */
   requirePrices(field: string, role: AgentRole): void {
     for (const { name, model } of this.#reachOf(role).players) {
@@ -130,7 +137,9 @@ export class RoleRegistry {
     }
   }
 
-  /** The names of all tools that agents of these roles can have, and agents of roles that their models write. */
+  /**
+   * Returns the names of all tools that agents of these roles, or of their dynamic roles, can have.
+   */
   toolNamesOf(roles: Iterable<AgentRole>): ReadonlySet<string> {
     return new Set(
       [...roles].flatMap((role) => [
@@ -184,15 +193,18 @@ export class RoleRegistry {
   }
 }
 
-/** The tools of a role, with those by which it delegates if it may, and the roles that it may start, for which they were made. */
+/** Tools of a role, including its delegation tools, and the roles that these tools can start. */
 interface RoleTools extends Pick<RoleParts, "tools" | "nativeOutputSchema" | "roleCacheKey"> {
   readonly subagents: readonly AgentRole[];
 }
 
-/** Schemas are made once for a role, not for each orchestrator. */
+/** Memoised by role: schemas are built once for all orchestrators. */
 const toolsByRole = new WeakMap<AgentRole, RoleTools>();
 
-/** `output`: the schema to which the provider holds the result; undefined: it has `Finish`, if it has a result to give. */
+/**
+ * Returns the tools of a role. `output`: the schema that the provider enforces; `undefined` if a
+ * typed result is given with `Finish`.
+ */
 function roleTools(
   role: AgentRole,
   subagents: readonly AgentRole[],
@@ -207,7 +219,8 @@ function roleTools(
   const { name, instructions, toolDefaults } = role;
   const own = output === undefined ? role.tools : role.tools.filter((tool) => tool !== role.finish);
   const tools = toolSet(name, [...own, ...subagentTools(role, subagents)], toolDefaults);
-  // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
+  // Keyed by the role as it is defined: only these instructions and tools are the common prefix of
+  // its agents' requests.
   const head = [typeof instructions === "string" ? instructions : name, tools.specs];
   const beginning = output === undefined ? head : [...head, output];
   const roleCacheKey = sha256(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
@@ -218,7 +231,10 @@ function roleTools(
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The cost limits that a role gives its own agents, or those below them, by the names of their fields. */
+/**
+ * Returns the cost limits that a role gives its own agents or those below them, by the names of
+ * their fields.
+ */
 function listCostLimits({ name, budget, delegation, dynamicRoles }: AgentRole): readonly string[] {
   const { share } = delegation;
   const budgets: readonly (readonly [string, Budget | undefined])[] = [
@@ -231,19 +247,19 @@ function listCostLimits({ name, budget, delegation, dynamicRoles }: AgentRole): 
   );
 }
 
-/** All that can be started from a role, the role itself first. */
+/** All roles that can be started from a role, the role itself first. */
 interface Reach {
   readonly roles: ReadonlySet<AgentRole>;
   readonly players: readonly Player[];
 }
 
-/** A role, or a model of roles that are written at runtime, by name. */
+/** Role or dynamic role, by name. */
 interface Player {
   readonly name: string;
   readonly model: Model;
 }
 
-/** The roles that a role may bring into a run: itself, and those that its agents' models write. */
+/** Returns the roles that a role may bring into a run: itself, and its dynamic roles. */
 function listPlayers(role: AgentRole): readonly Player[] {
   const models = Object.values(role.dynamicRoles?.models ?? {});
   return [role, ...models.map((model) => ({ name: `defined by ${role.name}`, model }))];

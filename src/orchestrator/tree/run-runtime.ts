@@ -1,5 +1,5 @@
-// RunRuntime: one run, and everything that its agents share. Owns the tree, the ledger, the recorder and the limiter of the run, and knows
-// where the run is kept, if it is.
+// RunRuntime: one run, and everything that its agents share. Owns the tree, the ledger, the
+// recorder and the limiter of the run, and knows its journal, if it has one.
 
 import { CancelSignal } from "../../kernel/cancel.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
@@ -29,22 +29,22 @@ import type { RoleRegistry } from "./role-registry.ts";
 import { RunDefinitions } from "../../run-services/run-definitions.ts";
 import { RunTree } from "./run-tree.ts";
 
-/** What a run is made of, besides the settings of its orchestrator. */
+/** Facts from which a run is created, besides the settings of its orchestrator. */
 export interface NewRun {
   readonly registry: RoleRegistry;
   readonly onStreamPart: PieceListener | undefined;
   readonly context: unknown;
   readonly runId: RunId;
-  /** The run that continues; undefined: a new one. */
+  /** Restored run that continues. Absent for a new one. */
   readonly restored?: RestoredRun;
   readonly answers?: ReadonlyMap<QuestionId, Answer>;
-  /** The session on which the run was started. Default: none. */
+  /** Session of the run, if it has one. */
   readonly session?: RunSession | undefined;
-  /** Undefined: the run is kept nowhere. */
+  /** Absent if the run has no store. */
   readonly journal?: RunJournal | undefined;
 }
 
-/** `Supervisor`, which imports this file. */
+/** Class `Supervisor`, which imports this file. */
 type SupervisorClass = new (run: RunRuntime) => AgentSupervisor<AgentRuntime>;
 
 export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
@@ -62,16 +62,19 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   readonly journal: RunJournal | undefined;
   readonly session: RunSession | undefined;
   readonly retention: MessageRetentionPolicy | undefined;
-  /** Undefined: the run is kept nowhere. */
+  /** `undefined` if the run has no store. */
   readonly onOperation: LedgerWatch["onOperation"];
   readonly pauseSignal = new CancelSignal();
   readonly answers: ReadonlyMap<QuestionId, Answer> | undefined;
   #pendingAnswers: PendingAnswers | undefined;
   isTimeWatched = false;
-  /** Made with the first listener. */
+  /** Created for the first listener. */
   pieces: LivePieces | undefined;
   readonly context: unknown;
-  /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may catch. */
+  /**
+   * First call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or
+   * summary may catch.
+   */
   mismatch: EspalierError | undefined;
 
   constructor(settings: Settings, newRun: NewRun, Supervisor: SupervisorClass) {
@@ -114,7 +117,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     return (this.pieces ??= new LivePieces());
   }
 
-  /** Records that so much of a limit is spent. */
+  /** Records that a threshold of a limit was reached. */
   onThreshold({ agentId, ...reached }: ReachedThreshold): void {
     const owner = this.tree.find(agentId);
     if (owner === undefined) return;
@@ -160,14 +163,17 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
 }
 
 /**
- * Returns the ids of an event about the run itself, or about an account, which outlives executions: it is
- * in none of them. It belongs to the agent whose account it is, also while that agent has settled.
+ * Returns the ids of an event about the run itself or an account, which belongs to no execution:
+ * accounts outlive them. The event belongs to the account's agent, also if the agent has settled.
  */
 export function scopeOutsideExecutions({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }
 
-/** Shows every event to the observers of its agent: those of the orchestrator, and those of its role. None: there are none. */
+/**
+ * Returns sinks that pass every event to the observers of the orchestrator and of its agent's role.
+ * Empty if there are no observers.
+ */
 function observerSinks(run: RunRuntime): readonly EventSink[] {
   const { settings, registry } = run;
   const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];

@@ -1,5 +1,6 @@
-// RunTree: the agents of one run, and what counts against its limits.
-// T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its place back once.
+// RunTree: the agents of one run, and the counts for its limits.
+// T3. Admission is one synchronous step, so limits hold under parallel spawns; a failed setup
+//     releases its place once.
 
 import { invariant } from "../../kernel/assert.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -12,15 +13,15 @@ import type { Delegation } from "../../agent/run-ports.ts";
 import type { AppliedPrice } from "../../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 
-/** What is known of a run that was paused. */
+/** Facts about a run from before it was paused. */
 export type Before = Pick<RestoredRun, "refusalsByCode" | "prices" | "failedIds">;
 
 const NONE: readonly never[] = Object.freeze([]);
-/** Subagents that were started and refused. A result keeps it in place of the tree. */
+/** Numbers of started and refused subagents. A result holds them in place of the tree. */
 export interface SubagentCounts {
-  /** How many were started, by their depth. */
+  /** Numbers of started subagents by depth. */
   readonly byDepth: number[];
-  /** How many were refused, by the code of the refusal. `undefined` if none was. */
+  /** Numbers of refusals by code. `undefined` if there were none. */
   refusals: Map<string, number> | undefined;
 }
 
@@ -36,19 +37,19 @@ export class RunTree {
   readonly limits: SubagentLimits;
   readonly #nodes = new Map<AgentId, AgentRuntime>();
   readonly counts: SubagentCounts = { byDepth: [], refusals: undefined };
-  /** The steps in which each delegation was asked for. */
+  /** Steps in which each delegation was requested. */
   #delegations: Map<string, Set<string | null>> | undefined;
-  /** Settles once all detached agents have; undefined: there were none. */
+  /** Settles once all detached agents have. `undefined` if there were none. */
   #detached: Promise<void> | undefined;
   #detachedOpen = 0;
-  /** Subagents that the tree has started. */
+  /** Number of started subagents. */
   total = 0;
   #stops: readonly StopSignal[] = NONE;
   #failed: readonly AgentId[];
-  /** The prices of the models that had run before the run was paused. */
+  /** Prices of the models that were used before the run was paused. */
   readonly pricesBefore: readonly AppliedPrice[];
 
-  /** `before`: of a run that was paused. */
+  /** Creates the tree. `before`: the facts of a restored run. */
   constructor(limits: SubagentLimits, before?: Before) {
     this.limits = limits;
     this.pricesBefore = before?.prices ?? NONE;
@@ -58,17 +59,17 @@ export class RunTree {
     if (refusals.length > 0) this.counts.refusals = new Map(refusals);
   }
 
-  /** An agent fails. */
+  /** Notes that an agent failed. */
   noteFailure(agentId: AgentId): void {
     if (!this.#failed.includes(agentId)) this.#failed = [...this.#failed, agentId];
   }
 
-  /** Agents that failed, in the order in which they did: the first cause first. */
+  /** Agents that failed, in order: the root cause first. */
   get failedIds(): readonly AgentId[] {
     return this.#failed;
   }
 
-  /** Takes a new agent in. A tree that was asked to stop asks it, too. */
+  /** Adds an agent. A tree that was asked to stop asks the agent, too. */
   add(node: AgentRuntime): void {
     const { parent, role, taskText: task } = node;
     const { agentId } = node.identity;
@@ -82,14 +83,14 @@ export class RunTree {
     for (const signal of this.#stops) node.requestStop(signal);
   }
 
-  /** Takes out an agent that never ran: it could not be set up whole. Its task stays counted as delegated once. */
+  /** Removes an agent whose setup failed. Its task stays counted as delegated once. */
   remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
     node.parent?.delist(node);
     node.close();
   }
 
-  /** Asks every agent that works, or that will be started yet, to stop. Each request is on record with each agent. */
+  /** Asks all present and future agents to stop. Each agent records the request. */
   stop(signal: StopSignal): void {
     this.#stops = [...this.#stops, signal];
     for (const node of this.#nodes.values()) if (!node.hasEnded) node.requestStop(signal);
@@ -99,18 +100,18 @@ export class RunTree {
     return this.#nodes.get(agentId);
   }
 
-  /** The model of each agent, in the order of their start. */
+  /** Models of the agents, in the order of their start. */
   get models(): readonly Model[] {
     return Array.from(this.#nodes.values(), ({ model }) => model);
   }
 
-  /** In how many steps other than this one a role was started with this task, anywhere in the run. */
+  /** Returns in how many other steps of the run a role was started with this task. */
   delegationsBefore(delegation: Delegation, stepId: StepId): number {
     const steps = this.#delegations?.get(delegationKey(delegation));
     return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
   }
 
-  /** Tasks that an agent had before the one that it has now, as its history has them: each was given in a step of its own. */
+  /** Notes earlier tasks of an agent, from its history. Each was given in a step of its own. */
   noteEarlier({ role, identity }: AgentRuntime, tasks: readonly string[]): void {
     for (const [index, task] of tasks.entries())
       this.#noteDelegation({ role: role.name, task }, `${identity.agentId} ${index}`);
@@ -132,7 +133,7 @@ export class RunTree {
     this.#detached = Promise.all([this.#detached, over]).then(() => undefined);
   }
 
-  /** True if an agent that was left to the run has not ended, or its end is not recorded yet. */
+  /** True if a detached agent has not ended, or its end is not recorded yet. */
   get hasDetached(): boolean {
     return (
       this.#detachedOpen > 0 ||
@@ -140,7 +141,9 @@ export class RunTree {
     );
   }
 
-  /** Resolves once all detached agents rest, those among them that were detached meanwhile. */
+  /**
+   * Resolves once all detached agents have settled, including those that were detached meanwhile.
+   */
   async detachedSettled(): Promise<void> {
     let awaited: Promise<void> | undefined;
     do {
@@ -149,17 +152,20 @@ export class RunTree {
     } while (awaited !== this.#detached);
   }
 
-  /** The scopes of the agents that are at work. */
+  /** Scopes of the agents that are running. */
   get activeScopes(): readonly EventScope[] {
     return this.nodes.filter(({ isActive }) => isActive).map((node) => node.scope());
   }
 
-  /** All agents that were ever started, in the order of their start. */
+  /** All agents that were started, in order. */
   get nodes(): readonly AgentRuntime[] {
     return [...this.#nodes.values()];
   }
 
-  /** The totals that one more subagent of an agent adds to: of the run, and of each agent from it up that has a limit of its own. */
+  /**
+   * Returns the totals to which a new subagent counts: of the run, and of each agent on the path
+   * that has a limit of its own.
+   */
   totalsAt(parent: AgentRuntime): readonly SubagentTotal[] {
     const maximum = this.limits.maxTotalSubagents;
     const totals: SubagentTotal[] = [{ who: "this run", maximum, started: this.total }];
@@ -171,13 +177,17 @@ export class RunTree {
     return totals;
   }
 
-  /** The limits that hold for what is started below an agent: on each the tightest from the root down to it. */
+  /**
+   * Returns the limits that apply below an agent: for each, the tightest on the path from the root.
+   */
   limitsBelow(parent: AgentRuntime): SubagentLimits {
     const maxima = this.totalsAt(parent).map(({ maximum }) => maximum);
     return { ...parent.shape, maxTotalSubagents: Math.min(...maxima) };
   }
 
-  /** Admits a subagent below `parent`, for which there must be room: see `findStartableRole`. Returns its path. */
+  /**
+   * Admits a subagent below `parent`, after `findStartableRole` has found room. Returns its path.
+   */
   admit(parent: AgentRuntime, roleName: string): string {
     this.count(parent, 1);
     return parent.nameChild(roleName);
@@ -189,7 +199,7 @@ export class RunTree {
     this.count(parent, -1);
   }
 
-  /** How many subagents an agent may still start, as things stand. */
+  /** Returns how many more subagents an agent may start now. */
   subagentsLeft(parent: AgentRuntime): number {
     const { shape, childCount, identity } = parent;
     if (identity.depth >= shape.maxDepth) return 0;
@@ -202,7 +212,7 @@ export class RunTree {
     refusals.set(code, (refusals.get(code) ?? 0) + 1);
   }
 
-  /** So many more subagents of an agent were started. */
+  /** Adds to the number of an agent's started subagents. */
   count(parent: AgentRuntime, by: number): void {
     parent.childCount += by;
     for (const at of parent.pathUp()) at.subagentsBelow += by;
@@ -213,7 +223,7 @@ export class RunTree {
   }
 }
 
-/** Tasks that differ in white space alone are the same. */
+/** Returns the key of a delegation. Tasks that differ only in white space are the same. */
 function delegationKey({ role, task }: Delegation): string {
   return JSON.stringify([role, task.trim().split(/\s+/u)]);
 }

@@ -1,5 +1,4 @@
-// What holds for all runs of an orchestrator: its options, checked at once and whole, and the settings that
-// follow from them.
+// Options of an orchestrator, validated at once, and the settings that follow from them.
 
 import {
   checkAmount,
@@ -352,15 +351,15 @@ export interface Settings
   readonly storage: (RunStorage & { readonly store: Store }) | undefined;
   readonly limits: SubagentLimits;
   readonly concurrency: Concurrency;
-  /** Undefined: the number of concurrent runs is not limited. */
+  /** `undefined` if the number of concurrent runs is unlimited. */
   readonly runSlots: Semaphore | undefined;
-  /** Undefined: paused runs are not signed. */
+  /** `undefined` if paused runs are not signed. */
   readonly signer: PausedRunSigner | undefined;
-  /** The roles of its runs, by the role at the root: see `registryOf`. */
+  /** Role registries by root role. See `registryOf`. */
   readonly registries: WeakMap<AgentRole, RoleRegistry>;
 }
 
-/** The roles of a run with this one at its root. Throws what `RoleRegistry` throws. */
+/** Returns the roles of a run with this root. Throws like the constructor of `RoleRegistry`. */
 export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
   const known = settings.registries.get(root);
   if (known !== undefined) return known;
@@ -375,10 +374,16 @@ export function requireStorage({ storage }: Settings): RunStorage {
   throw mismatch("options.store", "a store", undefined, "Pass one to the orchestrator.");
 }
 
-/** Runs, delegations or model calls that begin in one turn of the event loop: about ten milliseconds of work. */
+/**
+ * Runs, delegations or model calls that begin in one turn of the event loop: about ten milliseconds
+ * of work.
+ */
 const BEGUN_PER_TURN = 64;
 
-/** `given`: default, no option at all. Throws `invalid_option`, naming the option, what was expected and what came. */
+/**
+ * Validates options and adds defaults. Throws `invalid_option`, with the option, the expected and
+ * the actual value.
+ */
 export function makeSettings<Roles extends AgentRole<unknown, never>>(
   given?: OrchestratorOptions<Roles>,
 ): Settings;
@@ -419,10 +424,10 @@ export function makeSettings(given: OrchestratorOptions = {}): Settings {
 const STORE_METHODS =
   "create claim append heartbeat release read sendMail readMail find list".split(" ");
 
-/** Checked with other options, or where it is filled up. */
+/** For options that are checked together with others, or where their defaults are added. */
 const LATER: FieldCheck = () => undefined;
 
-/** How each option is checked if it is given. */
+/** Check of each option that is given. */
 const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   limits: LATER,
   concurrency: LATER,
@@ -450,7 +455,10 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   ids: hasMethods("next"),
 };
 
-/** Throws `invalid_option`, naming the option, what was expected and what came. `limits` and `concurrency` are checked where they are filled up. */
+/**
+ * Throws `invalid_option`, with the option, the expected and the actual value. `limits` and
+ * `concurrency` are checked where their defaults are added.
+ */
 function checkOrchestratorOptions(options: OrchestratorOptions): void {
   const checks: FieldChecks = CHECKS;
   checkKeys("options", options, Object.keys(checks));

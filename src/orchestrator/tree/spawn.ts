@@ -1,6 +1,8 @@
-// From a delegation to a subagent that is set up and announced, or to the reason why there is none: all of it happens, or nothing.
+// Sets up and announces a subagent for a delegation, or returns the reason why it does not start.
+// All of it happens, or nothing.
 //
-// T3. What was taken for a subagent that could not be set up is given back, whatever threw: its place in the tree, its account, its timer.
+// T3. If the setup fails, whatever threw, everything that was taken is released: the place in the
+//     tree, the account, the timer.
 
 import { instructionsFor, mayDelegate, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -22,8 +24,9 @@ import type { RunRuntime } from "./run-runtime.ts";
 import { countsOf } from "./run-tree.ts";
 
 /**
- * Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end. Its role and the limits are
- * checked once more, after `refuseSpawnEarly`: guards and approvers may have taken time.
+ * Admits a subagent, sets it up and announces it, or returns a refusal. An announced subagent is
+ * run to its end. Checks role and limits again after `refuseSpawnEarly`, since guards and approvers
+ * may have taken time.
  */
 export function setUpChild(
   run: RunRuntime,
@@ -68,7 +71,7 @@ export function setUpChild(
       inherited: context.messages,
       ...budget,
     });
-    // A role may throw when it is read, and the records below read it.
+    // Reading a role may throw, and the records below read it.
     const { background: isBackground = false } = request;
     run.journal?.created(created, {
       account: created.account.snapshotAt(run.clock.nowMs()),
@@ -90,7 +93,10 @@ export function setUpChild(
   }
 }
 
-/** True for most subagents: neither a policy nor the request gives them anything of their parent, or takes a tool away. */
+/**
+ * True for most subagents: neither the policy nor the request passes on anything of the parent, or
+ * removes a tool.
+ */
 function inheritsNothing(
   parent: AgentRuntime,
   role: AgentRole,
@@ -149,7 +155,9 @@ function tightenBudget(
   return { ...budget, tightened: [...tightenedShape, ...budget.tightened] };
 }
 
-/** Of a subagent that asks for none, below a parent that shares with all alike. */
+/**
+ * Limits of a subagent without a budget of its own, below a parent that shares its budget equally.
+ */
 const POOL: ChildLimits = Object.freeze({ spendLimits: {}, timeMs: undefined, tightened: [] });
 
 function isEmpty(limits: object): boolean {

@@ -1,4 +1,5 @@
-// What an agent may do with the subagents that it has started: list, continue, wait for, write to and cancel them (X10).
+// Operations of an agent on its subagents: list, continue, wait for, write to and cancel them
+// (X10).
 
 import { checkAmount, checkKeys, checkText } from "../../kernel/check.ts";
 import { linkedController, sleep } from "../../kernel/cancel.ts";
@@ -54,7 +55,10 @@ export function subagentService(
   });
 }
 
-/** True if the call had done it before its process died: it is not done twice (D2). `text`: what it wrote; left out, it cancelled it. */
+/**
+ * True if the call had done the operation before its process died, so that it is not repeated (D2).
+ * `text`: the message that it wrote; absent for a cancellation.
+ */
 function wasDone(
   parent: AgentRuntime,
   { callId }: DelegatedCall,
@@ -79,7 +83,7 @@ function findOrRefuse(
   );
 }
 
-/** The refusal for a name that no subagent of the agent has. */
+/** Returns the refusal for a name that no subagent of the agent has. */
 export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefusal {
   const names = parent.children.map((child) => child.childName).join(", ");
   const known = names === "" ? "You have started none." : `Yours are: ${names}.`;
@@ -149,7 +153,10 @@ async function waitForChildren(
   }
 }
 
-/** The state of some subagents, with the results of those that have ended: they are not reported once more. */
+/**
+ * Returns the states of subagents, with the results of those that have ended. These results are not
+ * reported again.
+ */
 function reported(
   parent: AgentRuntime,
   call: DelegatedCall,

@@ -1,6 +1,6 @@
-// The tools by which a model delegates: SpawnSubagent, and those for subagents in the background.
-// SpawnSubagent is bound to a request, which the call carries out. The others work with what any user
-// has: the context of a delegation (R171).
+// Tools with which a model delegates: SpawnSubagent, and the tools for subagents in the background.
+// SpawnSubagent is bound to a request, which its call carries out. The other tools use the public
+// context of a delegation (R171).
 
 import { z } from "zod";
 
@@ -24,7 +24,7 @@ import type {
   SubagentRequest,
 } from "../../tools/tool-context.ts";
 
-/** The tools of a role for what it may do with subagents; none for a role that may start none. */
+/** Returns the delegation tools of a role. Empty for a role that may start no subagents. */
 export function subagentTools(
   role: AgentRole,
   subagents: readonly AgentRole[],
@@ -34,7 +34,10 @@ export function subagentTools(
   return role.delegation.background ? [spawn, ...backgroundTools()] : [spawn];
 }
 
-/** The tool for an agent that may spawn `roles`. Its schema names them; a name that is not among them is refused, not rejected. */
+/**
+ * Returns the tool of an agent that may spawn `roles`. Its schema names them; an unknown name gets
+ * a refusal, not a schema error.
+ */
 function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): DelegationTool {
   const lines = roles.map(({ name, description = "" }) => `- ${name}: ${description}`);
   const description = [
@@ -56,7 +59,7 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
   return Object.freeze({ ...descriptor, kind: "delegation", bind });
 }
 
-/** A tool of our own. What it can do is in the public context of its calls. */
+/** Creates a built-in tool, which uses only the public context of its calls. */
 function delegation<Input extends z.ZodType>(
   name: string,
   description: string,
@@ -73,7 +76,7 @@ function delegation<Input extends z.ZodType>(
 
 const PLAIN = { settings: Object.freeze({}), sequential: false } as const;
 
-/** What the model may say when it delegates; roles differ in what of it they are offered. */
+/** Arguments of a delegation. Which of them a model is offered depends on the role. */
 interface SpawnArguments {
   /** Absent only with `continue`. */
   readonly role?: string | undefined;
@@ -129,7 +132,7 @@ function describeSpawnInput(
   );
 }
 
-/** Whether `continue` names a subagent: a model that fills in every field leaves it empty. */
+/** True if `continue` names a subagent: a model that fills in every field leaves it empty. */
 export function namesSubagent(name: unknown): name is string {
   return typeof name === "string" && name.trim() !== "";
 }
@@ -160,7 +163,10 @@ function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
     .meta({ description: "A new role for this subagent." });
 }
 
-/** The subagent that these arguments of `SpawnSubagent`, which fit its schema, ask to start; undefined: nothing new, or nothing that can be read. */
+/**
+ * Returns the subagent that these valid arguments of `SpawnSubagent` request. `undefined` if they
+ * request no new one, or cannot be read.
+ */
 export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   if (!isRecord(input)) return undefined;
   const { role, task, continue: childName, newRole: written } = input;
@@ -194,7 +200,7 @@ const MS_PER_SECOND = 1_000;
 
 let background: readonly DelegationTool[] | undefined;
 
-/** Made when the first role needs them. */
+/** Returns the tools, created for the first role that needs them. */
 function backgroundTools(): readonly DelegationTool[] {
   const name = z
     .string()

@@ -1,8 +1,11 @@
-// Supervisor: runs the agents of one run until they settle, and serves their delegations. Owns no state of its own: tree, ledger and recorder do.
+// Supervisor: runs the agents of one run until they settle, and serves their delegations. Owns no
+// state of its own: tree, ledger and recorder do.
 //
-// T1. Every spawn ends exactly once: as a refusal, or with the result of a child that has ended; a paused child ends once it continues.
-// T2. A parent's call waits for its child, and a parent settles after its children in the background, so no agent ends while a child runs,
-//     unless the child was detached; a paused child is ended before its parent.
+// T1. Every spawn ends exactly once: with a refusal, or with the result of a child that has ended.
+//     A paused child ends once it continues.
+// T2. A parent's call waits for its child, and a parent settles after its background children, so
+//     no agent ends while a child runs, unless the child was detached. A paused child is ended
+//     before its parent.
 
 import { messageOf } from "../../kernel/error.ts";
 import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
@@ -76,7 +79,10 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     return isBackground ? this.#runInBackground(child, scope) : await this.#runChild(child, scope);
   }
 
-  /** What comes of a subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
+  /**
+   * Returns the outcome of a subagent that the call had started or continued before its process
+   * died: it is not started again (D2).
+   */
   #adopted(
     parent: AgentRuntime,
     call: DelegatedCall,
@@ -115,13 +121,16 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 
   #recordEndEvent(child: AgentRuntime, { result }: EndedSpawn, scope: EventScope): void {
     const { outcome, status, reason, usage } = result;
-    // The end of a detached child is an event of no execution: that of its parent is over (L2).
+    // The end of a detached child belongs to no execution: that of its parent is over (L2).
     const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
     const ending = { outcome, status, reason, usage };
     this.run.recorder.record(at, { type: "subagent.ended", ...childInEvents(child), ...ending });
   }
 
-  /** Runs a child beside its parent, which reads of its end in a message; gives the receipt to the call of `scope`. */
+  /**
+   * Runs a child beside its parent, which reads the result in a message. Returns the receipt for
+   * the call of `scope`.
+   */
   #runInBackground(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     const { parent, identity } = child;
     const reported = this.#runChild(child, scope).then(
@@ -183,13 +192,16 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     return subagentService(this.run, parent, call);
   }
 
-  /** What worked in the background when its parent was paused continues, or reports what it came to. */
+  /**
+   * Continues the background children that a parent had when it was paused, or reports their
+   * results.
+   */
   reactivate(parent: AgentRuntime, childIds: readonly AgentId[]): void {
     for (const childId of childIds) {
       const child = this.run.tree.find(childId);
       if (child === undefined) continue;
       if (!child.hasEnded) this.#runInBackground(child, parent.scope(spawnPosition(child)));
-      // A call whose end is kept has given the agent the result.
+      // A call whose end is persisted has reported the result to the agent.
       else if (parent.persistence?.inFlight?.reportedAgentIds.has(childId) === true)
         parent.noteReported(childId, parent.currentState.step?.stepId);
       else parent.openMailbox().report(childId, describeReport(makeEndedOutcome(child)));
@@ -236,18 +248,22 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   }
 }
 
-/** Runs an agent, from its beginning or from where it was paused, until it settles. */
+/** Runs an agent, from its beginning or from its pause, until it settles. */
 export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
   const running = inScope(agent.scope(), agent.run.recorder, () => runAgent(agent));
   return running.catch((cause: unknown) => {
-    // It could not settle: free what it holds. Its records may be what failed, so none is made of that.
+    // The agent could not settle: release what it holds. Recording may be what failed, so nothing
+    // is recorded.
     agent.account.releaseOpen();
     if (agent.settled === undefined) agent.close();
     throw cause;
   });
 }
 
-/** Continues detached agents that were paused with the run. `unblocked`: only those among or above these agents. */
+/**
+ * Continues detached agents that were paused with the run. `unblocked`: only those among or above
+ * these agents.
+ */
 export function reactivateDetached(run: RunRuntime, unblocked?: readonly AgentRuntime[]): void {
   for (const agent of run.tree.nodes) {
     const { parent, isDetached, settled, identity } = agent;
@@ -258,7 +274,10 @@ export function reactivateDetached(run: RunRuntime, unblocked?: readonly AgentRu
   }
 }
 
-/** Waits for detached agents; ends those that are paused, since nothing would ever continue them. */
+/**
+ * Waits for detached agents, and ends those that are paused, since nothing would ever continue
+ * them.
+ */
 export async function settleDetached({ tree, supervisor }: RunRuntime): Promise<void> {
   await tree.detachedSettled();
   for (const agent of tree.nodes) {
@@ -290,7 +309,7 @@ function stoppedParent({ identity }: AgentRuntime): string {
   return `${identity.agentPath}, its parent, stopped.`;
 }
 
-/** The call that started a subagent. */
+/** Returns the position of the call that started a subagent. */
 function spawnPosition({ facts }: AgentRuntime): EventPosition {
   const { spawnStepId: stepId, spawnCallId: callId } = facts;
   return defined({ stepId, callId });

@@ -1,4 +1,4 @@
-// What the steps of an agent say of its tools: how often each ran, and what went wrong.
+// Statistics of an agent's tools from its steps: executed calls and failures.
 
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
@@ -11,20 +11,20 @@ const NOT_RUN: ReadonlySet<string> = new Set([
   "not_executed",
 ]);
 
-/** How often each tool ran, by name. */
+/** Returns the number of executed calls by tool name. */
 export function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
   const counts = new Map<string, number>();
   const executions = steps.flatMap((step) => step.tools.executions);
   for (const { call, type, errorCode, causeCode, arguments: given } of executions) {
     if (type === "refused" || NOT_RUN.has(causeCode ?? errorCode ?? "")) continue;
-    // A call for elsewhere fails as well if nobody executes it: it was given no arguments then.
+    // An external call fails as well if nobody executes it: it got no arguments then.
     if (errorCode === "tool_error" && given === undefined) continue;
     counts.set(call.toolName, (counts.get(call.toolName) ?? 0) + 1);
   }
   return Object.fromEntries(counts);
 }
 
-/** The calls that went wrong, in order: those that count against the error budget. */
+/** Returns the failed calls in order: those that count towards the error budget. */
 export function toolErrors(steps: readonly StepRecord[]): readonly ToolErrorRecord[] {
   return steps.flatMap(({ number: stepNumber, tools }) =>
     tools.executions.flatMap(({ call, text: message, errorCode: code, severity }) => {

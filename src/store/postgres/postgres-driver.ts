@@ -1,5 +1,5 @@
-// A store in one schema of a PostgreSQL database. Owns how connections are borrowed. A connection that breaks leaves open whether the last
-// statement was done.
+// Driver for a store in one schema of a PostgreSQL database. Owns how connections are borrowed. A
+// connection that breaks leaves open whether its last statement was executed.
 
 import type { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
@@ -23,7 +23,7 @@ export interface PostgresDriverOptions {
   readonly schema: string;
   readonly access: "read" | "write";
   readonly open: () => Promise<PostgresPool>;
-  /** Undefined: the pool is not ours to end. */
+  /** `undefined` if the pool belongs to the user. */
   readonly end: (() => Promise<void>) | undefined;
 }
 
@@ -31,7 +31,7 @@ export class PostgresDriver implements SqlDriver {
   readonly #options: PostgresDriverOptions;
   readonly #textOf: (query: SqlQuery) => string;
   readonly #append: string;
-  /** Whose errors we listen to. */
+  /** Pool whose errors are listened to. */
   #pool: PostgresPool | undefined;
   readonly #prepared = new MadeOnce<void>();
   #isClosed = false;
@@ -87,7 +87,7 @@ export class PostgresDriver implements SqlDriver {
   async #borrow<T>(use: (lent: Lent) => Promise<T>): Promise<T> {
     const pool = await this.#opened();
     const client = await pool.connect();
-    // While it is lent out, the pool does not listen.
+    // The pool does not listen to connections in use.
     client.on("error", ignore);
     let isBroken = true;
     try {
@@ -115,7 +115,7 @@ export class PostgresDriver implements SqlDriver {
   }
 }
 
-/** A connection that is lent out, and the words in which it is asked. */
+/** Connection in use, and the texts of its queries. */
 interface Lent {
   readonly client: PostgresClient;
   readonly textOf: (query: SqlQuery) => string;
@@ -137,7 +137,7 @@ async function perform<T>({ client, textOf }: Lent, work: SqlWork<T>): Promise<T
     if (isInTransaction) await client.query("commit");
     return step.value;
   } catch (cause) {
-    // If that fails as well, the connection is gone, and its transaction with it.
+    // If the rollback fails as well, the connection is lost, and its transaction with it.
     if (isInTransaction && isConnectionSound(cause)) await client.query("rollback");
     throw cause;
   }
@@ -147,7 +147,7 @@ function openSchema({ schema, access }: PostgresDriverOptions): SqlWork<void> {
   return access === "read" ? checkSchema(schema) : prepareSchema(schema);
 }
 
-/** Times are those of the database. */
+/** Returns the dialect. Times are those of the database. */
 function dialectIn(schema: string): SqlDialect {
   return {
     words: {
@@ -163,7 +163,10 @@ function dialectIn(schema: string): SqlDialect {
 
 const POSTGRES_NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::float8";
 
-/** Takes a batch that is next in line from the owner of the run. Lock, fence and count in one, and all of it in one statement. */
+/**
+ * Returns the statement that appends the next batch of the run's owner. One statement locks the
+ * row, checks the fence and the count, and inserts.
+ */
 function appendIn(schema: string): string {
   return `with held as (
       update "${schema}".run set record_count = record_count + cardinality($5::text[]),
@@ -177,10 +180,13 @@ function appendIn(schema: string): string {
     returning number`;
 }
 
-/** Records of a page. */
+/** Maximum number of records of a page. */
 const MOST_OF_PAGE = 1_000;
 
-/** One statement, so that it sees one state. The first record of a page always comes, however long it is; a megabyte is enough. */
+/**
+ * Selects a page with one statement, so that it sees one state. A page ends after a megabyte, but
+ * has at least one record.
+ */
 function* selectPage(runId: string, first: number, limit: number): SqlWork<SqlPage | undefined> {
   const rows = yield sql`
     select run.record_count, page.number, page.record
@@ -197,5 +203,8 @@ function* selectPage(runId: string, first: number, limit: number): SqlWork<SqlPa
   return { recordCount, rows: rows.filter((row) => hasValue(row, "number")) };
 }
 
-/** The end of a connection in use is an error of its query; that of an idle one needs no handling. */
+/**
+ * Ignores an error: that of a connection in use is an error of its query, and that of an idle one
+ * needs no handling.
+ */
 function ignore(): void {}

@@ -2,7 +2,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { storeFailed, type StoreFailure } from "../store-errors.ts";
 
 interface PostgresFault {
-  /** SQLSTATE, or how it begins. */
+  /** SQLSTATE, or its first characters. */
   readonly code: string;
   readonly reason: StoreFailure;
   readonly advice: string;
@@ -12,7 +12,7 @@ const AGAIN = "Try again.";
 const RIGHTS = "Check the name, the password and the rights of the user.";
 const READ_ONLY = "Connect to the primary server, which accepts writes.";
 
-/** The first that fits counts. */
+/** The first matching entry applies. */
 const FAULTS: readonly PostgresFault[] = [
   { code: "08", reason: "connection", advice: AGAIN },
   { code: "57P", reason: "connection", advice: AGAIN },
@@ -40,7 +40,7 @@ const OTHER: Omit<PostgresFault, "code"> = {
   advice: "See the cause of this error.",
 };
 
-/** What the driver or the server said, as an error of ours. */
+/** Returns a `store_failed` for an error of the driver or the server. */
 export function postgresFailed(cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   const { reason, advice } = findPostgresFault(cause);
@@ -51,13 +51,16 @@ export function postgresFailed(cause: unknown): EspalierError {
   );
 }
 
-/** Errors of several attempts at once have a code only. */
+/** Returns a description of an error. Errors of several failed attempts have only a code. */
 function describeError(cause: unknown): string {
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
   return messageOf(cause) || String(code);
 }
 
-/** Whether the connection can be used after an error: only if the server itself has reported it, and continues. */
+/**
+ * True if the connection can be used after an error: the server itself has reported the error, and
+ * continues.
+ */
 export function isConnectionSound(cause: unknown): boolean {
   if (EspalierError.is(cause)) return true;
   const { reason } = findPostgresFault(cause);
@@ -65,7 +68,7 @@ export function isConnectionSound(cause: unknown): boolean {
 }
 
 function findPostgresFault(cause: unknown): Omit<PostgresFault, "code"> {
-  // What no server has said is said of the way to it.
+  // An error that no server has reported is a connection error.
   if (!isOfServer(cause)) return cause instanceof TypeError ? OTHER : CONNECTION;
   const code = String(cause.code);
   // XX000 is an internal error, XX001 and XX002 are damage.
@@ -73,7 +76,7 @@ function findPostgresFault(cause: unknown): Omit<PostgresFault, "code"> {
   return FAULTS.find((fault) => code.startsWith(fault.code)) ?? OTHER;
 }
 
-/** Errors of servers have a severity beside their code. */
+/** True if a server has reported the error: such errors have a severity beside their code. */
 function isOfServer(cause: unknown): cause is Error & { readonly code: unknown } {
   return cause instanceof Error && "severity" in cause && "code" in cause;
 }

@@ -1,4 +1,4 @@
-// The PostgreSQL tables of a store.
+// PostgreSQL tables of a store.
 
 import { lockingSql, sql, type SqlWork } from "../sql-driver.ts";
 import { SCHEMA_VERSION, writeTables } from "../sql-tables.ts";
@@ -17,7 +17,7 @@ const TABLES = sql([
   }),
 ]);
 
-/** Any number: the lock that a process has while it creates the tables. */
+/** Arbitrary number of the lock that a process holds while it creates the tables. */
 const CREATION_LOCK = 0x65_73_70_6c;
 
 /**
@@ -27,7 +27,7 @@ const CREATION_LOCK = 0x65_73_70_6c;
 export function* prepareSchema(schema: string): SqlWork<void> {
   if (yield* hasTables(schema)) return;
   yield lockingSql`select pg_advisory_xact_lock(${CREATION_LOCK})`;
-  // Another process may have created them before the lock was ours.
+  // Another process may have created the tables before this one got the lock.
   if (yield* hasTables(schema)) return;
   yield* createSchema(schema);
 }
@@ -39,7 +39,7 @@ export function* checkSchema(schema: string): SqlWork<void> {
 }
 
 function* createSchema(schema: string): SqlWork<void> {
-  // "if not exists" would ask for the right to create it even where it exists.
+  // "if not exists" would require the right to create the schema even if it exists.
   const found = yield sql`select 1 from pg_namespace where nspname = ${schema}`;
   if (found.length === 0) yield sql`create schema {schema}`;
   yield sql`
@@ -54,7 +54,7 @@ function* createSchema(schema: string): SqlWork<void> {
 
 /** Returns false if there are no tables yet. */
 function* hasTables(schema: string): SqlWork<boolean> {
-  // Not to_regclass(): within a transaction it may not see what others have made since.
+  // to_regclass() may not see within a transaction what others have created since.
   const found = yield sql`
     select 1 from pg_tables where schemaname = ${schema} and tablename = 'migration'`;
   if (found.length === 0) return false;

@@ -1,4 +1,5 @@
-// A store in one SQLite file. Owns the connection; what is asked of it goes through the line of group-commit.ts.
+// Driver for a store in one SQLite file. Owns the connection; requests pass through the queue of
+// group-commit.ts.
 
 import type { Clock } from "../../kernel/clock.ts";
 import type { EspalierError } from "../../kernel/error.ts";
@@ -56,7 +57,7 @@ export class FileDriver implements SqlDriver {
     return sqliteFailed(this.#options.path, cause);
   }
 
-  /** What was asked for before is done first. */
+  /** Closes the file once earlier requests are done. */
   async close(): Promise<void> {
     await this.#commits.settled();
     this.#isClosed = true;
@@ -87,7 +88,7 @@ async function openDatabase(options: FileDriverOptions): Promise<SqliteDatabase>
   const database = await options.open(path, "write");
   try {
     database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
-    // First, so that the file of another program is left as it is.
+    // First, so that the file of another program stays unchanged.
     prepareFile(database, path);
     database.exec("pragma journal_mode = wal");
     database.exec(`pragma synchronous = ${durability === "full" ? "full" : "normal"}`);
@@ -98,14 +99,17 @@ async function openDatabase(options: FileDriverOptions): Promise<SqliteDatabase>
   }
 }
 
-/** Takes a batch that is next in line from the owner of the run; false, and nothing is changed, for any other. */
+/**
+ * Appends a batch that comes next from the owner of the run. Returns `false` for any other batch,
+ * and changes nothing.
+ */
 function append(
   database: SqliteDatabase,
   { runId, token, epoch }: Ownership,
   { firstNumber, records, hasProgress = false }: JournalBatch,
   nowMs: number,
 ): boolean {
-  // Lock, fence and count in one.
+  // Checks lock, fence and count in one statement.
   const [held] = database
     .prepare(
       `update run set record_count = record_count + ?, heartbeat_at_ms = ?, updated_at_ms = ?, crashes = crashes * ?

@@ -1,4 +1,4 @@
-// The statements on a SQLite file, of drivers that write it and of those that only read.
+// Statements on a SQLite file, for drivers that write the file and drivers that only read it.
 
 import {
   sqlTextsIn,
@@ -10,13 +10,22 @@ import {
 import { numberIn, textIn } from "../stored-row.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 
-/** Blocks the event loop for so long at most; more patience is had without blocking. */
+/**
+ * Longest time in milliseconds for which a lock may block the event loop. Longer waits do not
+ * block.
+ */
 export const LONGEST_BLOCK_MS = 20;
 
-/** Characters after which a page is full: what is read at once blocks the event loop, and is held in memory. */
+/**
+ * Characters after which a page is full: reading a page blocks the event loop, and holds it in
+ * memory.
+ */
 const PAGE_LENGTH = 1_000_000;
 
-/** Times are those of a clock that is handed in. A transaction has locked the file, so no row needs to be. */
+/**
+ * Times are those of a clock that is passed in. A transaction locks the whole file, so rows are not
+ * locked.
+ */
 const DIALECT: SqlDialect = {
   words: {
     schema: "main",
@@ -30,7 +39,7 @@ const DIALECT: SqlDialect = {
 
 const textOf = sqlTextsIn(DIALECT);
 
-/** An open file, and what is known of it. */
+/** Open file, and the time of the request. */
 export interface OpenFile {
   readonly database: SqliteDatabase;
   readonly nowMs: number;
@@ -47,7 +56,7 @@ function runQuery({ database, nowMs }: OpenFile, query: SqlQuery): readonly unkn
   return database.prepare(textOf(query)).all(...values);
 }
 
-/** Several statements that see the same. */
+/** Executes several statements on one state of the file. */
 export function inSnapshot<T>(database: SqliteDatabase, look: () => T): T {
   database.exec("begin");
   try {
@@ -57,7 +66,7 @@ export function inSnapshot<T>(database: SqliteDatabase, look: () => T): T {
   }
 }
 
-/** The next records of a run: `limit` at most. */
+/** Returns the next records of a run, at most `limit`. */
 export function pageOf(
   database: SqliteDatabase,
   runId: string,

@@ -1,9 +1,12 @@
-// Writes that come in the same turn of the event loop are committed together: a commit waits for the disk, and a tree of agents writes
-// many small batches. Owns the line of writes and the transaction around them.
+// Writes of the same turn of the event loop are committed together: a commit waits for the disk,
+// and a tree of agents writes many small batches. Owns the queue of writes and the transaction
+// around them.
 //
-// - A write settles only after the commit of its group, also if it is refused: the reason may be an earlier write of the group.
-// - Writes are done in the order of their requests.
-// - A write that fails harms no other. Each has a savepoint, and if a whole group fails, its writes are tried one by one.
+// - A write settles only after the commit of its group, also if it is rejected: an earlier write of
+//   the group may be the cause.
+// - Writes are executed in the order of their requests.
+// - A write that fails does not affect others. Each has a savepoint; if a whole group fails, its
+//   writes are retried one by one.
 // - While another process has the file locked, only writes wait.
 
 import type { Clock } from "../../kernel/clock.ts";
@@ -12,18 +15,21 @@ import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { isBusy } from "./sqlite-faults.ts";
 
 export interface GroupCommitOptions {
-  /** Gives the open file; called for each group. */
+  /** Returns the open file. Called for each group. */
   readonly open: () => Promise<SqliteDatabase>;
   readonly clock: Clock;
-  /** How long to wait for other processes that have the file locked. */
+  /** Time in milliseconds to wait for a lock of another process. */
   readonly busyTimeoutMs: number;
 }
 
-/** How long to wait before a file that is locked is tried again. */
+/** Time in milliseconds before a locked file is tried again. */
 const RETRY_AFTER_MS = 10;
 
 interface Write {
-  /** Does it, within a transaction; gives what resolves the write, to be called once that is committed. */
+  /**
+   * Does the write within a transaction. Returns a function that resolves the write, to be called
+   * after the commit.
+   */
   attempt(database: SqliteDatabase): () => void;
   refuse(cause: unknown): void;
 }
@@ -39,7 +45,10 @@ export class GroupCommit {
     this.#options = options;
   }
 
-  /** Resolves with what `work` gives once that is committed. `work` runs within a transaction, perhaps more than once. */
+  /**
+   * Resolves with the result of `work` once it is committed. `work` runs within a transaction,
+   * perhaps more than once.
+   */
   write<T>(work: (database: SqliteDatabase) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#line.push({
@@ -53,12 +62,12 @@ export class GroupCommit {
     });
   }
 
-  /** Reads, or whatever else may find the file locked. */
+  /** Reads, or does other work that may find the file locked, and retries while it is locked. */
   patiently<T>(work: (database: SqliteDatabase) => T): Promise<T> {
     return patiently(this.#options, async () => work(await this.#options.open()));
   }
 
-  /** Resolves when nothing is left in the line. Never rejects. */
+  /** Resolves when the queue is empty. Never rejects. */
   async settled(): Promise<void> {
     await this.#draining;
   }
@@ -85,7 +94,7 @@ export class GroupCommit {
     }
   }
 
-  /** After a group has failed as a whole. One alone has had its try. */
+  /** Commits the writes of a failed group one by one. A group of one write is not retried. */
   async #commitEach(group: readonly Write[], cause: unknown): Promise<void> {
     const [first] = group;
     if (first !== undefined && (group.length === 1 || isBusy(cause))) {
@@ -103,7 +112,7 @@ export class GroupCommit {
   }
 }
 
-/** Tries what may find the file locked, until that has lasted for too long. */
+/** Retries work that finds the file locked, until the timeout. */
 export async function patiently<T>(
   { clock, busyTimeoutMs }: Pick<GroupCommitOptions, "clock" | "busyTimeoutMs">,
   attempt: () => Promise<T>,
@@ -119,7 +128,10 @@ export async function patiently<T>(
   }
 }
 
-/** Does what there is to do in one transaction. Takes it only when the file is ours to write. */
+/**
+ * Executes the queued writes in one transaction. Takes them from the queue only once the file is
+ * locked.
+ */
 function commit(database: SqliteDatabase, take: () => readonly Write[]): readonly Settle[] {
   return inTransaction(database, () => {
     const group = take();
@@ -130,7 +142,7 @@ function commit(database: SqliteDatabase, take: () => readonly Write[]): readonl
   });
 }
 
-/** Locks the file, and does all of it or nothing. */
+/** Locks the file, and does the work completely or not at all. */
 export function inTransaction<T>(database: SqliteDatabase, work: () => T): T {
   database.exec("begin immediate");
   try {
@@ -143,7 +155,10 @@ export function inTransaction<T>(database: SqliteDatabase, work: () => T): T {
   }
 }
 
-/** One write of several: if it fails, the others remain. Throws if the whole transaction has gone with it. */
+/**
+ * Executes one write within a savepoint: if it fails, the others remain. Throws if the whole
+ * transaction was rolled back.
+ */
 function saved(database: SqliteDatabase, write: Write): Settle {
   database.exec("savepoint espalier");
   try {
@@ -162,6 +177,6 @@ function undo(database: SqliteDatabase): void {
   try {
     if (database.isInTransaction) database.exec("rollback");
   } catch {
-    // What failed before is the error that counts.
+    // The earlier failure is the error that counts.
   }
 }

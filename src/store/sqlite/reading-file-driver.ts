@@ -1,6 +1,8 @@
-// A store in one SQLite file that is only read. The file is opened for each look and closed again: an open connection would keep the writer
-// of the file from removing `-wal` and `-shm` at its end. Without a `-wal` no process has the file open. SQLite would make both files,
-// and leave them; so it is opened as immutable, and what it read counts if the file did not change.
+// Driver for a store in one SQLite file that is only read. The file is opened for each read and
+// closed again, since an open connection would keep the writer from removing `-wal` and `-shm` when
+// it closes. Without a `-wal`, no process has the file open. SQLite would create and leave both
+// files, so the file is opened as immutable, and a read counts only if the file did not change
+// meanwhile.
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 
@@ -53,7 +55,7 @@ export class ReadingFileDriver implements SqlDriver {
     });
   }
 
-  /** What a look gives, or throws: it counts only if the file was what it was opened as. */
+  /** Returns or throws the outcome of a read, if the file did not change meanwhile. */
   async #seen<T>({ path, stamp }: FoundFile, look: (file: OpenFile) => T): Promise<() => T> {
     const database = await this.#options.open(path, stamp === undefined ? "read" : "still");
     try {
@@ -74,13 +76,13 @@ export class ReadingFileDriver implements SqlDriver {
 }
 
 interface FoundFile {
-  /** The file itself, beside which `-wal` is, where it was named by a link. */
+  /** Path of the file itself, with links resolved: `-wal` is beside it. */
   readonly path: string;
-  /** Changes with the file; undefined: another process may have it open. */
+  /** Changes with the file. `undefined` if another process may have the file open. */
   readonly stamp: string | undefined;
 }
 
-/** Throws `store_failed` if it is not there. */
+/** Returns the file with its stamp. Throws `store_failed` if it does not exist. */
 function stampOf(name: string): FoundFile {
   const status = statSync(name, { bigint: true, throwIfNoEntry: false });
   if (status === undefined) throw storeMissing(`the file ${JSON.stringify(name)}`, "no such file");

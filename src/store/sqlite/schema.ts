@@ -1,4 +1,4 @@
-// The SQLite tables of a store.
+// SQLite tables of a store.
 
 import type { EspalierError } from "../../kernel/error.ts";
 import { storeFailed, storeMissing, unsupportedSchema } from "../store-errors.ts";
@@ -7,7 +7,7 @@ import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { numberIn } from "../stored-row.ts";
 import { SCHEMA_VERSION, writeTables } from "../sql-tables.ts";
 
-/** "espl": says of a file that it is a store. */
+/** "espl", which marks a file as a store. */
 const APPLICATION_ID = 0x65_73_70_6c;
 
 const TABLES = writeTables({

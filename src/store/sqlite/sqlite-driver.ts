@@ -1,44 +1,48 @@
-// The two drivers of SQLite behind one interface: the one that Node brings, and better-sqlite3. Both are loaded when a file is opened only.
+// The two drivers of SQLite, Node's own and better-sqlite3, behind one interface. Each is loaded
+// when a file is opened.
 
 import { pathToFileURL } from "node:url";
 
 import { EspalierError } from "../../kernel/error.ts";
 
-/** `node`: the one of Node itself, from 24 on without a warning; `better-sqlite3`: a package to install. */
+/** `node`: built into Node, from 24 on without a warning. `better-sqlite3`: an npm package. */
 export type SqliteDriver = "node" | "better-sqlite3";
 
 type SqliteValue = string | number | null;
 
-/** What is asked of a prepared statement. */
+/** The part of a prepared statement that is used here. */
 export interface SqliteStatement {
-  /** Does it; gives its rows. */
+  /** Executes the statement and returns its rows. */
   all(...values: readonly SqliteValue[]): readonly unknown[];
-  /** May be left before its end. */
+  /** Iterates over the rows. May be left early. */
   iterate(...values: readonly SqliteValue[]): Iterable<unknown>;
 }
 
-/** What is asked of an open file. */
+/** The part of an open file that is used here. */
 export interface SqliteDatabase {
-  /** Does one statement, and keeps it prepared: for texts that are constants. */
+  /** Executes one statement, and keeps it prepared: for constant texts. */
   exec(sql: string): void;
-  /** Does several statements. */
+  /** Executes several statements. */
   script(sql: string): void;
-  /** Keeps what it has prepared: for texts that are constants. */
+  /** Prepares a statement, memoised by its text: for constant texts. */
   prepare(sql: string): SqliteStatement;
   readonly isInTransaction: boolean;
   close(): void;
 }
 
 /**
- * `write`: the file is made if there is none; `read`: it is there, and others may write it; `still`: it is there, `-wal` is not, and neither
- * remains beside it.
+ * `write` creates the file if it does not exist. `read` is for a file that other processes may
+ * write. `still` is for a file without `-wal`, and creates no file beside it.
  */
 export type SqliteAccess = "write" | "read" | "still";
 
 /** Opens a file. */
 export type OpenSqlite = (path: string, access: SqliteAccess) => Promise<SqliteDatabase>;
 
-/** How to open files with a driver. Opening throws `invalid_option` if the driver is not there. */
+/**
+ * Returns a function that opens files with a driver. It throws `invalid_option` if the driver is
+ * not installed.
+ */
 export function openerOf(driver: SqliteDriver): OpenSqlite {
   return driver === "node" ? openWithNode : openWithBetterSqlite;
 }
@@ -59,7 +63,7 @@ async function openWithNode(path: string, access: SqliteAccess): Promise<SqliteD
   };
 }
 
-/** Without locks, and without any file beside it. */
+/** Returns a URL that opens the file without locks, and without any file beside it. */
 function immutable(path: string): URL {
   const url = pathToFileURL(path);
   url.searchParams.set("immutable", "1");
@@ -68,13 +72,14 @@ function immutable(path: string): URL {
 
 async function openWithBetterSqlite(path: string, access: SqliteAccess): Promise<SqliteDatabase> {
   const { default: Database } = await loadDriver("better-sqlite3", () => import("better-sqlite3"));
-  // It takes no URL. A connection that may write removes the files beside it at its end.
+  // better-sqlite3 accepts no URL. A connection that may write removes the files beside the
+  // database when it closes.
   const readonly = access === "read";
   const database = new Database(path, { readonly, fileMustExist: access !== "write" });
   if (access === "still") database.pragma("query_only = true");
   const prepare = cached((sql) => {
     const statement = database.prepare(sql);
-    // It refuses to give the rows of what has none.
+    // better-sqlite3 throws if rows are requested of a statement without rows.
     if (statement.reader) return statement;
     const all: SqliteStatement["all"] = (...values) => {
       statement.run(...values);
@@ -104,7 +109,7 @@ function cached(prepare: (sql: string) => SqliteStatement): (sql: string) => Sql
   };
 }
 
-/** What to do about a driver that is not there. */
+/** Remedies for a driver that cannot be loaded. */
 const REMEDIES: Readonly<Record<SqliteDriver, string>> = {
   node: 'Use Node 24, or choose driver: "better-sqlite3" and run: npm install better-sqlite3.',
   "better-sqlite3": "Run: npm install better-sqlite3.",

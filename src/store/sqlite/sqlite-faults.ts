@@ -4,7 +4,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { storeFailed, type StoreFailure } from "../store-errors.ts";
 
 interface SqliteFault {
-  /** SQLite's primary result code, and its name. */
+  /** SQLite's primary result code, with its name. */
   readonly number: number;
   readonly name: string;
   readonly reason: StoreFailure;
@@ -31,7 +31,7 @@ const FAULTS: readonly SqliteFault[] = [
   { number: 26, name: "SQLITE_NOTADB", reason: "corrupt", advice: NO_STORE },
 ];
 
-/** What a driver threw, as an error of ours. */
+/** Returns a `store_failed` for an error of a driver. */
 export function sqliteFailed(path: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   if (isFolder(path)) {
@@ -46,7 +46,7 @@ export function sqliteFailed(path: string, cause: unknown): EspalierError {
   return storeFailed(reason, message, cause);
 }
 
-/** False also where that cannot be found out: what the driver threw says why. */
+/** True if the path is a folder. False if that cannot be determined. */
 function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
@@ -55,12 +55,15 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** Whether others had it locked: nothing was done, and it may be tried again. */
+/** True if another process had locked the file: nothing was done, and the work can be retried. */
 export function isBusy(cause: unknown): boolean {
   return findSqliteFault(cause)?.reason === "busy";
 }
 
-/** Extended codes hold the primary one: in their last byte, or before the second underscore (`SQLITE_IOERR_WRITE`). */
+/**
+ * Finds the primary code, which extended codes contain: in their last byte, or before the second
+ * underscore (`SQLITE_IOERR_WRITE`).
+ */
 function findSqliteFault(cause: unknown): SqliteFault | undefined {
   if (!(cause instanceof Error)) return undefined;
   const number: unknown = Reflect.get(cause, "errcode");

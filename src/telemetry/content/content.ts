@@ -36,7 +36,7 @@ import { lazyUnion, z } from "../../protocol/lazy-schema.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { VariableReader, type Environment } from "../delivery/otel-variables.ts";
 
-/** Puts a piece of content on the span of its call, as far as the settings let it out. */
+/** Writes content to the span of its call, as far as the settings allow. */
 export function writeContent(
   { redact, maxCharacters }: ContentSettings,
   { span, opening, scope }: Pick<OpenSpan, "span" | "opening"> & { readonly scope: EventScope },
@@ -94,7 +94,7 @@ function toContentAttributes(content: SpanContent): Readonly<Record<string, Json
 
 // Content in the shape of the GenAI semantic conventions: messages of parts. Pure.
 
-/** Of an answer, also of one by which the model declined: its reasoning and the calls that it asks for, in order. */
+/** Returns the parts of a message in order. A refusal counts as text. */
 function toContentParts(message: Message): readonly JsonObject[] {
   if (message.role === "tool")
     return [{ type: "tool_call_response", id: message.callId, response: message.text }];
@@ -120,8 +120,8 @@ function textPart(content: string): JsonObject {
 const MOST_LEVELS = 200;
 
 /**
- * The object or the list that a text is; undefined for any other text, for one that would be shortened in any case, and for numbers and
- * keys that parsing would change.
+ * Returns the object or list that a text contains as JSON. `undefined` for any other text. A text
+ * that would be shortened, or whose numbers or keys parsing would change, also gives `undefined`.
  */
 export function parseStructure(text: string): JsonValue | undefined {
   if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;
@@ -157,7 +157,7 @@ function plainNumber(token: string): string {
 
 // A user's redaction of content, which may be wrong in any way: what it does not clearly let out stays in.
 
-/** What may go out of a piece of content; undefined: nothing. Never throws. */
+/** Returns the content that may be exported, or `undefined` for none. Never throws. */
 function redactContent(
   redact: RedactContent,
   content: SpanContent,
@@ -198,10 +198,16 @@ function redactContent(
   }
 }
 
-/** What was given is no content. Its message quotes nothing of it. */
+/**
+ * Error for a redaction that returned something other than content. Its message quotes nothing of
+ * the result.
+ */
 class UnfitContent extends Error {}
 
-/** Messages of other errors may quote what was to be hidden, as those of `JSON.parse` do: only their class is recorded. */
+/**
+ * Describes an error of a redaction. Other errors may quote confidential text, as those of
+ * `JSON.parse` do, so only their class is named.
+ */
 function describeRedactFault(cause: unknown): string {
   if (cause instanceof UnfitContent) return cause.message;
   try {
@@ -211,7 +217,7 @@ function describeRedactFault(cause: unknown): string {
   }
 }
 
-/** Of content as a whole: arguments may have 200. */
+/** Limit for whole content. Arguments within it may have 200 levels. */
 const MAX_CONTENT_LEVELS = 210;
 
 const SpanContentSchema = lazyUnion("type", () => [
@@ -257,17 +263,18 @@ export type RedactContent = (content: SpanContent, scope: EventScope) => SpanCon
 /** The names of the options that say how runs are shown, however the SDK was set up. */
 export const SHOWN_OPTIONS = ["content", "maxSpansPerTrace", "baggage", "meter", "legacyMetrics"];
 
-/** What is to be done with content. */
+/** Settings for the content of spans. */
 export interface ContentSettings {
   readonly redact: RedactContent | undefined;
-  /** Of one attribute. */
+  /** Most characters of one attribute. */
   readonly maxCharacters: number;
 }
 
 /**
- * What was chosen; undefined: no content. Left out, the variables decide as they are now.
+ * Returns the settings, or `undefined` for no content. If `choice` is `undefined`, the environment
+ * variables decide.
  *
- * @throws EspalierError `invalid_option` for a choice that does not fit.
+ * @throws EspalierError `invalid_option` for an invalid choice.
  */
 export function contentSettings(
   choice: boolean | { readonly redact?: RedactContent } | undefined,

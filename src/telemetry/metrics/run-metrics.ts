@@ -44,7 +44,7 @@ import {
 import { OWN_PACKAGE } from "../../kernel/own-package.ts";
 import { checkBoolean, checkMethods } from "../../kernel/check.ts";
 
-/** What becomes a span. */
+/** Span that is measured. */
 interface MeasuredSpan {
   readonly opening: SpanOpening;
   /** When and where it began. */
@@ -56,7 +56,7 @@ interface MeasuredSpan {
 interface MeasuredRun {
   readonly instruments: Instruments;
   readonly agents: Map<AgentId, AgentTally>;
-  /** What was booked for agents that had not continued yet. */
+  /** Usage that was booked for agents before they continued. */
   readonly early: Map<AgentId, Usage>;
 }
 
@@ -87,7 +87,7 @@ export class RunMetrics {
     if (run !== undefined) this.#attempt(() => this.#close(run, span, end, atMs));
   }
 
-  /** How many runs are measured. */
+  /** Number of runs that are measured. */
   get openRuns(): number {
     return this.#runs.size;
   }
@@ -112,7 +112,10 @@ export class RunMetrics {
     measureUsage(run.instruments, agent.caller, usage);
   }
 
-  /** What is `left` has no end here, so it has no duration: another process may continue with the run. */
+  /**
+   * Records the end of a span. A span with the end `left` has no duration: another process may
+   * continue the run.
+   */
   #close(run: MeasuredRun, span: MeasuredSpan, end: SpanClosing | Abandonment, atMs: number): void {
     const { runId, agentId } = span.moment.scope;
     const { type } = span.opening;
@@ -250,7 +253,7 @@ function measureUsage(instruments: Instruments, caller: Dimensions, usage: Usage
 type AgentStart = EventBody<"agent.started" | "agent.resumed">;
 
 class AgentTally {
-  /** What is distinguished in its model calls. */
+  /** Attributes of its model calls. */
   readonly caller: Dimensions;
   readonly #budget: AgentStart["budget"];
   readonly #parent: AgentTally | undefined;
@@ -276,7 +279,10 @@ class AgentTally {
     instruments.measure("activeAgents", 1, this.caller);
   }
 
-  /** Model calls that were booked before it continued: they are not of what it could spend since. */
+  /**
+   * Counts model calls that were booked before the agent continued. They are not part of its budget
+   * since.
+   */
   countEarlier(usage: Usage): void {
     this.#modelCalls += usage.modelCalls;
   }
@@ -287,7 +293,7 @@ class AgentTally {
     this.#spend(usage);
   }
 
-  /** A step is complete, and with it so many tool calls. */
+  /** Adds the tool calls of a completed step. */
   chargeTools(toolCalls: number): void {
     this.#toolCalls += toolCalls;
     this.#spend({ ...NO_USAGE, toolCalls });
@@ -321,7 +327,10 @@ class AgentTally {
     if (this.#parent !== undefined) this.#parent.#spend(usage);
   }
 
-  /** What was used before this segment belongs to the limit as to the use: pauses change nothing. */
+  /**
+   * Records the used part of each limit. Usage before this segment counts as well, as the limit
+   * does.
+   */
   measureBudget({ status, usage }: EventBody<"agent.ended">): void {
     const used: Readonly<Record<string, number>> = toAmounts(usage.total);
     const spent: Readonly<Record<string, number>> = toAmounts(this.#spent);
@@ -345,13 +354,13 @@ class AgentTally {
 // 2. An attribute has at most `MOST_VALUES` values: models can make up names without end, and a
 //    backend keeps a series for each.
 
-/** So many values of an attribute are distinguished; all others are `_OTHER`. */
+/** Most values of an attribute. All further values become `_OTHER`. */
 export const MOST_VALUES = 200;
 
 /** Characters; what is longer is no name. */
 const LONGEST_VALUE = 256;
 
-/** What is known of a measurement. A metric distinguishes the attributes that it declares. */
+/** Attributes of a measurement. A metric records those that it declares. */
 type Dimensions = Readonly<Attributes>;
 
 type TakeValue = (value: number, attributes: Attributes) => void;
@@ -418,19 +427,19 @@ class Instruments {
   }
 }
 
-/** The instruments of the meter that is there at the time. Owns those that were made, one set for each meter. */
+/** Instruments of the current meter. Owns one set of instruments per meter. */
 export class MeteredInstruments {
   readonly #given: Meter | undefined;
   readonly #hasLegacy: boolean;
   readonly #byMeter = new WeakMap<Meter, Instruments>();
 
-  /** `meter`: left out, that of the provider that is registered when something is to be measured. */
+  /** `meter` defaults to that of the registered provider at the time of a measurement. */
   constructor({ meter, legacyMetrics = false }: MetricsOptions = {}) {
     this.#given = meter;
     this.#hasLegacy = legacyMetrics;
   }
 
-  /** Undefined: there is no meter that keeps what it is given. Never throws. */
+  /** Returns the instruments, or `undefined` if there is no recording meter. Never throws. */
   find(): Instruments | undefined {
     const meter = this.#given ?? registeredMeter();
     if (meter === undefined || meter === createNoopMeter()) return undefined;

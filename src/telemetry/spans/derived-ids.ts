@@ -14,21 +14,24 @@ const SPAN_ID_BYTES = 8;
 /** Hexadecimal digits in one of the four words of a trace id, or of the two of a span id. */
 const WORD_DIGITS = 8;
 
-/** 16 hexadecimal digits. `seed`: what names the span, as values of JSON with commas between. */
+/**
+ * Returns a span id of 16 hexadecimal digits. `seed` identifies the span, as JSON values separated
+ * by commas.
+ */
 export function spanIdFrom(seed: string): string {
   const digits = digest(`["span",${seed}]`);
   return [0, 1].map((at) => wordIn(digits, at)).join("");
 }
 
-/** 32 hexadecimal digits. */
+/** Returns a trace id of 32 hexadecimal digits. */
 export function traceIdFrom(seed: string): string {
   const digits = digest(`["trace",${seed}]`);
   return [0, 1, 2, 3].map((at) => wordIn(digits, at)).join("");
 }
 
 /**
- * The trace that continues from another one. Ratio samplers look at the last 14 digits, or at what the four words give when each is
- * combined with the others by exclusive or: neither changes.
+ * Returns the id of a trace that continues another one. Both have the same last 14 digits and the
+ * same exclusive or of their four words, by which ratio samplers decide.
  */
 export function traceIdAfter(traceId: string, seed: string): string {
   const change = wordIn(digest(`["after","${traceId}",${seed}]`), 0);
@@ -50,19 +53,21 @@ function combined(word: string, change: string): string {
   return bits.toString(16).padStart(WORD_DIGITS, "0");
 }
 
-/** The ids that a span is to have. Those that follow from an event are made only if a provider asks for them. */
+/**
+ * Ids for a span. Those that follow from an event are computed only if a provider asks for them.
+ */
 export type ChosenIds = DerivedIds | { readonly spanId: string; readonly traceId: string };
 
-/** Those of a span that begins with an event. */
+/** Ids of a span that begins with an event. */
 export interface DerivedIds {
   readonly moment: SpanMoment;
-  /** The trace before, if there is one. */
+  /** The previous trace, if there is one. */
   readonly after: string | undefined;
-  /** What the span is, if the event has one besides. */
+  /** Kind of the span, if several spans begin with the event. */
   readonly kind?: string;
 }
 
-/** What the ids of the span that begins with an event follow from. */
+/** Returns the seed of the ids of a span that begins with an event. */
 export function seedOf({ seq, atMs, scope }: SpanMoment, kind?: string): string {
   const seed = `${JSON.stringify(scope.runId)},${seq},${atMs}`;
   return kind === undefined ? seed : `${seed},"${kind}"`;

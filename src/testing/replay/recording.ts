@@ -1,4 +1,4 @@
-// A recording: the journal of a run as lines of text. It is made from a store, and tests replay it.
+// A recording: the journal of a run as lines of text, read from a store and replayed by tests.
 
 import { checkMethods, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";

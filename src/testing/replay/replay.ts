@@ -1,5 +1,6 @@
-// Replay: a recorded run, once more, without a model and without its tools (R175, X25). The loop, the tree, the ledger and all policies do
-// their work anew; what came from outside comes from the recording, in its order. Where they have another result, that is a divergence.
+// Replay: executes a recorded run again without its model and tools (R175, X25). The loop, the
+// tree, the ledger and all policies run again. External outcomes come from the recording, in its
+// order. A different result is a divergence.
 
 import { redoInFlight } from "../../budget/redo-operation.ts";
 import { checkKeys } from "../../kernel/check.ts";
@@ -194,7 +195,7 @@ class Replayer {
     void this.#run.settled.then((result) => (this.#result = result)).catch(() => undefined);
   }
 
-  /** A journal that hands on its records and keeps nothing. */
+  /** Returns a journal that passes its records on and stores nothing. */
   #journal(): RunJournal {
     const writer = {
       append: (record: JournalRecord) => this.#take(record),
@@ -236,7 +237,7 @@ class Replayer {
     }
   }
 
-  /** Gives the agents what an entry has for them, or waits until they have done it. */
+  /** Gives the agents the outcome of an entry, or waits until they have performed it. */
   async #follow(entry: ScriptEntry): Promise<void> {
     const { record, action, atMs, isLate, after } = entry;
     if (record.type === "effect") {
@@ -294,7 +295,7 @@ class Replayer {
     if (record.type === "definition") this.#texts.set(record.hash, record.text);
   }
 
-  /** Gives the commands that came right after something that the replay has reached. */
+  /** Gives the commands that followed an action which the replay has reached. */
   #giveDue(): void {
     for (const entry of this.#commands)
       if (entry.after?.some((key) => this.#reached.has(key))) this.#give(entry);
@@ -337,7 +338,7 @@ class Replayer {
     }
   }
 
-  /** The first difference in all that has come, or else what an agent waits for instead. */
+  /** Returns the first difference so far, or else what an agent waits for instead. */
   #missing(what: string, expected: unknown, agentId = this.#rootId): EspalierError {
     const { agentPath, stepNumber } = this.#compared.positionOf(agentId);
     const got = this.#feed.unrecorded(agentId);
@@ -349,7 +350,7 @@ class Replayer {
     return divergenceError(found, this.#number, this.#texts);
   }
 
-  /** Cancels what is under way, and waits for it. */
+  /** Cancels the run and waits for its end. */
   async #leave(message: string): Promise<RunResult> {
     this.#isLeft = true;
     const ending = this.#run.cancel(message);

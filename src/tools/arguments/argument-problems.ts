@@ -36,24 +36,24 @@ export interface ArgumentProblem {
 }
 
 const MAX_PROBLEMS = 50;
-/** Problems that the model reads. */
+/** Maximum number of problems that the model reads. */
 const MAX_SHOWN = 10;
-/** Names of which one may be misspelt. */
+/** Maximum number of names among which a misspelt one is searched. */
 const MAX_NAMES = 1_000;
-/** Characters of the name of a parameter. */
+/** Maximum length of a parameter's name. */
 const MAX_NAME = 200;
 
-/** Allowed values that are listed. */
+/** Maximum number of allowed values that are listed. */
 const MAX_VALUES = 20;
-/** Forms of a union that are compared with the value. */
+/** Maximum number of forms of a union that are compared with the value. */
 const MAX_FORMS = 20;
 
-/** How much an issue with a form shows that another form was meant. */
+/** Weights of how strongly an issue indicates that another form of the union was meant. */
 const OTHER_TYPE = 1e9;
 const OTHER_TAG = 1e6;
 const OTHER_FIELD = 1e3;
 
-/** What the model is asked to do about it. */
+/** Returns the request to the model to correct its arguments. */
 export function correctionAdvice(toolName: string): string {
   return `Correct them and call ${toolName} again.`;
 }
@@ -127,7 +127,7 @@ function findHint(
   return isMissing ? `Is ${shownJson(name)} meant for it?` : `Did you mean ${shownJson(name)}?`;
 }
 
-/** Yields the issues of which a model is told: of a union, those with the form that was meant. */
+/** Yields the issues that the model reads: of a union, those of the form that was meant. */
 function* selectIssues(issues: Issues): Generator<ValidationIssue, void> {
   for (const issue of issues) {
     if (issue.forms === undefined) yield issue;
@@ -135,7 +135,7 @@ function* selectIssues(issues: Issues): Generator<ValidationIssue, void> {
   }
 }
 
-/** Yields the issues with the form that was most likely meant, or the issue that no form is it. */
+/** Yields the issues of the form that was most likely meant, or one issue if no form was. */
 function* selectForm(forms: readonly Issues[], level: number): Generator<ValidationIssue, void> {
   const costOf = ({ path, types, values, refused }: ValidationIssue): number => {
     if (path.length === level && (types ?? values) !== undefined) return OTHER_TYPE;
@@ -172,7 +172,7 @@ function collectForms({ path, forms = [] }: ValidationIssue, found: Issues[] = [
 
 const NOTHING = "nothing: there is no such parameter";
 
-/** The words for types, and for the keywords that models often break. */
+/** Descriptions of types, and of the keywords that models often violate. */
 const WORDS: ReadonlyMap<unknown, string> = new Map([
   ["string", "text"],
   ["number", "a number"],
@@ -198,7 +198,9 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
   ["custom", "a value that its check accepts"],
 ]);
 
-/** Returns the words for a value that follows the rule of an issue: one line of bounded length. */
+/**
+ * Returns the description of a value that satisfies the violated rule: one line of bounded length.
+ */
 export function expectedWords(issue: ValidationIssue): string {
   const { keyword, types = [], values = [], limit, note } = issue;
   const forms = new Set(types.map((type) => WORDS.get(type) ?? "a value"));

@@ -58,19 +58,25 @@ export type InferInput<Input extends ToolInput> = Input extends z.ZodType
     ? Value
     : never;
 
-/** How arguments are checked. */
+/** Options of how arguments are checked. */
 export interface InputOptions {
-  /** Whether text that spells a number or a boolean is refused where one is asked for. */
+  /** True if arguments of another type are converted without loss. */
   readonly coerces: boolean;
 }
 
-/** What makes a JSON Schema ready to check calls. `jsonSchema` puts it here, so that only its module loads the validator. */
+/**
+ * Functions that compile a JSON Schema, by its input. `jsonSchema` registers them here, so that
+ * only its module loads the validator.
+ */
 export const jsonSchemaInputs = new WeakMap<
   object,
   (field: string, coerces: boolean) => InputSchema<unknown>
 >();
 
-/** The input of a tool, ready to check calls. `field` is what the user calls it. Throws `invalid_definition` if it cannot be used. */
+/**
+ * Returns the compiled input of a tool. `field` names the input in errors. Throws
+ * `invalid_definition` if the schema cannot be used.
+ */
 export function inputSchema<Input extends ToolInput>(
   field: string,
   input: Input,
@@ -90,7 +96,10 @@ export function inputSchema(
   return make(field, coerces);
 }
 
-/** The input, ready to check calls. `coerces` false: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
+/**
+ * Returns the compiled input of a zod schema. Throws `invalid_definition` if no JSON value fits the
+ * schema.
+ */
 export function zodInput<Schema extends z.ZodType>(
   field: string,
   input: Schema,
@@ -101,7 +110,10 @@ export function zodInput(field: string, input: z.ZodType, coerces: boolean): Inp
   return checkedInput(zodJsonSchema(field, input), read, coerces);
 }
 
-/** The JSON Schema of an object, as a model is to fill it in. Throws `invalid_definition` if there is none. */
+/**
+ * Returns the JSON Schema of an object that the model reads. Throws `invalid_definition` if there
+ * is none.
+ */
 function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
   const object = withoutReference(toJsonSchema(field, input));
   if (object["type"] !== "object") {
@@ -126,7 +138,7 @@ interface Node {
   readonly path: SchemaPath;
 }
 
-/** Throws an `UnusablePart` if no call could ever be checked against this part. */
+/** Throws an `UnusablePart` if no arguments could be checked against this part. */
 function refuseUnusable({ zodSchema, path }: Node): void {
   const { def } = zodSchema._zod;
   if (def.type === "file" || def.type === "promise")
@@ -150,7 +162,10 @@ function isAsyncFunction(value: unknown): boolean {
   return Object.prototype.toString.call(value) === "[object AsyncFunction]";
 }
 
-/** A schema that has an id of its own comes as a reference to its definition: put in its place, so that the type is on top. */
+/**
+ * Returns the schema with a reference at its top resolved. A schema with an `id` of its own becomes
+ * such a reference.
+ */
 function withoutReference(schema: JsonValue): JsonObject {
   if (!isJsonObject(schema)) return {};
   const { $ref: reference, ...rest } = schema;
@@ -159,7 +174,7 @@ function withoutReference(schema: JsonValue): JsonObject {
   return isJsonObject(definition) ? { ...definition, ...rest } : schema;
 }
 
-/** Parses a copy of `input`, so that nothing that a tool does to what it gets shows in what is logged. */
+/** Parses a copy of `input`, so that a tool cannot change the logged arguments. */
 function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
   // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
   const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });

@@ -41,7 +41,7 @@ export interface RateLimit extends Required<RateLimitOptions> {
   readonly kind: "rate_limit";
 }
 
-/** By limit, then by run. */
+/** The windows by limit and by run. */
 const windowsOf = new WeakMap<object, WeakMap<object, RateWindow>>();
 
 /**
@@ -60,7 +60,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   return limitNamed("rateLimit", options);
 }
 
-/** The limit that is given, or a new one as the options say. */
+/** Returns the given limit, or a new one with the given options. */
 function limitNamed(field: string, given: RateLimit | RateLimitOptions): RateLimit {
   if (isRateLimit(given)) return given;
   checkKeys(field, given, ["maxCalls", "perMs", "exceededPolicy"]);
@@ -130,7 +130,7 @@ async function runInTurn<Context>(
   return await use.run(context, runtime);
 }
 
-/** The starts of one run within the span of one limit, and the calls that wait. */
+/** The starts of one run within the window of one limit, and the calls that wait. */
 class RateWindow {
   readonly #limit: RateLimit;
   readonly #queue = new TurnQueue();
@@ -142,12 +142,12 @@ class RateWindow {
     this.#limit = limit;
   }
 
-  /** Starts a call now. Returns false if there is no place, or an earlier call waits. */
+  /** Starts a call now. Returns false if there is no room, or an earlier call waits. */
   startAtOnce(clock: Clock): boolean {
     return this.#waiting === 0 && this.#take(clock) !== undefined;
   }
 
-  /** Returns how long it takes until the oldest start leaves the span. */
+  /** Returns the milliseconds until the oldest start leaves the window. */
   freeInMs(nowMs: number): number {
     return Math.max(0, (this.#startsMs[0] ?? nowMs) + this.#limit.perMs - nowMs);
   }
@@ -163,7 +163,7 @@ class RateWindow {
     return startMs;
   }
 
-  /** Leaves the place of a call that did not start to the next one. */
+  /** Passes the place of a call that did not start to the next one. */
   giveBack(startMs: number): void {
     const place = this.#startsMs.indexOf(startMs);
     this.#startsMs = this.#startsMs.filter((_startMs, index) => index !== place);

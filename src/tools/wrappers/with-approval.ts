@@ -54,7 +54,10 @@ function alwaysNeeded<Context>(
   };
 }
 
-/** What is neither a yes, a no nor a reason stays as it is, so that the call is refused. */
+/**
+ * Returns the reasons of the tool and of the wrapper as one. Any other value than a boolean or a
+ * text is returned unchanged, so that the call is refused.
+ */
 function bothReasons(own: unknown, reason: string | undefined): unknown {
   if (typeof own === "boolean") return reason ?? true;
   if (typeof own !== "string" || own === "" || reason === undefined || own === reason) return own;

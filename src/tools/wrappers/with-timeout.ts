@@ -36,7 +36,7 @@ export function withTimeout<Context>(
   return withRun(tool, (use, context, runtime) => runInTime(use, context, runtime, timeoutMs));
 }
 
-/** One run within a time limit: for `withTimeout`, and for the `timeoutMs` of a tool. */
+/** Runs a call within a timeout: for `withTimeout`, and for `timeoutMs` of a tool. */
 export async function runInTime<Context>(
   use: FunctionUse<Context>,
   context: ToolContext<Context>,
@@ -67,8 +67,8 @@ export async function runInTime<Context>(
 }
 
 /**
- * What comes of `work`. If a time limit around this one runs out first, it ends without a grace period: that limit has its result, and
- * this one is not waited for.
+ * Returns the result of `work`. If the timeout of an enclosing wrapper expires first, it ends
+ * without a grace period, because that wrapper has the result already.
  */
 async function unlessGivenUp(
   signal: AbortSignal,
@@ -88,7 +88,7 @@ async function unlessGivenUp(
   }
 }
 
-/** True if the signal was aborted by a limit of time, as `runTimed` does it. */
+/** Returns true if a timeout of `runTimed` aborted the signal. */
 function isTimeUp({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason instanceof DOMException && reason.name === "TimeoutError";
 }
