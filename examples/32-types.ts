@@ -63,7 +63,7 @@ assert.ok(pausedRun);
 const answers = questions.map((question) => approve(question));
 const resumed = orchestrator.resume(pausedRun, {
   answers,
-  context: { ...shop, customerId: "ann" },
+  context: { ...shop, customerId: "ann" }, // given again: it was not persisted
 });
 const { output } = await resumed.orThrow();
 console.log(output.refunded.join(", ")); // output: { refunded: string[] }

@@ -65,7 +65,7 @@ test("a schema that is checked against an interface is compared with it, in both
 test("a file with a class says first what the class owns", () => {
   const stateful = sources.filter(({ text }) => /^export class (?!\w*Error\b)/m.test(text));
   const silent = stateful.filter(
-    ({ text }) => !/^\/\/ |^export class .*\n|^\/\*\* /m.test(text.split("export class")[0] ?? ""),
+    ({ text }) => !/^\/\/ |^export class .*\n|^\/\*\*/m.test(text.split("export class")[0] ?? ""),
   );
   expect(silent.map(({ file }) => file)).toEqual([]);
 });

@@ -368,8 +368,8 @@ export interface AgentDefinition<
    *
    * @example
    * ```ts
-   * const logged = defineAgent({
-   *   name: "logged",
+   * const audited = defineAgent({
+   *   name: "audited",
    *   instructions: "Answer.",
    *   model,
    *   hooks: [observe("step.completed", ({ agentPath }) => console.log(agentPath))],

@@ -300,7 +300,7 @@ export type RunErrorCode =
   | "run_cancelled"
   /**
    * The run waits for answers, or was asked to pause. Continue with
-   * `orchestrator.resume(error.result.pausedRun, answers)`.
+   * `orchestrator.resume(error.result.pausedRun, { answers })`.
    */
   | "run_paused";
 

@@ -165,7 +165,7 @@ export function kindAnsweredBy(type: AnswerType): Question["kind"] {
  * @example
  * ```ts
  * const answer = approve(question, { arguments: { path: "/tmp/report.md" } });
- * if (result.status === "paused") orchestrator.resume(result.pausedRun, [answer]);
+ * if (result.status === "paused") orchestrator.resume(result.pausedRun, { answers: [answer] });
  * ```
  */
 export function approve(

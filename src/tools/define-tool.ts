@@ -259,7 +259,7 @@ const FUNCTION_FIELDS = [
  * });
  * const { pausedRun } = await orchestrator.start(role, "Book a table.").result;
  * const answers = pausedRun?.questions.map((one) => provideResult(one, "2027-01-15")) ?? [];
- * if (pausedRun) await orchestrator.resume(pausedRun, answers).result;
+ * if (pausedRun) await orchestrator.resume(pausedRun, { answers }).result;
  * ```
  */
 export function defineTool<Input extends ToolInput>(

@@ -87,7 +87,10 @@ proves(
       [["run", "lead.md"], "Expected a task, got none."],
       [["run", "lead.md", "Go.", "--json", "--events"], "--json and --events exclude each other"],
       [["run", "lead.md", "Go.", "--budget", "cost=x"], "Expected cost in --budget to be dollars"],
-      [["run", "lead.md", "Go.", "--budget", "dollars=1"], "(cost, steps, tokens, calls, time)"],
+      [
+        ["run", "lead.md", "Go.", "--budget", "dollars=1"],
+        "(cost, steps, tokens, tool-calls, time)",
+      ],
       [["run", "lead.md", "Go.", "--answer", "yes"], "Expected --answer to be ask, pause or deny"],
       [["run", "lead.md", "Go.", "--answer", "ask"], "--answer ask needs a terminal."],
       [["run", "lead.md", "Go.", "--allow-read", "nowhere"], 'There is no folder "nowhere"'],

@@ -183,7 +183,9 @@ function optionsAmong(rows: readonly (readonly string[])[]): readonly string[] {
 
 proves(["D24"], "every reason for an end or a pause is named where its type is", () => {
   const named = ["StopCode", "PauseCode"].map((name) =>
-    [...sectionOf(name).matchAll(/`([a-z_]+)`/g)].map(([, code = ""]) => code),
+    [...(/^type \w+ =[\s\S]*?^```/m.exec(sectionOf(name))?.[0] ?? "").matchAll(/"([a-z_]+)"/g)].map(
+      ([, code = ""]) => code,
+    ),
   );
   expect(named).toEqual([[...STOP_CODES], [...PAUSE_CODES]]);
 });

@@ -185,7 +185,7 @@ async function refusedBy({ store, runId, process, kept }: LostRun): Promise<unkn
   ];
   expect(again.map(({ code }) => code)).toEqual([first.code, first.code, first.code]);
   expect(await kept(runId)).toEqual(before);
-  expect(await store.find(runId)).toMatchObject({ status: "open", owner: null, crashes: 1 });
+  expect(await store.find(runId)).toMatchObject({ status: "open", owner: null, crashCount: 1 });
   expect((await rejectionOf(orchestrator.cancel(runId))).code).toBe(first.code);
   expect(present.requests).toEqual([]);
   const former = cast(COUNT, false);

@@ -54,7 +54,7 @@ async function giveAnswer(
     const edited = answer.type === "approved" ? answer.arguments : undefined;
     const input = edited ?? question.arguments;
     const about = { runId, questionId, agentPath, toolName, arguments: input };
-    say(shell, jsonLine({ ...about, answer: answer.type, open }));
+    say(shell, jsonLine({ ...about, answer: answer.type, openQuestions: open }));
     return 0;
   }
   note(

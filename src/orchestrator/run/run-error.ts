@@ -33,7 +33,7 @@ export class RunError extends EspalierError {
     const code = `run_${status}` as const;
     const advice =
       status === "paused"
-        ? "Continue it: orchestrator.resume(error.result.pausedRun, answers)."
+        ? "Continue it: orchestrator.resume(error.result.pausedRun, { answers })."
         : "See error.result for its partial result.";
     const why = joinSentences([reason.message, ...firstCause(result), advice]);
     super({

@@ -303,7 +303,7 @@ export interface PausedRunResult extends RunResultBase {
  * ```ts
  * const result = await run.result;
  * if (result.status === "completed") console.log(result.output);
- * else if (result.status === "paused") orchestrator.resume(result.pausedRun, answers);
+ * else if (result.status === "paused") orchestrator.resume(result.pausedRun, { answers });
  * else console.error(result.reason.message);
  * ```
  */
