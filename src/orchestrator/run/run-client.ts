@@ -1,4 +1,5 @@
-// RunClient: orders runs and looks after them from any process, by the store and the engine alone: no role is needed here.
+// RunClient: starts and controls runs from any process, with only the store and the engine: no role
+// is needed here.
 
 import { checkAmount, checkKeys, checkMethods, checkText, mismatch } from "../../kernel/check.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
@@ -290,7 +291,9 @@ export class RunClient {
     return new StoredRemoteRun(this.#means, runId, undefined);
   }
 
-  /** Has the order in the mailbox of its run, which is open. Rejects with `run_id_conflict`. */
+  /**
+   * Persists the request in the mailbox of its run, which is open. Rejects with `run_id_conflict`.
+   */
   async #keep(order: CheckedOrder): Promise<void> {
     const { store } = this.#means;
     const { runId, role, task } = order;
@@ -299,12 +302,13 @@ export class RunClient {
       .catch(ignoreCode("run_exists"));
     const known = ownership === undefined ? await readOrder(store, runId) : undefined;
     if (ownership === undefined && known === undefined) {
-      // A run without an order was started by a process for itself, unless nothing of it is kept yet.
+      // A run without a request was started by a process itself, unless nothing of it is persisted
+      // yet.
       const found = await store.find(runId);
       if (found !== undefined && found.recordCount > 0) throw runExists(runId);
     }
     const counts = known ?? (await postOrder(store, order));
-    // Another client may have handed the same order over, and a worker runs it already.
+    // Another client may have sent the same request, which a worker executes already.
     if (ownership !== undefined)
       await store.release(ownership, "open").catch(ignoreCode("run_fenced"));
     if (!sameJson(counts, order)) throw makeOtherRunError(runId);
@@ -313,7 +317,7 @@ export class RunClient {
   }
 }
 
-/** Returns a handler that passes over one error. */
+/** Returns a handler that ignores errors with this code. */
 function ignoreCode(code: ErrorCode): (cause: unknown) => undefined {
   return (cause) => {
     if (!EspalierError.is(cause) || cause.code !== code) throw cause;
@@ -388,13 +392,13 @@ class StoredRemoteRun implements RemoteRun {
         yield* events.filter(({ seq }) => seq >= due).map((event) => deepFreeze(event));
         due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }
-      // What was at rest before it was read has been read whole.
+      // A run that had settled before it was read has been read completely.
       if (found !== undefined && found.status !== "open") return undefined;
       await this.#pass(signal);
     }
   }
 
-  /** The time between two looks. Throws the reason of the signal once that is aborted. */
+  /** Waits for the polling interval. Throws the reason of the signal once it is aborted. */
   async #pass(signal: AbortSignal | undefined): Promise<void> {
     const { clock, pollIntervalMs } = this.#means;
     signal?.throwIfAborted();
@@ -402,7 +406,10 @@ class StoredRemoteRun implements RemoteRun {
     signal?.throwIfAborted();
   }
 
-  /** Has the run led, so that what is in its mailbox is done. A run that was not ordered is not the engine's. */
+  /**
+   * Enqueues the run, so that its mail is handled. A run without a request does not belong to the
+   * engine.
+   */
   async #wake(): Promise<void> {
     const order = this.#order ?? (await readOrder(this.#means.store, this.runId));
     if (order !== undefined) await this.#means.engine.enqueue(makeTicket(order));

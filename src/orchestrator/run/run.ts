@@ -1,4 +1,4 @@
-// Run: the caller's handle on one tree execution, as the public surface has it.
+// Run: the public handle of one run.
 
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";

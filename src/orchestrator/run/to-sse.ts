@@ -1,4 +1,5 @@
-// A run as server-sent events, for a page or another process that follows it: its events, its pieces and its result.
+// Streams a run as server-sent events, for a page or another process that follows it: its events,
+// stream parts and result.
 
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
@@ -112,7 +113,7 @@ export function toSse(
         else if (came.read.done === true) awaited.delete(came.name);
         else {
           yield message(came.name, came.read.value);
-          // Not before: a failure while the client is slow would be an unhandled rejection.
+          // Not earlier: a failure while the client is slow would be an unhandled rejection.
           awaited.set(came.name, next[came.name]());
         }
       }

@@ -1,5 +1,6 @@
-// A worker: leads runs for an engine, with the roles of one orchestrator. A lasting error of a run is put on record, and the run rests; a passing
-// one goes back to the engine. Owns how many runs are led at once, and looks for runs that no engine remembers.
+// A worker: executes runs for an engine, with the roles of one orchestrator. A lasting error of a
+// run is recorded, and the run is paused; a transient one is returned to the engine. Owns how many
+// runs execute at once, and searches for runs that the engine has lost.
 
 import type {
   Engine,
@@ -135,7 +136,10 @@ const DEFAULT_MAX_RUNS = 100;
 const DEFAULT_GRACE_MS = 20_000;
 const DEFAULT_TAKE_OVER_AFTER_MS = 500;
 const DEFAULT_SWEEP_MS = 30_000;
-/** The end of the year 9999. What waits for longer waits for no time: engines cannot say a later one. */
+/**
+ * End of the year 9999, the latest time that engines can represent. A run that waits for longer
+ * waits without a time.
+ */
 const LAST_TIME_MS = 253_402_300_799_999;
 const FIELDS = [
   "rolesVersion",
@@ -161,7 +165,7 @@ function checkWorkOptions(options: WorkerOptions): void {
   if (sweepIntervalMs !== undefined) checkAmount(`${field}.sweepIntervalMs`, sweepIntervalMs);
 }
 
-/** See `Orchestrator.work`. */
+/** See `Orchestrator.startWorker`. */
 export async function workFor(
   live: LiveRuns,
   engine: Engine,
@@ -179,7 +183,7 @@ export async function workFor(
       "Pass at least one role.",
     );
   for (const role of settings.roles) openRoles(settings, role, NO_LIMITS);
-  // Changes nothing. A store that cannot be used, or not be written to, is no reason to begin.
+  // Changes nothing, but fails for a store that cannot be used or written.
   await store.remove(idOf<"RunId">(randomIds.next("run")), 0);
   const worker = new LiveWorker(live, engine, options);
   await worker.serve();
@@ -195,12 +199,14 @@ class LiveWorker implements Worker, RunExecutor {
   readonly #engine: Engine;
   readonly #options: WorkerOptions;
   readonly #slots: Semaphore;
-  /** Runs without an order, or whose role the worker does not have: left to other workers. */
+  /**
+   * Runs without a request, or whose role the worker does not have. They are left to other workers.
+   */
   readonly #foreign = new Set<RunId>();
   readonly #overdue: OverdueRuns;
   readonly #handed: HandedRuns;
   readonly #sweepIntervalMs: number;
-  /** The grace period of runs that are given up. */
+  /** Grace period of released runs. */
   #graceMs: number;
   #serving: EngineWorker | undefined;
   #stopTimer: () => void = () => undefined;
@@ -248,7 +254,10 @@ class LiveWorker implements Worker, RunExecutor {
     }
   }
 
-  /** It rests with the reason, and nothing was requested of it since: the ticket was older than the refusal. */
+  /**
+   * True if the run is paused with a recorded reason, and no mail has arrived since: the ticket is
+   * older than the refusal.
+   */
   async #isRefused(runId: RunId, seen: readonly Mail[]): Promise<boolean> {
     const mail = seen.flatMap((post) => parseMail(post) ?? []);
     const at = mail.findLastIndex((one) => one.mail.type === "refused");
@@ -283,7 +292,10 @@ class LiveWorker implements Worker, RunExecutor {
     };
   }
 
-  /** Nothing of what is asked of the user's code need be kept: it is not waited for once the run is given up. */
+  /**
+   * Returns the context of a run. Context functions persist nothing, so a release does not wait for
+   * them.
+   */
   async #contextFor(order: CheckedOrder, releaseSignal: AbortSignal): Promise<unknown> {
     const { context } = this.#options;
     const { clock } = this.#storage;
@@ -300,8 +312,8 @@ class LiveWorker implements Worker, RunExecutor {
   }
 
   /**
-   * Puts on record why the run cannot be led, and lets it rest: it would be no better next time. True: something was asked of it after post
-   * `lastSeen`, while it was tried, so that it stays open.
+   * Records why the run cannot be executed, and pauses it, since a retry would fail again. Returns
+   * `true` if mail arrived after number `lastSeen`, so that the run stays open.
    */
   async #refuse(runId: RunId, cause: unknown, lastSeen: number): Promise<boolean> {
     const { store, staleAfterMs } = this.#storage;
@@ -319,7 +331,10 @@ class LiveWorker implements Worker, RunExecutor {
     }
   }
 
-  /** What no process leads, what was ordered but never reached the engine, and what rests longer than it is to, is handed to it. */
+  /**
+   * Passes to the engine: runs without an owner, requests that never reached the engine, and paused
+   * runs whose waiting time is over.
+   */
   async #sweep(): Promise<void> {
     await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
     if (this.#closing !== undefined) return;
@@ -334,12 +349,15 @@ class LiveWorker implements Worker, RunExecutor {
       const isHanded = await this.#hand(run.runId, run.recordCount > 0);
       if (isHanded) this.#handed.note(run);
     }
-    // An engine that remembers does so until when a run waits, too.
+    // An exclusive engine also remembers until when a run waits.
     if (remembers || this.#closing !== undefined) return;
     for (const runId of await this.#overdue.find()) await this.#hand(runId, true);
   }
 
-  /** False: it is not for the engine of this worker, or its order cannot be read yet. */
+  /**
+   * Passes a run to the engine. Returns `false` if the run belongs to another worker's engine, or
+   * its request cannot be read yet.
+   */
   async #hand(runId: RunId, hasBegun: boolean): Promise<boolean> {
     if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
     const order = await readOrder(this.#storage.store, runId).catch(explainNoOrder);
@@ -348,7 +366,7 @@ class LiveWorker implements Worker, RunExecutor {
       await this.#engine.enqueue(makeTicket(order));
       return true;
     }
-    // One that has not begun may be ordered still.
+    // A run that has not begun may still get its request.
     if (order !== undefined || hasBegun) this.#foreign.add(runId);
     return false;
   }
@@ -377,17 +395,20 @@ class LiveWorker implements Worker, RunExecutor {
   }
 }
 
-/** An order of a later release is for others; one that could not be read now is looked at again. */
+/**
+ * Returns how to handle a failed read: a request of a later release is for other workers; any other
+ * failure is retried.
+ */
 function explainNoOrder(cause: unknown): undefined | "unread" {
   return findCode(cause) === "unsupported_version" ? undefined : "unread";
 }
 
-/** What an engine gets of an order. */
+/** Returns the ticket of a request. */
 export function makeTicket({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
   return { runId, role, version: rolesVersion };
 }
 
-/** Errors that another attempt, or another process, may not meet. */
+/** Errors that may not occur in another attempt or another process. */
 const PASSING: ReadonlySet<string> = new Set([
   "run_released",
   "run_active",
@@ -401,19 +422,19 @@ function findCode(cause: unknown): string | undefined {
   return EspalierError.is(cause) ? cause.code : undefined;
 }
 
-/** True if it may work later. Not so for a run of which the store has lost something. */
+/** True if the execution may succeed later. False if the store has lost a part of the run. */
 function mayPassLater(cause: unknown): boolean {
   if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
   return PASSING.has(cause.code);
 }
 
-/** A deadline is far away mostly: it is enough to look so often. */
+/** Most deadlines are far away, so this interval is enough. */
 const LOOK_MS = 30_000;
 
-/** A run as it came to rest. */
+/** Paused run. */
 interface RunRest {
   readonly updatedAtMs: number;
-  /** Infinity: it waits for no time, or its last mail says why it cannot be led. */
+  /** `Infinity` if the run waits for no time, or its last mail is a refusal. */
   readonly dueAtMs: number;
 }
 
@@ -426,7 +447,9 @@ class OverdueRuns {
     this.#storage = storage;
   }
 
-  /** None, if they were looked for a moment ago. Rejects like the store. */
+  /**
+   * Returns the overdue runs. Empty if the last search was a moment ago. Rejects like the store.
+   */
   async find(): Promise<readonly RunId[]> {
     const { store, clock } = this.#storage;
     if (clock.monotonicMs() < this.#nextLookMs) return [];
@@ -444,7 +467,7 @@ class OverdueRuns {
     if (known?.updatedAtMs === updatedAtMs) return known;
     if (recordCount === 0) return { updatedAtMs, dueAtMs: Infinity };
     const dueAtMs = await this.#dueAtMs(runId).catch(() => undefined);
-    // What cannot be read keeps nothing else up, and is read again.
+    // A run that cannot be read does not delay others, and is read again.
     return dueAtMs === undefined ? UNREAD : { updatedAtMs, dueAtMs };
   }
 
@@ -457,12 +480,12 @@ class OverdueRuns {
 
 const UNREAD: RunRest = { updatedAtMs: Number.NaN, dueAtMs: Infinity };
 
-/** The longest wait, in first ones. */
+/** Maximum delay as a multiple of the first one. */
 const LONGEST = 64;
 
-/** A run as it was handed over. */
+/** Run as it was passed to the engine. */
 interface Handing extends Pick<StoredRun, "epoch" | "updatedAtMs"> {
-  /** After which it is handed over again, twice that after the next time, and so on. */
+  /** Delay before it is passed to the engine again. Doubles each time. */
   readonly waitMs: number;
   readonly nextMs: number;
 }
@@ -477,7 +500,7 @@ class HandedRuns {
     this.#firstWaitMs = firstWaitMs;
   }
 
-  /** Of all runs that no process leads, those to be handed over now. */
+  /** Returns those runs without an owner that are to be passed to the engine now. */
   due(runs: readonly StoredRun[]): readonly StoredRun[] {
     const nowMs = this.#clock.monotonicMs();
     this.#handings = new Map(
@@ -490,7 +513,7 @@ class HandedRuns {
     return runs.filter(({ runId }) => nowMs >= (this.#handings.get(runId)?.nextMs ?? -Infinity));
   }
 
-  /** It was handed over. */
+  /** Notes that a run was passed to the engine. */
   note({ runId, epoch, updatedAtMs }: StoredRun): void {
     const twiceMs = 2 * (this.#handings.get(runId)?.waitMs ?? this.#firstWaitMs / 2);
     const waitMs = Math.min(twiceMs, LONGEST * this.#firstWaitMs);
