@@ -44,29 +44,61 @@ import {
 } from "./tree/settings.ts";
 
 /**
- * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
- * nothing else of its runs. `Roles`: those that it was given, from which `resume` and `fork` know the type of a result, and the
- * context that has to be given.
+ * Runs trees of agents. One orchestrator serves any number of concurrent runs. It holds the handles of
+ * active runs and no other state.
+ *
+ * `Roles` is the union of the roles in its options: it types the results of `resume` and `fork`, and the
+ * context that they require.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = new Orchestrator({ roles: [researcher, writer], maxConcurrentRuns: 20 });
+ * const { text } = await orchestrator.start(researcher, "What do pears cost?").orThrow();
+ * console.log(text);
+ * ```
  */
 export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   readonly #settings: Settings;
   readonly #live: LiveRuns;
 
-  /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
+  /**
+   * Creates an orchestrator. Nothing starts, and nothing connects.
+   *
+   * @throws EspalierError `invalid_option` for an unknown or invalid option.
+   * @example
+   * ```ts
+   * const orchestrator = new Orchestrator({ store, retryPolicy: { maxAttempts: 5 } });
+   * ```
+   */
   constructor(options?: OrchestratorOptions<Roles>) {
     this.#settings = makeSettings(options);
     this.#live = new LiveRuns(this.#settings);
   }
 
   /**
-   * Starts a run: `role` at the root, with `task`, a text or parts of which some are images, sounds or files: 20,000,000 bytes each and
-   * 50,000,000 in all at most. It begins when the synchronous code that calls `start` is over; later if it waits for a run slot
-   * (`maxConcurrentRuns`), for its turn among many, or for the store to accept its id. It is in the store once `run.whenPersisted()` resolves.
+   * Starts a run with `role` at the root of its tree. `task` is a text, or parts with images, audio and
+   * files: at most 20,000,000 bytes each and 50,000,000 in all.
    *
-   * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
-   * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
-   * no role has (`unknown_tool`), an option is not usable, the id is that of a run under way with another role or task (`run_id_conflict`), or the
-   * orchestrator was closed (`invalid_state`).
+   * Returns the handle of the run at once. The first call to a model comes later: the run may wait for a
+   * slot (`maxConcurrentRuns`) and for the store. Await `run.result`, or `orThrow()`: an unhandled
+   * rejection of a run ends the process. The run is stored once `run.whenPersisted()` resolves.
+   *
+   * A second `start` with the `runId` of an active run returns the handle of that run.
+   *
+   * @throws EspalierError `unknown_subagent`, `duplicate_role` or `unknown_tool` if the roles do not fit
+   * together.
+   * @throws EspalierError `missing_api_key` if a model has no key; `price_unknown` if a cost limit covers
+   * a model without a price.
+   * @throws EspalierError `invalid_option` for an unknown or invalid option; `run_id_conflict` if the id
+   * belongs to an active run with another role or task; `invalid_state` if the orchestrator is closed.
+   * @example
+   * ```ts
+   * const run = orchestrator.start(researcher, "What do pears cost?", {
+   *   budget: { costUsd: 0.5, steps: 30, timeMs: 120_000 },
+   * });
+   * const result = await run.result;
+   * console.log(result.status, result.text, result.usage.total.costUsd);
+   * ```
    */
   start<Output, Context>(
     role: AgentRole<Output, Context>,
@@ -220,16 +252,26 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Returns the runs that are under way in this process, in the order of their start. Stored runs that
-   * have ended or are paused are not among them: list these with the store.
+   * Returns the active runs of this process, in the order of their start. Stored runs that are paused or
+   * have ended are not included: list them with the store.
+   *
+   * @example
+   * ```ts
+   * for (const run of orchestrator.activeRuns()) console.log(run.runId);
+   * ```
    */
   activeRuns(): readonly Run[] {
     return this.#live.all;
   }
 
   /**
-   * Returns the run of this id if it is under way in this process, else `undefined`. `getResult` returns
-   * the result of a stored run.
+   * Returns the run with this id if it is active in this process. `undefined` for all other runs: their
+   * results are read with `getResult`.
+   *
+   * @example
+   * ```ts
+   * await orchestrator.findActiveRun("order-17")?.cancel("The customer left.");
+   * ```
    */
   findActiveRun(runId: string): Run | undefined {
     checkText("runId", runId);
@@ -237,27 +279,42 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Lets no further run begin or continue, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
-   * be faster, give them up for the next process, as in `for (const run of orchestrator.activeRuns()) void run.release()`, pause or cancel them. Never rejects for what comes of a run. Store,
-   * tracing and MCP servers belong to the caller, and stay open: close them after this.
+   * Stops accepting runs, and resolves when all active runs have settled, detached agents included. Never
+   * rejects for an error of a run.
+   *
+   * To close sooner, release, pause or cancel the active runs first. The store, the tracing and MCP
+   * servers belong to the caller: close them afterwards.
+   *
+   * @example
+   * ```ts
+   * for (const run of orchestrator.activeRuns()) void run.release(); // another process continues them
+   * await orchestrator.close();
+   * ```
    */
   async close(): Promise<void> {
     await this.#live.close();
   }
 
-  /** The same as `close`, for `await using`. */
+  /**
+   * Calls `close`, for `await using`.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
   /**
-   * The result of a run that has ended, or that is paused, as the store has it: the same as its `result`. Nothing is claimed or changed, and
-   * the roles of the run need not be there. For a paused one, `questions` says what it waits for.
+   * Returns the result of a stored run that is paused or has ended, as `run.result` would. Changes
+   * nothing, and needs no roles. The output has the type of JSON.
    *
-   * Rejects with `unknown_run`; `invalid_state` if the run continues, or its process died; `unsupported_version`, `invalid_journal` or
-   * `store_failed`.
+   * Rejects with `unknown_run`; `invalid_state` if the run is active or lost; `unsupported_version` or
+   * `invalid_journal` if its journal cannot be read; `store_failed`; `invalid_option` if the orchestrator
+   * has no store.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * const { status, text } = await orchestrator.getResult("order-17");
+   * console.log(status, text);
+   * ```
    */
   async getResult(runId: string): Promise<RunResult<JsonValue | undefined>> {
     checkText("runId", runId);
@@ -266,16 +323,22 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Executes an order: starts its run, continues it after a crash, joins it if it is under way here, or gives its result if it rests. So
-   * it may be called any number of times, in any process with this store. Resolves once the run rests and no mail asks anything of it; a run
-   * that another process leads is waited for, and continued here if that process is lost. A paused run continues with the answers that were given
-   * to it since (`answer`).
+   * Executes a request exactly once under its `runId`, from any number of processes that share the store.
+   * Starts the run, continues it after a crash, joins it if it is active in this process, or returns its
+   * stored result. Waits for a run that another process owns, and takes it over if that process is lost.
+   * A paused run continues with the answers that it was given by `answer`.
    *
-   * Rejects with `run_released` when `leave` was aborted; `run_id_conflict` if the run was started with another role or task; `unknown_role`;
-   * `unsupported_version` for an order of a later release; with what `start` and `resume` throw, and nothing has changed; and
-   * with what `result` of a run rejects with.
+   * Resolves with the result once the run has settled and has no unread mail. Rejects with `run_released`
+   * if `releaseSignal` was aborted; `run_id_conflict` if the run was started with another role or task;
+   * `unknown_role`; `unsupported_version` for a request of a later release; the errors of `start` and
+   * `resume`; the errors of `run.result`; and `invalid_option` if the orchestrator has no store.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * const request = { runId: "order-17", role: "researcher", task: "What do pears cost?" };
+   * const result = await orchestrator.execute(request);
+   * console.log(result.status);
+   * ```
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
     request: RunRequest,
@@ -299,14 +362,22 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Answers questions of a run that is kept in the store, some of them or all, wherever it is led and whether it is paused: the answers are
-   * put into its mailbox, where the first one counts. The process that leads the run takes them from there: while its approver is being asked,
-   * else once the run has nothing else to do; the run then continues by itself. A run that rests already continues with `resume` or `execute`. No role is needed. Gives the questions that are still open.
+   * Answers some or all open questions of a stored run, from any process. Returns the questions that are
+   * still open. Needs no roles.
    *
-   * Rejects, and nothing was answered unless others answer at the same time: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
-   * late; `run_ended`; `unknown_run`; `unsupported_version` or `invalid_journal` if its journal cannot be read; `store_failed`.
+   * The answers go into the mailbox of the run, where the first answer to a question counts. The owner of
+   * the run reads them there and continues. A paused run without an owner continues with `resume` or
+   * `execute`.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * Rejects, with no answer recorded, with `invalid_answer` if an answer is unknown, given twice, of the
+   * wrong kind, late, or for other arguments; `run_ended`; `unknown_run`; `unsupported_version` or
+   * `invalid_journal`; `store_failed`; `invalid_option` if the orchestrator has no store.
+   *
+   * @example
+   * ```ts
+   * const open = await orchestrator.answer("order-17", [approve(question)]);
+   * console.log(`${open.length} questions are open.`);
+   * ```
    */
   async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
     checkRunId("runId", runId);
@@ -318,21 +389,28 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Cancels a run that is kept in the store: one that is led here at once, one that another process leads by its mailbox, and one that is
-   * paused or lost by leading it to its end here, for which its roles have to be there, and its `context`. Resolves when a run that is led
-   * here, or led to its end here, has ended; of one that is led elsewhere, when the request is in its mailbox.
+   * Cancels a stored run, or an active one, from any process. A run without an owner is ended by this
+   * process, which needs its roles, and its `context` if they require one.
    *
-   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `resume` rejects with: the request stays in the mailbox then,
-   * for the next process that leads the run.
+   * Resolves when a run of this process has ended, or when the request is in the mailbox of another
+   * process. Rejects with `run_ended`, `unknown_run` or `store_failed`; with the errors of `resume`, in
+   * which case the next owner cancels the run; and with `invalid_option` if the orchestrator has no store.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * await orchestrator.cancel("order-17", { message: "The customer left." });
+   * ```
    */
   async cancel(
     runId: string,
     options: {
-      /** Reason of the end. Default: that the caller cancelled the run. */
+      /**
+       * Reason of the end, for the result and the events.
+       *
+       * @default "The caller cancelled the run."
+       */
       readonly message?: string;
-      /** As in `StartOptions`, for a run that has to be led to its end here. */
+      /** Run context, as in `StartOptions`, if this process has to end the run. */
       readonly context?: unknown;
     } = {},
   ): Promise<void> {
@@ -342,12 +420,17 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Asks something of a run that is kept in the store, wherever it is led, by its mailbox: to pause, to resume, to stop, a message to an agent,
-   * or more budget. The process that leads it does so within some seconds, or when the run continues.
+   * Sends a command to a stored run through its mailbox: pause, resume, stop, steer an agent, or grant
+   * more budget. The process that owns the run carries it out within seconds; a run without an owner, when
+   * it continues.
    *
-   * Rejects with `invalid_option` or `invalid_definition` for a request that is none, `run_ended`, `unknown_run` or `store_failed`.
+   * Rejects with `invalid_option` or `invalid_definition` for an invalid command or if the orchestrator
+   * has no store; `run_ended`; `unknown_run`; `store_failed`.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * await orchestrator.sendCommand("order-17", { type: "pause" });
+   * ```
    */
   async sendCommand(runId: string, request: RunCommand): Promise<void> {
     checkRunId("runId", runId);
@@ -356,13 +439,18 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Makes this process a worker of an engine: it leads runs that were ordered by a `RunClient`, with the roles of this orchestrator, until it is
-   * closed. Resolves once it serves.
+   * Makes this process a worker of an engine. It runs the requests of `RunClient`s with the roles of this
+   * orchestrator, until the worker is closed. Resolves when the worker accepts runs.
    *
-   * Rejects with `store_failed` or `unsupported_version` if the store cannot be used, and with `engine_failed` or `invalid_option` if the
-   * engine cannot serve.
+   * Rejects with `store_failed` or `unsupported_version` if the store cannot be used; `engine_failed` or
+   * `invalid_option` if the engine cannot serve, or the orchestrator has no store or no roles; and the
+   * errors that `start` throws for roles and models.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store or no roles; what `start` throws of roles and models.
+   * @example
+   * ```ts
+   * const workers = new Orchestrator({ roles: [researcher], store });
+   * await using worker = await workers.startWorker(storeEngine());
+   * ```
    */
   startWorker<Role extends AgentRole<unknown, never> = Roles>(
     engine: Engine,
@@ -386,14 +474,19 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Starts a run that continues from a step of another one's root: with its history up to there and the subagents that it had started and
-   * that have ended, under ids of its own. `atStep: 0` begins with the input of its first step. `role` holds in place of the one that the
-   * orchestrator has under the same name. Nothing is spent yet, limits are those of the original, and the original stays as it was.
-   * `stored`: the `snapshot()` or the `pausedRun` of a run, or its JSON text.
+   * Starts a new run that continues from a step of the root of another run. It begins with the history up
+   * to that step and the subagents that had ended by then, under new ids. Its usage starts at zero, with the
+   * limits of the original, which does not change.
    *
-   * @throws EspalierError before anything has happened: `unsupported_version` or `invalid_paused_run` if it cannot be read or its roles
-   * are not there; `output_mismatch` if a stored typed result of a subagent does not fit its role; `invalid_option` if the root has no such step, or its history up to it was left out by a compaction; and what `start`
-   * throws of roles and models.
+   * @throws EspalierError `unsupported_version` or `invalid_paused_run` if the paused run cannot be read,
+   * or its roles are missing; `output_mismatch` if a typed result of a subagent does not fit its role.
+   * @throws EspalierError `invalid_option` if the root has no such step, or a compaction removed its
+   * history; and the errors that `start` throws for roles and models.
+   * @example
+   * ```ts
+   * const fork = orchestrator.fork(run.snapshot(), { atStep: 2, message: "Try another source." });
+   * console.log((await fork.result).text);
+   * ```
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(
     pausedRun: PausedRun,
@@ -413,10 +506,18 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * The session of this id: root executions, one after the other, that share a history. Read from the store, or new. Hand it to `start`.
+   * Opens the session with this id: a shared history of root executions, one after the other. A new
+   * session is created if the store has none. Pass the session to `start`.
    *
-   * @throws EspalierError `invalid_option` for an id or an option that is not usable, or if there is no store; `unsupported_version` or
-   * `invalid_session` if it cannot be read; `store_failed`.
+   * Rejects with `invalid_option` for an invalid id or option, or if the orchestrator has no store;
+   * `unsupported_version` or `invalid_session` if the session cannot be read; `store_failed`.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * const run = orchestrator.start(researcher, "And what do figs cost?", { session });
+   * console.log((await run.result).text);
+   * ```
    */
   async openSession(id: string, options: SessionOptions = {}): Promise<Session> {
     return await sessionHandle(this.#settings, id, options);

@@ -41,17 +41,36 @@ import type { JsonRunResult } from "./run-result.ts";
 import { prepareStart } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
-/** What goes with the execution of an order. */
+/**
+ * Options of `execute`.
+ *
+ * @example
+ * ```ts
+ * const shutdown = new AbortController();
+ * process.once("SIGTERM", () => shutdown.abort());
+ * const request = { runId: "order-17", role: "researcher", task: "What do pears cost?" };
+ * await orchestrator.execute(request, { releaseSignal: shutdown.signal, graceMs: 10_000 });
+ * ```
+ */
 export interface ExecuteOptions extends Pick<StartOptions, "context" | "onStreamPart"> {
-  /** Cancels the run when it is aborted, as in `StartOptions`: one that another process leads, by its mailbox. */
+  /** Signal that cancels the run, also one that another process owns. */
   readonly signal?: AbortSignal;
-  /** Gives the run up when it is aborted, as `run.release()` does: the execution rejects with `run_released`. */
+  /**
+   * Signal that releases the run, as `run.release()` does, so that another process can continue it.
+   * The execution then rejects with `run_released`.
+   */
   readonly releaseSignal?: AbortSignal;
-  /** How long what is under way may take to return then, in milliseconds. Default: `graceMs` of the orchestrator. */
+  /**
+   * Time that calls in flight have to return after `releaseSignal`, in milliseconds.
+   *
+   * @default `graceMs` of the orchestrator
+   */
   readonly graceMs?: number;
   /**
-   * After how many milliseconds the run is taken over from a process that seems to lead it still: for engines, which know that they have let go
-   * of that process. Default: never; the result of that process is waited for, or the run continues here once it is lost.
+   * Time after which the run is taken over from a process that still seems to own it, in
+   * milliseconds. For engines, which know that the process no longer runs it.
+   *
+   * @default never
    */
   readonly takeOverAfterMs?: number;
 }

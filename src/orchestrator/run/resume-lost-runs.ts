@@ -1,4 +1,4 @@
-// Recovers all lost runs of a store: healthy ones first, those that crashed before later and one by one.
+// Resumes all lost runs of a store: runs without crashes first, the others later and one by one.
 
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -15,24 +15,32 @@ import { postMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
 import type { ResumeLostRunsOptions } from "./start-options.ts";
 
-/** What became of the runs of a store that were lost. */
+/**
+ * Result of `resumeLostRuns`.
+ *
+ * @example
+ * ```ts
+ * const { runs, delayed, failed } = await orchestrator.resumeLostRuns();
+ * console.log(runs.length, delayed.length, failed.map(({ error }) => error.code));
+ * ```
+ */
 export interface ResumedRuns<out Output = unknown> {
-  /** Those that are under way again: the ones with the fewest crashes first, and the oldest of these. */
+  /** Runs that are active again: those with the fewest crashes first, and the oldest of these. */
   readonly runs: readonly Run<Output>[];
-  /** Those that are recovered later, while the orchestrator is open, since processes that led them have died. */
+  /** Runs that are resumed later, while the orchestrator is open, because their processes died. */
   readonly delayed: readonly {
     readonly runId: RunId;
-    /** How often in a row that was counted. */
+    /** Number of crashes in a row. */
     readonly crashCount: number;
-    /** When the run is recovered, in milliseconds since the epoch; later, while another run is on trial. */
+    /** Earliest time of the resumption, in milliseconds since the epoch. */
     readonly dueAtMs: number;
     /**
-     * Resolves with the run once it is under way. Rejects with what `resume` rejects with, and with
-     * `invalid_state` once the orchestrator was closed. Nobody has to await it.
+     * Resolves with the run once it is active. Rejects with the errors of `resume`, and with
+     * `invalid_state` once the orchestrator is closed. It need not be awaited.
      */
     readonly run: Promise<Run<Output>>;
   }[];
-  /** Those that could not be recovered. They stay as they were. */
+  /** Runs that could not be resumed. They are unchanged. */
   readonly failed: readonly { readonly runId: RunId; readonly error: EspalierError }[];
 }
 

@@ -24,47 +24,143 @@ import { type MessageContent, checkedContent } from "../../protocol/message-cont
 import type { Answer } from "../../protocol/question.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
 
-/** What holds for one run. */
+/**
+ * Options of one run.
+ *
+ * @example
+ * ```ts
+ * const run = orchestrator.start(researcher, "What do pears cost?", {
+ *   runId: "order-17",
+ *   budget: { costUsd: 0.5 },
+ *   metadata: { customer: "ann" },
+ * });
+ * ```
+ */
 export interface StartOptions {
   /**
-   * The id of the run, 1 to 512 characters, and neither `.` nor `..`. Once more while that run is under way here: its handle, and nothing
-   * else starts; of the other options `signal` alone holds. A run of this id that the store has, and of which anything is kept, is left
-   * alone: `result` rejects with `run_exists`; one of which nothing is kept yet, since its process died before, begins. To start, resume or
-   * take the result of a run, whichever it is: `orchestrator.execute`. Default: one that no other run has.
+   * Id of the run: 1 to 512 characters, neither `.` nor `..`. While the run is active in this process,
+   * a second `start` with the id returns its handle, and only `signal` of the other options applies. If
+   * the store has a run with the id, `result` rejects with `run_exists`: use `orchestrator.execute` to
+   * start the run, continue it or read its result.
+   *
+   * @default a unique id
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.start(researcher, "What do pears cost?", { runId: "order-17" });
+   * ```
    */
   readonly runId?: string;
-  /** Over the whole tree, on top of the root role's own. */
+  /**
+   * Limits of the whole tree. The root role may have a budget too: on each axis the tighter limit
+   * applies.
+   *
+   * @default no further limits
+   *
+   * @example
+   * ```ts
+   * const budget = { costUsd: 0.5, steps: 30, timeMs: 120_000 };
+   * const run = orchestrator.start(researcher, "What do pears cost?", { budget });
+   * ```
+   */
   readonly budget?: Budget;
-  /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
+  /**
+   * Plain JSON data for tools, hooks and events. Subagents inherit the keys that the context policy
+   * allows.
+   *
+   * @default {}
+   *
+   * @example
+   * ```ts
+   * orchestrator.start(researcher, "What do pears cost?", { metadata: { customer: "ann" } });
+   * ```
+   */
   readonly metadata?: object;
   /**
-   * Milliseconds since the epoch at which the run must have ended, next to `budget.timeMs`; no pause moves it. It becomes a duration
-   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `timeMs`, a tool that ignores
-   * its signal is waited for `graceMs` longer.
+   * Time by which the run must have ended, in milliseconds since the epoch. Pauses do not extend it. A
+   * tool that ignores its signal is awaited for `graceMs` longer. The deadline becomes a duration when a
+   * process takes up the run, so that later changes of the wall clock have no effect.
+   *
+   * @default no deadline
+   *
+   * @example
+   * ```ts
+   * const deadlineAtMs = Date.parse("2027-01-15T18:00:00Z");
+   * orchestrator.start(researcher, "What do pears cost?", { deadlineAtMs });
+   * ```
    */
   readonly deadlineAtMs?: number;
-  /** Called with each stream part of every agent, as `run.stream()` yields them. Makes model calls stream. Its promise is not awaited. */
+  /**
+   * Callback for each stream part of every agent, as `run.stream()` yields them. Makes model calls
+   * stream. A promise that it returns is not awaited.
+   *
+   * @default model calls do not stream
+   *
+   * @example
+   * ```ts
+   * orchestrator.start(researcher, "What do pears cost?", {
+   *   onStreamPart: (part) => {
+   *     if (part.type === "text") process.stdout.write(part.text);
+   *   },
+   * });
+   * ```
+   */
   readonly onStreamPart?: (part: StreamPart) => void;
   /**
-   * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
-   * give a run a time, use `budget.timeMs`: that limit is known before calls are made.
+   * Signal that cancels the run, as `run.cancel()` does. An aborted signal cancels the run before its
+   * first model call. To limit the time of a run use `budget.timeMs`: models and tools know that limit.
+   *
+   * @default none
+   *
+   * @example
+   * ```ts
+   * const controller = new AbortController();
+   * orchestrator.start(researcher, "What do pears cost?", { signal: controller.signal });
+   * controller.abort();
+   * ```
    */
   readonly signal?: AbortSignal;
-  /** The root begins with its history, and adds to it. One run at a time. */
+  /**
+   * Session whose history the root continues and extends. A session has one active run at a time.
+   *
+   * @default none
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * orchestrator.start(researcher, "And what do figs cost?", { session });
+   * ```
+   */
   readonly session?: Session;
   /**
-   * What tools, hooks, guards and `instructions` are handed: services, the user on whose behalf the run works, anything. All agents of the
-   * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to continue.
+   * Run context: the value that tools, hooks, guards and `instructions` functions receive, such as
+   * services or the current user. All agents of the tree share it. It is never copied, serialized or
+   * stored: pass it again to `resume` and `fork`.
+   *
+   * @default undefined
+   *
+   * @example
+   * ```ts
+   * orchestrator.start(researcher, "What do pears cost?", { context: { userId: "ann" } });
+   * ```
    */
   readonly context?: unknown;
   /**
-   * The span below which the run stands, as the header `traceparent` of W3C Trace Context, version 00: its trace continues that of the caller,
-   * and is left out where that is. Goes before an active span of OpenTelemetry. Default: that one, or a trace of its own.
+   * Parent span of the run, as a `traceparent` header of W3C Trace Context, version 00. Takes precedence
+   * over the active span of OpenTelemetry.
+   *
+   * @default the active span, or a new trace
+   *
+   * @example
+   * ```ts
+   * const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+   * orchestrator.start(researcher, "What do pears cost?", { traceparent });
+   * ```
    */
   readonly traceparent?: string;
 }
 
-/** The options of a call, which cannot be left out if a role asks for a `Context`: then `Needed` has to be among them. */
+/** Parameter list of options that are required if a role requires a `Context`. */
 export type OptionsWithContext<
   Options,
   Context,
@@ -110,9 +206,15 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
 }
 
 /**
- * The id of a run, from a text, for what asks for one: a store, `RunRecord` and `RunFold` of `espalier/view`. Methods of the orchestrator take the text.
+ * Converts a text to a run id, for APIs that require one: a store, `RunRecord` and `RunFold`. The
+ * methods of the orchestrator accept plain texts.
  *
- * @throws EspalierError `invalid_option` for what is no id of a run.
+ * @throws EspalierError `invalid_option` if the text is not a valid run id.
+ *
+ * @example
+ * ```ts
+ * const found = await store.find(toRunId("order-17"));
+ * ```
  */
 export function toRunId(text: string): RunId {
   checkRunId("runId", text);
@@ -190,13 +292,31 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
   readonly answers?: readonly Answer[];
   /** Role of the root, if it is not among the `roles` of the orchestrator, or to type the result. */
   readonly role?: Role;
-  /** More budget, for a run that was paused, or that was stopped by a limit: that one continues only with a grant. */
+  /**
+   * More budget for agents of the run. A run that a limit stopped requires a grant.
+   *
+   * @example
+   * ```ts
+   * orchestrator.resume(pausedRun, { answers, grants: [{ by: "Ada", budget: { steps: 10 } }] });
+   * ```
+   */
   readonly grants?: readonly ResumeGrant[];
-  /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
+  /**
+   * Session of the run.
+   *
+   * @default the session, read from the store of the orchestrator
+   */
   readonly session?: Session;
 }
 
-/** Options of `resume(runId)`. */
+/**
+ * Options of `resume` with a run id.
+ *
+ * @example
+ * ```ts
+ * const resumed = await orchestrator.resume("order-17", { answers, takeOver: true });
+ * ```
+ */
 export interface StoredResumeOptions<
   out Role extends AgentRole<unknown, never> = AgentRole,
 > extends ResumeOptions<Role> {
@@ -209,47 +329,83 @@ export interface StoredResumeOptions<
   readonly takeOver?: boolean;
 }
 
-/** More budget for an agent of a run at rest. */
+/**
+ * More budget for an agent of a run that is paused or was stopped by a limit.
+ *
+ * @example
+ * ```ts
+ * const grant: ResumeGrant = { by: "Ada", budget: { costUsd: 2 }, agentPath: "lead/writer#1" };
+ * ```
+ */
 export interface ResumeGrant {
-  /** What is added to the limits that the agent has. */
+  /** Amounts that are added to the limits of the agent. */
   readonly budget: Budget;
-  /** Who grants it, in your words; on record in the event and on the account. */
+  /** Name of the person or program that grants it, for the event and the account. */
   readonly by: string;
-  /** Default: the root. */
+  /**
+   * Path of the agent.
+   *
+   * @default the path of the root
+   */
   readonly agentPath?: string;
 }
 
-/** What goes with a fork. */
+/**
+ * Options of `fork`.
+ *
+ * @example
+ * ```ts
+ * orchestrator.fork(pausedRun, { atStep: 2, message: "Try another source.", budget: { steps: 10 } });
+ * ```
+ */
 export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentRole> extends Pick<
   StartOptions,
   "onStreamPart" | "signal" | "context"
 > {
-  /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
+  /**
+   * Number of the last step of the root that the fork takes over, from 1. 0 keeps none.
+   *
+   * @default the last completed step
+   */
   readonly atStep?: number;
-  /** The next message to the root. Default: none; it continues from where it was. */
+  /**
+   * Next message to the root.
+   *
+   * @default none
+   */
   readonly message?: MessageContent;
-  /** Over the whole fork, on top of the limits that the root had. */
+  /** Limits of the whole fork, in addition to those that the root had. */
   readonly budget?: Budget;
   /**
-   * The root's role. It may differ from the one before in all but its name, also if the orchestrator's `roles` have another one of that
-   * name: this one holds in the fork. Default: the one among those `roles`.
+   * Role of the root. It must have the name of the original role, and may differ from it otherwise.
+   *
+   * @default the role of that name among the `roles` of the orchestrator
    */
   readonly role?: Role;
 }
 
-/** What goes with the recovery of all lost runs. */
+/**
+ * Options of `resumeLostRuns`.
+ *
+ * @example
+ * ```ts
+ * await orchestrator.resumeLostRuns({ context: ({ metadata }) => ({ userId: metadata["user"] }) });
+ * ```
+ */
 export interface ResumeLostRunsOptions<out Context = unknown> {
   /**
-   * Gives the context of a run that is about to be recovered, from what is kept of the run as it was started: its metadata, say. If it throws or rejects,
-   * the run is not recovered: it stays as it was, and is among those that `failed`. Default: no run has a context.
+   * Returns the run context of a lost run, for example from its metadata. If it throws or rejects, the
+   * run is unchanged and listed in `failed`.
+   *
+   * @default no context
    */
   readonly context?: (run: {
     readonly runId: RunId;
-    /** The name of the root's role. */
+    /** Name of the root role. */
     readonly role: string;
-    /** The text of the task with which it was started. */
+    /** Text of the task that the run was started with. */
     readonly task: string;
-    /** The metadata with which it was started. */
+    /** Metadata that the run was started with. */
     readonly metadata: JsonObject;
   }) => Context | Promise<Context>;
 }
