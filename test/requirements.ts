@@ -703,7 +703,7 @@ const requirements = {
     text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.maxDelayMs` fails at once, with that time in its error",
   },
   M65: {
-    text: "`modelLimits` holds for all models, runs and orchestrators that share it: never more requests under way than `concurrent`, first come, first served over runs; who is to end leaves the line and takes nothing; a call that waits has no slot, and its wait is `queuedMs`",
+    text: "`modelLimits` holds for all models, runs and orchestrators that share it: never more requests under way than `maxConcurrentRequests`, first come, first served over runs; who is to end leaves the line and takes nothing; a call that waits has no slot, and its wait is `queuedMs`",
   },
   M66: {
     text: "Requests and tokens come back by the minute, and what a reply did not use at once; a request larger than a minute's tokens goes alone, and is warned of; a Retry-After holds up all who share the limits, and fails at once whom it holds up too long",
