@@ -271,7 +271,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * that another process leads is waited for, and continued here if that process is lost. A paused run continues with the answers that were given
    * to it since (`answer`).
    *
-   * Rejects with `run_released` when `leave` was aborted; `run_id_conflict` if the run was started with another role or task; `unknown_role`;
+   * Rejects with `run_released` when `releaseSignal` was aborted; `run_id_conflict` if the run was started with another role or task; `unknown_role`;
    * `unsupported_version` for an order of a later release; with what `start` and `resume` throw, and nothing has changed; and
    * with what `result` of a run rejects with.
    *
