@@ -35,8 +35,8 @@ process.env["OPENAI_BASE_URL"] = `http://127.0.0.1:${address.port}/v1`;
 
 const account = modelLimits({
   requestsPerMinute: 500,
-  inputTokensPerMinute: 200_000,
-  concurrent: 4,
+  tokensPerMinute: 200_000,
+  maxConcurrentRequests: 4,
 });
 const large = openai("gpt-5.6", { limits: account });
 const small = openai("gpt-5.6-mini", { limits: account });

@@ -12,7 +12,7 @@ export type {
 export type { FinishReason } from "./protocol/finish-reason.ts";
 export type { ReportedInput, TokenUsage } from "./model/token-usage.ts";
 export { buildReplyMessage, getReplyPieces, type ReplyPiece } from "./protocol/reply-message.ts";
-export { toStrictSchema as strictSchema } from "./model/strict-schema.ts";
+export { toStrictSchema } from "./model/strict-schema.ts";
 export { getContentParts } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";
 export { toRunId } from "./orchestrator/run/start-options.ts";

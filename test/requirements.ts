@@ -700,10 +700,10 @@ const requirements = {
     text: "A span says that its model was held to a schema, over which interface of OpenAI's it was asked, and at which service tier it was asked for and served; it says nothing where nobody does",
   },
   M51: {
-    text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.maxDelayMs` fails at once, with that time in its error",
+    text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retryPolicy.maxDelayMs` fails at once, with that time in its error",
   },
   M65: {
-    text: "`modelLimits` holds for all models, runs and orchestrators that share it: never more requests under way than `concurrent`, first come, first served over runs; who is to end leaves the line and takes nothing; a call that waits has no slot, and its wait is `queuedMs`",
+    text: "`modelLimits` holds for all models, runs and orchestrators that share it: never more requests under way than `maxConcurrentRequests`, first come, first served over runs; who is to end leaves the line and takes nothing; a call that waits has no slot, and its wait is `queuedMs`",
   },
   M66: {
     text: "Requests and tokens come back by the minute, and what a reply did not use at once; a request larger than a minute's tokens goes alone, and is warned of; a Retry-After holds up all who share the limits, and fails at once whom it holds up too long",
@@ -951,7 +951,7 @@ const requirements = {
     text: "A journal of which its process made nothing but the name is begun under the same id, by `start` as by `execute`; what was kept at its death is gone on with",
   },
   E12: {
-    text: "`run.leave`: what is under way and returns within the grace is kept and not done again; what does not is ended, and done again by the next leader unless it must not be",
+    text: "`run.release`: what is under way and returns within the grace is kept and not done again; what does not is ended, and done again by the next leader unless it must not be",
   },
   E13: {
     text: "After the wish to leave nothing begins; the run is open, without an owner; its result rejects with `run_released`, its readers end, and no timer, rejection or slot is left behind",

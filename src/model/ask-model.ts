@@ -240,7 +240,7 @@ export function delayBefore(failedAttempts: number, error: ModelError, chance: n
 /** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
 export function waitTooLong(error: ModelError, maxDelayMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
-  const asked = `It requests a retry after ${retryAfterMs / 1_000} s, but retry.maxDelayMs allows ${maxDelayMs / 1_000} s.`;
+  const asked = `It requests a retry after ${retryAfterMs / 1_000} s, but retryPolicy.maxDelayMs allows ${maxDelayMs / 1_000} s.`;
   return new ModelError({
     code,
     message: joinSentences([message, asked]),

@@ -1,9 +1,13 @@
-import { idOf, type CallId } from "../protocol/ids.ts";
+import { mismatch } from "../kernel/check.ts";
+import { isId, type CallId } from "../protocol/ids.ts";
+
+const NO_ID =
+  "Pass the id that the provider gave the call, or make one that is unique in the reply.";
 
 /**
  * Returns the provider's id of a tool call as a `CallId`, for adapters.
  *
- * @throws TypeError if the text is empty.
+ * @throws EspalierError `invalid_option` if the text is empty.
  *
  * @example
  * ```ts
@@ -13,5 +17,6 @@ import { idOf, type CallId } from "../protocol/ids.ts";
  * ```
  */
 export function toCallId(text: string): CallId {
-  return idOf<"CallId">(text);
+  if (isId<"CallId">(text)) return text;
+  throw mismatch("callId", "a non-empty string", text, NO_ID);
 }

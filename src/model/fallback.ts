@@ -21,11 +21,11 @@ export interface FallbackOptions {
    * @example
    * ```ts
    * const capable = withFallback([openai("gpt-5.6"), openai("gpt-5.6-mini")], {
-   *   on: (error) => error.isRetryable || error.code === "model_context_overflow",
+   *   shouldFallback: (error) => error.isRetryable || error.code === "model_context_overflow",
    * });
    * ```
    */
-  readonly on?: (error: ModelError) => boolean;
+  readonly shouldFallback?: (error: ModelError) => boolean;
   /**
    * Time for which a failed model is skipped, in milliseconds.
    *
@@ -50,20 +50,23 @@ export function modelsOf(model: Model): readonly Model[] {
 
 export class Fallback {
   readonly models: readonly Model[];
-  readonly #on: (error: ModelError) => boolean;
+  readonly #shouldFallback: (error: ModelError) => boolean;
   readonly #cooldownMs: number;
   /** Until when each model is passed over, by its index and the monotonic clock. */
   #coolUntilMs: number[] = [];
 
-  constructor(models: readonly Model[], { on = mayPass, cooldownMs }: FallbackOptions) {
+  constructor(models: readonly Model[], { shouldFallback = mayPass, cooldownMs }: FallbackOptions) {
     this.models = models;
-    this.#on = on;
+    this.#shouldFallback = shouldFallback;
     this.#cooldownMs = cooldownMs ?? DEFAULT_COOLDOWN_MS;
   }
 
   /** Returns the same fallback over copies of its models. Both pass over a model that failed in either. */
   over(copies: readonly Model[]): Fallback {
-    const other = new Fallback(copies, { on: this.#on, cooldownMs: this.#cooldownMs });
+    const other = new Fallback(copies, {
+      shouldFallback: this.#shouldFallback,
+      cooldownMs: this.#cooldownMs,
+    });
     other.#coolUntilMs = this.#coolUntilMs;
     return other;
   }
@@ -94,7 +97,7 @@ export class Fallback {
    */
   continuesAfter(failed: Model, error: ModelError, clock: Clock): boolean {
     try {
-      if (!this.#on(error)) return false;
+      if (!this.#shouldFallback(error)) return false;
     } catch {
       return false;
     }

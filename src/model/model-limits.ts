@@ -23,17 +23,17 @@ export interface ModelLimits {
    * A request larger than the whole limit is sent alone, when no other is in flight, with an event
    * `model.warned`.
    */
-  readonly inputTokensPerMinute?: number;
+  readonly tokensPerMinute?: number;
   /** Requests in flight at once, from 1. `undefined` for no limit. */
-  readonly concurrent?: number;
+  readonly maxConcurrentRequests?: number;
 }
 
 type Limits = Omit<ModelLimits, "kind">;
 
 const CHECKS: OptionChecks<Limits> = {
   requestsPerMinute: mustBeWhole("Leave it out for no such limit."),
-  inputTokensPerMinute: mustBeWhole("Leave it out for no such limit."),
-  concurrent: mustBeWhole("Leave it out for no such limit."),
+  tokensPerMinute: mustBeWhole("Leave it out for no such limit."),
+  maxConcurrentRequests: mustBeWhole("Leave it out for no such limit."),
 };
 
 const gates = new WeakMap<object, LimitsGate>();
@@ -54,15 +54,15 @@ const gates = new WeakMap<object, LimitsGate>();
  *
  * @example
  * ```ts
- * const limits = modelLimits({ requestsPerMinute: 500, inputTokensPerMinute: 200_000 });
+ * const limits = modelLimits({ requestsPerMinute: 500, tokensPerMinute: 200_000 });
  * const large = openai("gpt-5.6", { limits });
  * const small = openai("gpt-5.6-mini", { limits });
  * ```
  */
 export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   checkOptions("modelLimits", options, CHECKS);
-  const { requestsPerMinute, inputTokensPerMinute, concurrent } = options;
-  const given = defined({ requestsPerMinute, inputTokensPerMinute, concurrent });
+  const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = options;
+  const given = defined({ requestsPerMinute, tokensPerMinute, maxConcurrentRequests });
   if (Object.keys(given).length === 0) {
     const advice = "Set at least one limit, or leave limits out.";
     throw mismatch("modelLimits", "given a limit", "none", advice);
@@ -164,7 +164,7 @@ class Bucket {
 const CANCELLED: LimitsAnswer = Object.freeze({ type: "cancelled" });
 
 class LimitsGate {
-  readonly #concurrent: number;
+  readonly #maxConcurrentRequests: number;
   readonly #requests: Bucket | undefined;
   readonly #tokens: Bucket | undefined;
   readonly #queue = new TurnQueue();
@@ -173,10 +173,10 @@ class LimitsGate {
   #isAlone = false;
   #pausedUntilMs = -Infinity;
 
-  constructor({ requestsPerMinute, inputTokensPerMinute, concurrent }: Limits) {
-    this.#concurrent = concurrent ?? Infinity;
+  constructor({ requestsPerMinute, tokensPerMinute, maxConcurrentRequests }: Limits) {
+    this.#maxConcurrentRequests = maxConcurrentRequests ?? Infinity;
     if (requestsPerMinute !== undefined) this.#requests = new Bucket(requestsPerMinute);
-    if (inputTokensPerMinute !== undefined) this.#tokens = new Bucket(inputTokensPerMinute);
+    if (tokensPerMinute !== undefined) this.#tokens = new Bucket(tokensPerMinute);
   }
 
   /** Waits for a place. */
@@ -210,14 +210,14 @@ class LimitsGate {
     if (pausedMs > maxDelayMs) return { type: "paused", pausedMs };
     const most = this.#tokens?.perMinute ?? Infinity;
     const isTooLarge = tokens > most;
-    const isFull = this.#isAlone || this.#underWay >= this.#concurrent;
+    const isFull = this.#isAlone || this.#underWay >= this.#maxConcurrentRequests;
     if (isFull || (isTooLarge && this.#underWay > 0) || this.#readyInMs(ask) > 0) return undefined;
     this.#underWay += 1;
     this.#isAlone = isTooLarge;
     this.#requests?.take(1);
     this.#tokens?.take(tokens);
     const warning = isTooLarge
-      ? `A request counts ${tokens} tokens with its cap, above limits.inputTokensPerMinute (${most}): it is sent alone. Lower maxOutputTokens, or raise the limit.`
+      ? `A request counts ${tokens} tokens with its cap, above limits.tokensPerMinute (${most}): it is sent alone. Lower maxOutputTokens, or raise the limit.`
       : undefined;
     const leave = (used: number | undefined): void => {
       this.#underWay -= 1;

@@ -235,7 +235,7 @@ export interface ModelRequest {
 export interface OutputSchema {
   /** Name of the schema, as providers require one. */
   readonly name: string;
-  /** JSON Schema of an object. It has the strict form of `strictSchema()` if `strict` is `true`. */
+  /** JSON Schema of an object. It has the strict form of `toStrictSchema()` if `strict` is `true`. */
   readonly schema: JsonObject;
   /** Whether `schema` has the strict form. `false` if there is none for this schema. */
   readonly strict: boolean;
@@ -261,7 +261,7 @@ export interface ToolSpec {
   /** JSON Schema of the arguments. */
   readonly inputSchema: JsonObject;
   /**
-   * Whether the provider should enforce the schema of the arguments. `strictSchema()` returns the
+   * Whether the provider should enforce the schema of the arguments. `toStrictSchema()` returns the
    * form that providers need.
    */
   readonly strictSchema?: boolean;

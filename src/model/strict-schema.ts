@@ -25,7 +25,7 @@ const MOST_ENUM_VALUES = 1_000;
  * @example
  * ```ts
  * const schema = { type: "object", properties: { city: { type: "string" } } };
- * const strict = strictSchema(schema);
+ * const strict = toStrictSchema(schema);
  * const sent = strict.isStrict ? strict.schema : schema;
  * ```
  */

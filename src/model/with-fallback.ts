@@ -20,7 +20,7 @@ import { withComputed } from "./remembered.ts";
 import { replayKeyOf } from "./written-by.ts";
 
 const CHECKS: OptionChecks<FallbackOptions> = {
-  on: mustBeFunction(
+  shouldFallback: mustBeFunction(
     "a function of an error",
     "Leave it out for transient failures and rejected keys.",
   ),
@@ -56,8 +56,8 @@ export function withFallback(
   checkOptions("withFallback", options, CHECKS);
   const [first] = models;
   const all: readonly Model[] = Object.freeze([...models]);
-  const { on, cooldownMs } = options;
-  const fallback = new Fallback(all, defined({ on, cooldownMs }));
+  const { shouldFallback, cooldownMs } = options;
+  const fallback = new Fallback(all, defined({ shouldFallback, cooldownMs }));
   // Counts the longest of the requests, if all of the models count.
   const countTokens = all.some((one) => one.countTokens === undefined)
     ? undefined

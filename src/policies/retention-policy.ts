@@ -55,7 +55,7 @@ export interface RetainedMessages<Stored extends StoredMessage> {
 /**
  * What stays of a history, and what goes: all of the oldest executions that are too many, then the oldest groups that are too many.
  * Instructions at the head stay, and so does the last group, whatever its length. With `summarizeDropped`, and something to leave out, there is
- * room in `maxMessages` for one message more. If nothing has to go, `kept` is the same list.
+ * room in `maxMessages` for one message more. If nothing has to go, `retained` is the same list.
  */
 export function retainMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],

@@ -183,17 +183,17 @@ export class EventRecorder implements SpanSource {
     return ids ?? this.#lastIds;
   }
 
-  /** Ends spans that a dead process left open; see `Tracing.endLost`. */
+  /** Ends spans that a dead process left open; see `Tracing.endLostSpans`. */
   endLost(lost: readonly LostSpan[], atUs: number): void {
     if (lost.length > 0) this.#tracing?.endLostSpans?.(lost, atUs);
   }
 
-  /** Events up to this number are kept; see `Tracing.kept`. */
+  /** Events up to this number are kept; see `Tracing.onPersisted`. */
   kept(runId: RunId, seq: number): void {
     this.#tracing?.onPersisted?.(runId, seq);
   }
 
-  /** Gives the run up where it is; see `Tracing.leave`. */
+  /** Gives the run up where it is; see `Tracing.release`. */
   leave(scope: EventScope): void {
     const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
     this.#tracing?.release?.(moment, "left");

@@ -282,7 +282,7 @@ export interface RunStore {
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `store_failed` if the store fails.
    */
-  sendMail(runId: RunId, sendMail: Pick<Mail, "key" | "body">): Promise<number>;
+  sendMail(runId: RunId, mail: Pick<Mail, "key" | "body">): Promise<number>;
   /**
    * Returns the mail from number `from` (by default 1), in order.
    *

@@ -85,7 +85,7 @@ export function engineCheck(
   };
 }
 
-/** One `settle` that an engine has asked for. */
+/** One `execute` that an engine has asked for. */
 interface Leading {
   readonly runId: RunId;
   readonly releaseSignal: AbortSignal;
@@ -104,9 +104,9 @@ interface FixtureWorkerOptions extends WorkerOptions {
   /** Whether its model has a price. Default true. */
   readonly isPriced?: boolean;
   readonly answerTimeoutMs?: number;
-  /** Done before a run is led: what it rejects with is what `settle` rejects with. */
+  /** Done before a run is led: what it rejects with is what `execute` rejects with. */
   readonly before?: (leading: Leading) => Promise<void>;
-  /** Done when the run rests, before `settle` resolves. */
+  /** Done when the run rests, before `execute` resolves. */
   readonly after?: (leading: Leading) => Promise<void>;
 }
 

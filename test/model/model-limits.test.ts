@@ -30,7 +30,7 @@ proves(
     const held = latch();
     const model = limited(
       new ScriptedModel([{ ...says("One."), after: held.opened }, says("Two.")]),
-      modelLimits({ concurrent: 1 }),
+      modelLimits({ maxConcurrentRequests: 1 }),
     );
     const [one, two_] = [first.start(roleOf(model)), second.start(roleOf(model))];
     await flushEventLoop();
@@ -54,7 +54,7 @@ proves(
     const held = latch();
     const model = limited(
       new ScriptedModel([{ ...says("One."), after: held.opened }, says("Three.")]),
-      modelLimits({ concurrent: 1, requestsPerMinute: 2 }),
+      modelLimits({ maxConcurrentRequests: 1, requestsPerMinute: 2 }),
     );
     const runs = [
       first.start(roleOf(model)),
@@ -84,7 +84,7 @@ proves(
         { ...says("Never."), after: never.opened, ignoresSignal: true },
         says("Two."),
       ]),
-      modelLimits({ concurrent: 1 }),
+      modelLimits({ maxConcurrentRequests: 1 }),
     );
     const one = first.start(roleOf(model));
     const other = second.start(roleOf(model));
@@ -106,7 +106,7 @@ proves(
     const { clock, first, second } = two();
     const model = limited(
       new ScriptedModel([failing("model_unavailable"), says("Two."), says("One.")]),
-      modelLimits({ concurrent: 1 }),
+      modelLimits({ maxConcurrentRequests: 1 }),
     );
     const one = first.start(roleOf(model));
     const other = second.start(roleOf(model));
@@ -146,7 +146,7 @@ proves(
       says("Two.", { usage: { inputTokens: 10, outputTokens: 90 } }),
       says("Three."),
     ];
-    const model = limited(counting(script), modelLimits({ inputTokensPerMinute: 150 }));
+    const model = limited(counting(script), modelLimits({ tokensPerMinute: 150 }));
     const role = roleOf(model, { maxOutputTokens: 90 });
     const runs = [first, second, first].map((at) => at.start(role));
     await flushEventLoop();
@@ -174,7 +174,7 @@ proves(
       { ...says("Large.", { usage: { inputTokens: 10, outputTokens: 290 } }), after: large.opened },
       says("Last."),
     ];
-    const limits = modelLimits({ inputTokensPerMinute: 100 });
+    const limits = modelLimits({ tokensPerMinute: 100 });
     const model = limited(counting(script), limits);
     const [tight, wide] = [10, 490].map((maxOutputTokens) => roleOf(model, { maxOutputTokens }));
     const one = first.start(tight ?? roleOf(model));
@@ -194,7 +194,7 @@ proves(
     await two_.settled;
     expect((await three.settled).text).toBe("Last.");
     expect(second.sink.ofType("model.warned").map(({ warning }) => warning)).toEqual([
-      "A request counts 500 tokens with its cap, above limits.inputTokensPerMinute (100): it is sent alone. Lower maxOutputTokens, or raise the limit.",
+      "A request counts 500 tokens with its cap, above limits.tokensPerMinute (100): it is sent alone. Lower maxOutputTokens, or raise the limit.",
     ]);
     expect(first.sink.ofType("model.warned")).toEqual([]);
   },
@@ -205,13 +205,16 @@ proves(
   "a Retry-After holds up all who share the limits for that long, and nobody else",
   async () => {
     const { clock, first, second } = two();
-    const limits = modelLimits({ concurrent: 8 });
+    const limits = modelLimits({ maxConcurrentRequests: 8 });
     const refusing = limited(
       new ScriptedModel([failing("model_rate_limited", { retryAfterMs: 5_000 }), says("Again.")]),
       limits,
     );
     const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
-    const other = limited(new ScriptedModel(() => says("Other.")), modelLimits({ concurrent: 8 }));
+    const other = limited(
+      new ScriptedModel(() => says("Other.")),
+      modelLimits({ maxConcurrentRequests: 8 }),
+    );
     const one = first.start(roleOf(refusing));
     await flushEventLoop();
     const waiting = [second.start(roleOf(sharing)), first.start(roleOf(sharing))];
@@ -236,7 +239,7 @@ proves(
   "a Retry-After that is no time holds up nobody, and spoils no later one",
   async () => {
     const { clock, first, second } = two();
-    const limits = modelLimits({ concurrent: 8 });
+    const limits = modelLimits({ maxConcurrentRequests: 8 });
     const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
     const refused = async (retryAfterMs: number): Promise<void> => {
       const refusing = new ScriptedModel([
@@ -267,7 +270,7 @@ proves(
   async () => {
     const { clock, first, second } = two();
     const held = latch();
-    const limits = modelLimits({ concurrent: 1 });
+    const limits = modelLimits({ maxConcurrentRequests: 1 });
     const error = failing("model_rate_limited", { retryAfterMs: 3_600_000 });
     const refusing = limited(new ScriptedModel([{ ...error, after: held.opened }]), limits);
     const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
@@ -295,7 +298,7 @@ proves(
     const held = latch();
     const model = limited(
       counting([{ ...says("One."), after: held.opened }, says("Small."), says("Large.")]),
-      modelLimits({ inputTokensPerMinute: 100 }),
+      modelLimits({ tokensPerMinute: 100 }),
     );
     const of = (maxOutputTokens: number) => roleOf(model, { maxOutputTokens });
     const one = first.start(of(50));
@@ -316,20 +319,26 @@ proves(
 test("what is no limit is refused, and so is what modelLimits did not make", () => {
   const refused: readonly [unknown, string][] = [
     [{}, "Expected modelLimits to be given a limit, got"],
-    [{ concurrent: 0 }, "Expected modelLimits.concurrent to be a whole number from 1 up, got 0."],
+    [
+      { maxConcurrentRequests: 0 },
+      "Expected modelLimits.maxConcurrentRequests to be a whole number from 1 up, got 0.",
+    ],
     [{ requestsPerMinute: 1.5 }, "modelLimits.requestsPerMinute to be a whole number from 1 up"],
     [
-      { inputTokensPerMinute: "9" },
-      'modelLimits.inputTokensPerMinute to be a whole number from 1 up, got "9"',
+      { tokensPerMinute: "9" },
+      'modelLimits.tokensPerMinute to be a whole number from 1 up, got "9"',
     ],
     [{ parallel: 2 }, "Expected modelLimits.parallel to be one of"],
     [undefined, "Expected modelLimits to be a plain object, got undefined"],
   ];
   for (const [options, message] of refused)
     expect(() => void Reflect.apply(modelLimits, undefined, [options])).toThrow(message);
-  const made = modelLimits({ concurrent: 2 });
-  expect([made, Object.isFrozen(made)]).toEqual([{ kind: "model_limits", concurrent: 2 }, true]);
-  for (const limits of [{ concurrent: 2 }, { ...made }, 3, null]) {
+  const made = modelLimits({ maxConcurrentRequests: 2 });
+  expect([made, Object.isFrozen(made)]).toEqual([
+    { kind: "model_limits", maxConcurrentRequests: 2 },
+    true,
+  ]);
+  for (const limits of [{ maxConcurrentRequests: 2 }, { ...made }, 3, null]) {
     const advice = "to be a result of modelLimits(), got";
     const model = Object.assign(new ScriptedModel([]), { limits });
     expect(() => void Reflect.apply(openai, undefined, ["m", { limits }])).toThrow(advice);

@@ -62,7 +62,7 @@ proves(
     expect([outcome.attempts, code, message, data, retryAfterMs]).toEqual([
       2,
       "model_rate_limited",
-      "model_rate_limited. It requests a retry after 3600 s, but retry.maxDelayMs allows 1 s.",
+      "model_rate_limited. It requests a retry after 3600 s, but retryPolicy.maxDelayMs allows 1 s.",
       { retryAfterMs: 3_600_000, maxDelayMs: 1_000 },
       3_600_000,
     ]);

@@ -113,25 +113,33 @@ const CODES: Readonly<Record<ModelErrorCode, boolean>> = {
 
 /** Whether the second model is asked when the first fails so. */
 async function goesOn(code: ModelErrorCode, on?: () => boolean): Promise<boolean> {
-  const { role, asked } = pair([failing(code)], [says("Spare.")], on === undefined ? {} : { on });
+  const { role, asked } = pair(
+    [failing(code)],
+    [says("Spare.")],
+    on === undefined ? {} : { shouldFallback: on },
+  );
   const result = await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(role);
   expect(result.text).toBe(asked()[1] === 1 ? "Spare." : "");
   return asked()[1] === 1;
 }
 
-proves(["M67"], "which failures lead on is said once, or by `on`, whatever that does", async () => {
-  for (const [code, expected] of Object.entries(CODES)) {
-    const known = Object.keys(CODES).find((one): one is ModelErrorCode => one === code);
-    if (known === undefined) throw new Error(code);
-    expect([code, await goesOn(known)]).toEqual([code, expected]);
-    expect([code, await goesOn(known, () => true)]).toEqual([code, true]);
-    expect([code, await goesOn(known, () => false)]).toEqual([code, false]);
-  }
-  const broken = (): never => {
-    throw new Error("odd");
-  };
-  expect(await goesOn("model_unavailable", broken)).toBe(false);
-});
+proves(
+  ["M67"],
+  "which failures lead on is said once, or by `shouldFallback`, whatever that does",
+  async () => {
+    for (const [code, expected] of Object.entries(CODES)) {
+      const known = Object.keys(CODES).find((one): one is ModelErrorCode => one === code);
+      if (known === undefined) throw new Error(code);
+      expect([code, await goesOn(known)]).toEqual([code, expected]);
+      expect([code, await goesOn(known, () => true)]).toEqual([code, true]);
+      expect([code, await goesOn(known, () => false)]).toEqual([code, false]);
+    }
+    const broken = (): never => {
+      throw new Error("odd");
+    };
+    expect(await goesOn("model_unavailable", broken)).toBe(false);
+  },
+);
 
 proves(
   ["M67"],
@@ -165,7 +173,7 @@ proves(
 
 proves(["M67"], "an abort asks no further model", async () => {
   const { role, asked } = pair([{ after: new Promise(() => undefined) }], [says("Spare.")], {
-    on: () => true,
+    shouldFallback: () => true,
   });
   const s = newFixture();
   const run = s.start(role);
@@ -251,7 +259,7 @@ proves(["M67"], "hooks around a call get the reply with its writer, and pass it 
 });
 
 proves(["M67"], "a model whose limits are paused is passed over at once", async () => {
-  const limits = modelLimits({ concurrent: 1 });
+  const limits = modelLimits({ maxConcurrentRequests: 1 });
   const refused = limited(
     model("other", [failing("model_rate_limited", { retryAfterMs: 9_000 })]),
     limits,
@@ -277,7 +285,10 @@ proves(
   "who is to stop leaves the line, also where a paused model was passed over",
   async () => {
     const held = latch();
-    const [paused, busy] = [modelLimits({ concurrent: 1 }), modelLimits({ concurrent: 1 })];
+    const [paused, busy] = [
+      modelLimits({ maxConcurrentRequests: 1 }),
+      modelLimits({ maxConcurrentRequests: 1 }),
+    ];
     const s = newFixture({ retryPolicy: { maxAttempts: 1 } });
     const refusal = failing("model_rate_limited", { retryAfterMs: 9_000 });
     await s.run(roleOf(limited(model("other", [refusal]), paused)));
@@ -329,14 +340,17 @@ test("what no run could go by is refused", () => {
       "withFallback.models[1] to be a model that is not itself a fallback",
     ],
     [
-      [[main, spare], { on: true }],
-      "Expected withFallback.on to be a function of an error, got true.",
+      [[main, spare], { shouldFallback: true }],
+      "Expected withFallback.shouldFallback to be a function of an error, got true.",
     ],
     [
       [[main, spare], { cooldownMs: -1 }],
       "Expected withFallback.cooldownMs to be a finite number from 0 up, got -1.",
     ],
-    [[[main, spare], { order: 1 }], "Expected withFallback.order to be one of on, cooldownMs"],
+    [
+      [[main, spare], { order: 1 }],
+      "Expected withFallback.order to be one of shouldFallback, cooldownMs",
+    ],
   ];
   for (const [given, message] of refused)
     expect(() => void Reflect.apply(withFallback, undefined, given)).toThrow(message);

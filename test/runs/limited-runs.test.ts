@@ -57,14 +57,14 @@ class Held {
 
 proves(
   ["M65"],
-  "of 100 runs of ten orchestrators over one modelLimits({ concurrent: 8 }) eight are at the server, first come, first served",
+  "of 100 runs of ten orchestrators over one modelLimits({ maxConcurrentRequests: 8 }) eight are at the server, first come, first served",
   async () => {
     const held = new Held();
     await using server = await OpenAiServer.start(async (request) => {
       await held.take(request);
       return says("Done.");
     });
-    const limits = modelLimits({ concurrent: CONCURRENT });
+    const limits = modelLimits({ maxConcurrentRequests: CONCURRENT });
     const orchestrators = Array.from({ length: 10 }, () => new Orchestrator());
     const tasks = Array.from({ length: RUNS }, (_none, index) => `task ${index + 1}`);
     // A model each: they share the limits alone.

@@ -34,7 +34,10 @@ async function recordTwice(record: () => void): Promise<void> {
 }
 
 /** A role that calls its model, a tool, and its model again. */
-function working(record: (where: string) => void, limits = modelLimits({ concurrent: 1 })) {
+function working(
+  record: (where: string) => void,
+  limits = modelLimits({ maxConcurrentRequests: 1 }),
+) {
   const script = new ScriptedModel([asks("work", {}), says("Done.")]);
   const model: Model = {
     provider: "scripted",
@@ -64,7 +67,7 @@ proves(
   ["D651"],
   "calls that waited for the limits of a provider and for a run have the context of their own run",
   async () => {
-    const limits = modelLimits({ concurrent: 1 });
+    const limits = modelLimits({ maxConcurrentRequests: 1 });
     const orchestrator = new Orchestrator({ maxConcurrentRuns: 3 });
     const seen = NUMBERS.map((): (readonly [string, number | undefined])[] => []);
     const runs = NUMBERS.map((number) => {
@@ -125,7 +128,7 @@ proves(
   "spans that models and tools open in calls that waited are below the call, in the trace of their own run",
   async () => {
     const app = recording.provider.getTracer("app");
-    const limits = modelLimits({ concurrent: 1 });
+    const limits = modelLimits({ maxConcurrentRequests: 1 });
     const orchestrator = new Orchestrator({ tracing: openTelemetry(), maxConcurrentRuns: 5 });
     const runs = NUMBERS.map((number) =>
       app.startActiveSpan(`request ${number}`, (request) => {
@@ -165,7 +168,7 @@ proves(
     const { clock } = first;
     const second = newFixture({ clock });
     const order: string[] = [];
-    const limits = modelLimits({ inputTokensPerMinute: 100, concurrent: 2 });
+    const limits = modelLimits({ tokensPerMinute: 100, maxConcurrentRequests: 2 });
     const held = latch();
     const starting = (name: string, at: typeof first, maxOutputTokens: number) => {
       const usage = { inputTokens: 10, outputTokens: maxOutputTokens };
@@ -204,7 +207,7 @@ proves(
 test("a call that waits for its provider holds up no other model of the run", async () => {
   const s = newFixture({ concurrency: { modelCalls: 2 } });
   const held = latch();
-  const limits = modelLimits({ concurrent: 1 });
+  const limits = modelLimits({ maxConcurrentRequests: 1 });
   const script = () => says("Slow.", { after: held.opened });
   const slow = part("slow", script);
   limited(slow.model, limits);

@@ -14,6 +14,7 @@ import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, use } from "../tree/scripted-agents.ts";
+import { thrownBy } from "../support/thrown.ts";
 import { codeOf, rejectionOf, newSessionFixture, type SessionFixture } from "./session-fixture.ts";
 
 async function stored(s: SessionFixture): Promise<string> {
@@ -168,6 +169,15 @@ describe("what is handed in as a session and is none", () => {
     ).toBe("invalid_option");
     expect(s.sink.events).toEqual([]);
   });
+});
+
+test("a start on a value that is no session says where to get one", () => {
+  const { role } = soloist([]);
+  const start = (session: unknown) => () =>
+    Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [role, "Go.", { session }]);
+  expect(thrownBy(start("customer-42")).message).toBe(
+    'Expected start options.session to be a session, got "customer-42". Get it from orchestrator.openSession().',
+  );
 });
 
 test("a start that is refused for another reason leaves the session free", async () => {

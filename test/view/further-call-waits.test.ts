@@ -221,7 +221,7 @@ proves(["D537"], "draws the wait of a further call for its slot after its retry"
 proves(["D537"], "draws the wait of a further call for a limit of its provider", async () => {
   const s = newFixture(RETRY);
   const twice = wrapModelCall(async (_request, next) => (await Promise.all([next(), next()]))[0]);
-  const limits = modelLimits({ concurrent: 1 });
+  const limits = modelLimits({ maxConcurrentRequests: 1 });
   const slow = slowRole(s, "broken", () => says("Whole."), { hooks: [twice] });
   await played(s, s.start({ ...slow, model: { ...slow.model, limits } }, "Go."));
   expect(steps(foldOf(s.sink.events).agents[0])).toEqual([

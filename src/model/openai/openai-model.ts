@@ -107,7 +107,7 @@ export interface OpenAiOptions extends OpenAiModelOptions {
    *
    * @example
    * ```ts
-   * const limited = openai("gpt-5.6", { limits: modelLimits({ concurrent: 4 }) });
+   * const limited = openai("gpt-5.6", { limits: modelLimits({ maxConcurrentRequests: 4 }) });
    * ```
    */
   readonly limits?: ModelLimits;

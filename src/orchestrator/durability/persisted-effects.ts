@@ -98,7 +98,7 @@ export class PersistedEffects implements Persistence {
 
   /**
    * A request is sent once its lease and its event `model.requested` are persisted. A recovery charges a
-   * lost call only if both are in the journal. The wait is not work under way: `run.leave` may end it.
+   * lost call only if both are in the journal. The wait is not work under way: `run.release` may end it.
    */
   sending(): Promise<void> {
     this.#journal.workEnds();

@@ -285,7 +285,8 @@ export class SessionWriter implements Session {
 /** Returns the writer behind a handle. Throws `invalid_option` for any other value. */
 export function writerOf(field: string, session: unknown): SessionWriter {
   if (session instanceof SessionWriter) return session;
-  const advice = session instanceof Promise ? "Await it." : "Get it from orchestrator.session().";
+  const advice =
+    session instanceof Promise ? "Await it." : "Get it from orchestrator.openSession().";
   throw mismatch(field, "a session", session, advice);
 }
 
