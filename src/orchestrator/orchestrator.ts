@@ -1,4 +1,4 @@
-// Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
+// Orchestrator: the facade. Validates its arguments at once, then returns runs.
 
 import { checkText, mismatch } from "../kernel/check.ts";
 import {
@@ -44,29 +44,59 @@ import {
 } from "./tree/settings.ts";
 
 /**
- * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
- * nothing else of its runs. `Roles`: those that it was given, from which `resume` and `fork` know the type of a result, and the
- * context that has to be given.
+ * Runs trees of agents. One orchestrator executes any number of runs at the same time. Holds the
+ * handles of active runs, and nothing else of its runs. `Roles` is the type of the roles in its
+ * options, from which `resume` and `fork` infer the type of the result and of the context.
+ *
+ * @example
+ * ```ts
+ * const lead = defineAgent({
+ *   name: "lead",
+ *   instructions: "Delegate the research, then write a summary.",
+ *   model: openai("gpt-5-mini"),
+ *   subagents: [researcher],
+ * });
+ * const orchestrator = new Orchestrator({ limits: { maxTotalSubagents: 5 } });
+ * const run = orchestrator.start(lead, "Compare three pear markets.", { budget: { costUsd: 1 } });
+ * console.log((await run.result).text);
+ * ```
  */
 export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   readonly #settings: Settings;
   readonly #live: LiveRuns;
 
-  /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
+  /**
+   * Creates an orchestrator.
+   *
+   * @throws EspalierError `invalid_option` if an option is invalid. The message names the option,
+   * the expected and the actual value.
+   */
   constructor(options?: OrchestratorOptions<Roles>) {
     this.#settings = makeSettings(options);
     this.#live = new LiveRuns(this.#settings);
   }
 
   /**
-   * Starts a run: `role` at the root, with `task`, a text or parts of which some are images, sounds or files: 20,000,000 bytes each and
-   * 50,000,000 in all at most. It begins when the synchronous code that calls `start` is over; later if it waits for a run slot
-   * (`maxConcurrentRuns`), for its turn among many, or for the store to accept its id. It is in the store once `run.whenPersisted()` resolves.
+   * Starts a run with an agent of `role` at the root. `task` is a text, or parts such as text,
+   * images, audio and files: at most 20,000,000 bytes each and 50,000,000 in all. The run begins
+   * after the synchronous code that calls `start`, so that readers of the run miss nothing. It
+   * begins later if it waits for a run slot (`maxConcurrentRuns`), or for the store to accept its
+   * `runId`. All errors are thrown before anything has started.
    *
-   * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
-   * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
-   * no role has (`unknown_tool`), an option is not usable, the id is that of a run under way with another role or task (`run_id_conflict`), or the
-   * orchestrator was closed (`invalid_state`).
+   * @throws EspalierError `unknown_subagent` or `duplicate_role` if the roles do not fit together.
+   * @throws EspalierError `missing_api_key` if a model has no API key.
+   * @throws EspalierError `price_unknown` if a cost limit covers a model without a known price.
+   * @throws EspalierError `unknown_tool` if a context policy names a tool that no role has.
+   * @throws EspalierError `invalid_option` or `invalid_definition` if an argument is invalid.
+   * @throws EspalierError `run_id_conflict` if `runId` belongs to an active run with another role
+   * or task.
+   * @throws EspalierError `invalid_state` if the orchestrator was closed.
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.start(role, "Buy a pear tree.", { runId: "order-4711" });
+   * const { text } = await run.orThrow();
+   * ```
    */
   start<Output, Context>(
     role: AgentRole<Output, Context>,
@@ -97,22 +127,25 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Continues a paused run, in this process or another: the same run and executions, with the answers
-   * to its open questions. Continues a run that a limit stopped once `grants` adds to its budget. The
-   * roles must have the names that the run was started with.
+   * Continues a paused run, in this process or another: the same run and executions, with answers
+   * to its open questions. Continues a run that a limit has stopped, if `grants` adds to its
+   * budget. The orchestrator needs roles with the names with which the run was started.
    *
-   * An approved call is executed once. A second call for the same pause is refused within a process,
-   * and between processes that share a store: the second result rejects with `already_resumed` before
-   * anything is executed.
+   * An approved call is executed once: a second `resume` of the same pause is rejected in this
+   * process. Between processes only a shared store prevents it: the second result rejects with
+   * `already_resumed` before anything is executed. After an error the run can still be resumed.
    *
    * @throws EspalierError `unsupported_version` or `invalid_paused_run` if the paused run cannot be
    * read, has ended, or its roles are missing.
-   * @throws EspalierError `invalid_answer` if an answer is missing, unknown, given twice, of the wrong
-   * kind, late, or for other arguments.
+   * @throws EspalierError `invalid_signature` if the orchestrator has a `signingKey`, and the
+   * signature is missing or wrong.
+   * @throws EspalierError `invalid_answer` if an answer is missing, late, given twice, or fits no
+   * open question.
    * @throws EspalierError `already_resumed` if this process has continued from this pause before.
    * @throws EspalierError `output_mismatch` if a stored typed result does not fit its role.
-   * @throws EspalierError `invalid_option` for a grant that cannot be made, and the errors that `start`
-   * throws for roles and models. After each of these errors the run can still be resumed.
+   * @throws EspalierError `invalid_option` if a grant or another option is invalid.
+   * @throws Everything that `start` throws for roles and models.
+   *
    * @example
    * ```ts
    * const result = await run.result;
@@ -128,19 +161,23 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     ...options: OptionsWithContext<ResumeOptions<Role>, InferContext<Role>>
   ): Run<InferOutput<Role>>;
   /**
-   * Continues a stored run by its id, after a pause, after its process has died, or with `grants` after
-   * a limit has stopped it. Completed work is not repeated or charged again. Interrupted calls are
-   * repeated, except those of tools with `retryAfterCrash: false`. A model call without a recorded
-   * outcome is charged by estimate.
+   * Continues a stored run by its id: after a pause, after its process has died, or with `grants`
+   * after a limit has stopped it. Completed calls are not repeated or charged again. Interrupted
+   * calls are repeated, except those of tools with `retryAfterCrash: false`. A model call without a
+   * recorded outcome is charged by estimate. After an error the run can still be resumed.
    *
-   * Rejects, and nothing has changed, with `unknown_run`; `run_active` if a process owns the run;
-   * `run_ended` without `grants`; `unsupported_version` or `invalid_journal` if the journal cannot be
-   * read; `invalid_option` if the orchestrator has no store; and the errors that `resume` of a paused
-   * run throws.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `run_active` if another process owns the run.
+   * @throws EspalierError `run_ended` if the run has ended, and no grant lets it continue.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store, or an option is
+   * invalid.
+   * @throws Everything that `resume` of a paused run throws.
    *
    * @example
    * ```ts
-   * const resumed = await orchestrator.resume("order-17", { answers });
+   * const resumed = await orchestrator.resume("order-4711", { answers });
    * console.log((await resumed.result).status);
    * ```
    */
@@ -178,17 +215,16 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Continues every lost run of the store: its process died while the run was active. Resumes the runs
-   * one after the other, oldest first. Leaves alone paused runs, runs that a process owns, and runs of
-   * which nothing was stored.
+   * Resumes every lost run of the store, which are runs whose process died while it executed them.
+   * Healthy runs come first, one after the other, oldest first. Paused runs, runs that a process
+   * owns, and runs of which nothing was persisted are left alone. A run whose processes died
+   * several times in a row is resumed later, and listed in `delayed`. After `maxCrashes` of the
+   * orchestrator it fails with `crash_loop`. A run that cannot be resumed is listed in `failed`.
+   * Resolves when the runs are active again, not when they have ended.
    *
-   * A run whose processes died several times in a row is resumed later and listed in `delayed`. After
-   * `maxCrashes` it ends as failed, with `crash_loop`. A run that cannot be resumed is listed in
-   * `failed` and does not keep the others from continuing.
-   *
-   * Resolves when the runs are active again, not when they have ended. Rejects with `store_failed` if
-   * the store cannot list its runs, `invalid_option` if the orchestrator has no store, and
-   * `invalid_state` if it was closed.
+   * @throws EspalierError `store_failed` if the store cannot list its runs.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_state` if the orchestrator was closed.
    *
    * @example
    * ```ts
@@ -220,16 +256,27 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Returns the runs that are under way in this process, in the order of their start. Stored runs that
-   * have ended or are paused are not among them: list these with the store.
+   * Returns the active runs of this process, in the order of their start. Stored runs that have
+   * ended or are paused are not included: list these with `store.list`.
+   *
+   * @example
+   * ```ts
+   * for (const { runId, sessionId } of orchestrator.activeRuns()) console.log(runId, sessionId);
+   * ```
    */
   activeRuns(): readonly Run[] {
     return this.#live.all;
   }
 
   /**
-   * Returns the run of this id if it is under way in this process, else `undefined`. `getResult` returns
-   * the result of a stored run.
+   * Returns the run of this id if it is active in this process. `undefined` otherwise. `getResult`
+   * returns the result of a stored run.
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.findActiveRun("order-4711");
+   * await run?.cancel("The customer changed their mind.");
+   * ```
    */
   findActiveRun(runId: string): Run | undefined {
     checkText("runId", runId);
@@ -237,27 +284,40 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Lets no further run begin or continue, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
-   * be faster, give them up for the next process, as in `for (const run of orchestrator.activeRuns()) void run.release()`, pause or cancel them. Never rejects for what comes of a run. Store,
-   * tracing and MCP servers belong to the caller, and stay open: close them after this.
+   * Lets no further run start or continue, and waits for the active runs, including their detached
+   * agents. To finish sooner, release, pause or cancel the active runs first. Never rejects because
+   * of a run. Close the store, tracing and MCP servers afterwards; they stay open.
+   *
+   * @example
+   * ```ts
+   * for (const run of orchestrator.activeRuns()) void run.release({ graceMs: 2_000 });
+   * await orchestrator.close();
+   * await store.close();
+   * ```
    */
   async close(): Promise<void> {
     await this.#live.close();
   }
 
-  /** The same as `close`, for `await using`. */
+  /** Closes the orchestrator like `close()`, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
   /**
-   * The result of a run that has ended, or that is paused, as the store has it: the same as its `result`. Nothing is claimed or changed, and
-   * the roles of the run need not be there. For a paused one, `questions` says what it waits for.
+   * Returns the result of a stored run that has ended or is paused, equal to its `run.result`.
+   * Roles are not needed, and nothing is claimed or changed.
    *
-   * Rejects with `unknown_run`; `invalid_state` if the run continues, or its process died; `unsupported_version`, `invalid_journal` or
-   * `store_failed`.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `invalid_state` if the run is active, or its process died.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * const { status, text, questions } = await orchestrator.getResult("order-4711");
+   * ```
    */
   async getResult(runId: string): Promise<RunResult<JsonValue | undefined>> {
     checkText("runId", runId);
@@ -266,16 +326,23 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Executes an order: starts its run, continues it after a crash, joins it if it is under way here, or gives its result if it rests. So
-   * it may be called any number of times, in any process with this store. Resolves once the run rests and no mail asks anything of it; a run
-   * that another process leads is waited for, and continued here if that process is lost. A paused run continues with the answers that were given
-   * to it since (`answer`).
+   * Executes a request, and returns the result of the run. Can be called any number of times, in
+   * any process with this store. Starts the run, joins it if it is active here, or continues it
+   * after a crash. Waits if another process owns the run, and returns the result of a run that has
+   * ended or is paused. A paused run continues if answers were sent to it since (`answer`).
    *
-   * Rejects with `run_released` when `releaseSignal` was aborted; `run_id_conflict` if the run was started with another role or task; `unknown_role`;
-   * `unsupported_version` for an order of a later release; with what `start` and `resume` throw, and nothing has changed; and
-   * with what `result` of a run rejects with.
+   * @throws EspalierError `run_id_conflict` if the run was started with another role or task.
+   * @throws EspalierError `unknown_role` if the orchestrator does not have the role.
+   * @throws EspalierError `run_released` if `releaseSignal` was aborted.
+   * @throws EspalierError `unsupported_version` if the request is of a later release.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws Everything that `start`, `resume` and `run.result` throw and reject with.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * const request = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+   * const { status, text } = await orchestrator.execute(request);
+   * ```
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
     request: RunRequest,
@@ -299,14 +366,25 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Answers questions of a run that is kept in the store, some of them or all, wherever it is led and whether it is paused: the answers are
-   * put into its mailbox, where the first one counts. The process that leads the run takes them from there: while its approver is being asked,
-   * else once the run has nothing else to do; the run then continues by itself. A run that rests already continues with `resume` or `execute`. No role is needed. Gives the questions that are still open.
+   * Answers some or all open questions of a stored run, whichever process owns it and whether or
+   * not it is paused. The answers are sent to the run's mailbox, where the first answer to a
+   * question counts. Roles are not needed. An active run continues with the answers by itself; a
+   * paused one continues with `resume` or `execute`. Returns the questions that are still open.
    *
-   * Rejects, and nothing was answered unless others answer at the same time: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
-   * late; `run_ended`; `unknown_run`; `unsupported_version` or `invalid_journal` if its journal cannot be read; `store_failed`.
+   * @throws EspalierError `invalid_answer` if an answer is late, fits no open question, or its
+   * question is answered already.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * const { questions } = await orchestrator.getResult("order-4711");
+   * const open = await orchestrator.answer("order-4711", questions.map((one) => approve(one)));
+   * console.log(`${open.length} questions are still open.`);
+   * ```
    */
   async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
     checkRunId("runId", runId);
@@ -318,21 +396,32 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Cancels a run that is kept in the store: one that is led here at once, one that another process leads by its mailbox, and one that is
-   * paused or lost by leading it to its end here, for which its roles have to be there, and its `context`. Resolves when a run that is led
-   * here, or led to its end here, has ended; of one that is led elsewhere, when the request is in its mailbox.
+   * Cancels a stored run: directly if it is active here, and through its mailbox if another process
+   * owns it. A paused or lost run is continued here only to end it, for which its roles are needed.
+   * Resolves when the run has ended, or when the request is in the mailbox of another process.
+   * After an error the request stays in the mailbox, for the next owner of the run.
    *
-   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `resume` rejects with: the request stays in the mailbox then,
-   * for the next process that leads the run.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws Everything that `resume` rejects with, if the run must be continued here.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * await orchestrator.cancel("order-4711", { message: "The customer changed their mind." });
+   * ```
    */
   async cancel(
     runId: string,
     options: {
-      /** Reason of the end. Default: that the caller cancelled the run. */
+      /**
+       * Reason of the end.
+       *
+       * @default "The caller cancelled the run."
+       */
       readonly message?: string;
-      /** As in `StartOptions`, for a run that has to be led to its end here. */
+      /** Context of the run, if it must be continued here. See `StartOptions`. */
       readonly context?: unknown;
     } = {},
   ): Promise<void> {
@@ -342,12 +431,19 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Asks something of a run that is kept in the store, wherever it is led, by its mailbox: to pause, to resume, to stop, a message to an agent,
-   * or more budget. The process that leads it does so within some seconds, or when the run continues.
+   * Sends a command to a stored run, whichever process owns it: pause, resume, stop, steer or
+   * grant. The owner executes the command within some seconds, or when the run continues.
    *
-   * Rejects with `invalid_option` or `invalid_definition` for a request that is none, `run_ended`, `unknown_run` or `store_failed`.
+   * @throws EspalierError `invalid_option` or `invalid_definition` if the command is invalid.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   * @example
+   * ```ts
+   * await orchestrator.sendCommand("order-4711", { type: "pause" });
+   * ```
    */
   async sendCommand(runId: string, request: RunCommand): Promise<void> {
     checkRunId("runId", runId);
@@ -356,13 +452,23 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Makes this process a worker of an engine: it leads runs that were ordered by a `RunClient`, with the roles of this orchestrator, until it is
-   * closed. Resolves once it serves.
+   * Makes this process a worker of an engine: it executes runs that a `RunClient` has started, with
+   * the roles of this orchestrator. Resolves once the worker accepts runs.
    *
-   * Rejects with `store_failed` or `unsupported_version` if the store cannot be used, and with `engine_failed` or `invalid_option` if the
-   * engine cannot serve.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store or no roles, or an
+   * option is invalid.
+   * @throws EspalierError `store_failed` or `unsupported_version` if the store cannot be used.
+   * @throws EspalierError `engine_failed` if the engine cannot serve.
+   * @throws Everything that `start` throws for roles and models.
    *
-   * @throws EspalierError `invalid_option`, if the orchestrator has no store or no roles; what `start` throws of roles and models.
+   * @example
+   * ```ts
+   * import { pgBossEngine } from "espalier/pg-boss";
+   *
+   * const engine = pgBossEngine({ connectionString: "postgres://localhost/jobs" });
+   * const worker = await orchestrator.startWorker(engine, { rolesVersion: "v3", maxRuns: 20 });
+   * process.once("SIGTERM", () => void worker.close());
+   * ```
    */
   startWorker<Role extends AgentRole<unknown, never> = Roles>(
     engine: Engine,
@@ -386,14 +492,24 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Starts a run that continues from a step of another one's root: with its history up to there and the subagents that it had started and
-   * that have ended, under ids of its own. `atStep: 0` begins with the input of its first step. `role` holds in place of the one that the
-   * orchestrator has under the same name. Nothing is spent yet, limits are those of the original, and the original stays as it was.
-   * `stored`: the `snapshot()` or the `pausedRun` of a run, or its JSON text.
+   * Starts a new run that begins after a step of another run's root, with its history and its ended
+   * subagents up to there. The fork has ids of its own, zero usage, and the limits of the original,
+   * which does not change. `pausedRun` is the `snapshot()` of an ended or paused run, or the
+   * `pausedRun` of a result.
    *
-   * @throws EspalierError before anything has happened: `unsupported_version` or `invalid_paused_run` if it cannot be read or its roles
-   * are not there; `output_mismatch` if a stored typed result of a subagent does not fit its role; `invalid_option` if the root has no such step, or its history up to it was left out by a compaction; and what `start`
-   * throws of roles and models.
+   * @throws EspalierError `unsupported_version` or `invalid_paused_run` if `pausedRun` cannot be
+   * read, or its roles are missing.
+   * @throws EspalierError `output_mismatch` if a stored typed result of a subagent does not fit its
+   * role.
+   * @throws EspalierError `invalid_option` if the root has no such step, or a compaction has
+   * removed its history.
+   * @throws Everything that `start` throws for roles and models.
+   *
+   * @example
+   * ```ts
+   * await run.settled;
+   * const fork = orchestrator.fork(run.snapshot(), { atStep: 2, message: "Try another source." });
+   * ```
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(
     pausedRun: PausedRun,
@@ -413,10 +529,18 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * The session of this id: root executions, one after the other, that share a history. Read from the store, or new. Hand it to `start`.
+   * Opens a session: a conversation history that several runs share. Reads it from the store, or
+   * returns a new one.
    *
-   * @throws EspalierError `invalid_option` for an id or an option that is not usable, or if there is no store; `unsupported_version` or
-   * `invalid_session` if it cannot be read; `store_failed`.
+   * @throws EspalierError `invalid_option` if the id or an option is invalid, or there is no store.
+   * @throws EspalierError `unsupported_version` or `invalid_session` if the session cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * const { text } = await orchestrator.start(role, "Where is my order?", { session }).orThrow();
+   * ```
    */
   async openSession(id: string, options: SessionOptions = {}): Promise<Session> {
     return await sessionHandle(this.#settings, id, options);

@@ -41,17 +41,36 @@ import type { JsonRunResult } from "./run-result.ts";
 import { prepareStart } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
-/** What goes with the execution of an order. */
+/**
+ * Options of `orchestrator.execute`.
+ *
+ * @example
+ * ```ts
+ * const request = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+ * const controller = new AbortController();
+ * process.once("SIGTERM", () => controller.abort());
+ * const result = await orchestrator.execute(request, { releaseSignal: controller.signal });
+ * ```
+ */
 export interface ExecuteOptions extends Pick<StartOptions, "context" | "onStreamPart"> {
-  /** Cancels the run when it is aborted, as in `StartOptions`: one that another process leads, by its mailbox. */
+  /** Signal that cancels the run. A run of another process is cancelled through its mailbox. */
   readonly signal?: AbortSignal;
-  /** Gives the run up when it is aborted, as `run.release()` does: the execution rejects with `run_released`. */
+  /**
+   * Signal that releases the run, as `run.release()` does. The execution then rejects with
+   * `run_released`.
+   */
   readonly releaseSignal?: AbortSignal;
-  /** How long what is under way may take to return then, in milliseconds. Default: `graceMs` of the orchestrator. */
+  /**
+   * Time in milliseconds that calls in progress have to return after `releaseSignal` is aborted.
+   *
+   * @default the `graceMs` of the orchestrator
+   */
   readonly graceMs?: number;
   /**
-   * After how many milliseconds the run is taken over from a process that seems to lead it still: for engines, which know that they have let go
-   * of that process. Default: never; the result of that process is waited for, or the run continues here once it is lost.
+   * Time in milliseconds after which the run is taken over from another process that seems to own
+   * it. For engines that have given up that process.
+   *
+   * @default never: the other process is waited for, until it is lost
    */
   readonly takeOverAfterMs?: number;
 }

@@ -15,24 +15,39 @@ import { postMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
 import type { ResumeLostRunsOptions } from "./start-options.ts";
 
-/** What became of the runs of a store that were lost. */
+/**
+ * Result of `orchestrator.resumeLostRuns`.
+ *
+ * @example
+ * ```ts
+ * const { runs, delayed, failed } = await orchestrator.resumeLostRuns();
+ * console.log(`${runs.length} runs resumed, ${delayed.length} later.`);
+ * for (const { runId, error } of failed) console.error(runId, error.message);
+ * ```
+ */
 export interface ResumedRuns<out Output = unknown> {
-  /** Those that are under way again: the ones with the fewest crashes first, and the oldest of these. */
+  /** Resumed runs: those with the fewest crashes first, and among these the oldest. */
   readonly runs: readonly Run<Output>[];
-  /** Those that are recovered later, while the orchestrator is open, since processes that led them have died. */
+  /**
+   * Runs whose processes crashed repeatedly. They are resumed later, while the orchestrator is
+   * open.
+   */
   readonly delayed: readonly {
     readonly runId: RunId;
-    /** How often in a row that was counted. */
+    /** Number of crashes in a row. */
     readonly crashCount: number;
-    /** When the run is recovered, in milliseconds since the epoch; later, while another run is on trial. */
+    /**
+     * Time at which the run is resumed, in milliseconds since the epoch. It is resumed later if
+     * another run is on trial then.
+     */
     readonly dueAtMs: number;
     /**
-     * Resolves with the run once it is under way. Rejects with what `resume` rejects with, and with
-     * `invalid_state` once the orchestrator was closed. Nobody has to await it.
+     * Resolves with the run once it is resumed. Need not be awaited. Rejects with the errors of
+     * `resume`, and with `invalid_state` once the orchestrator is closed.
      */
     readonly run: Promise<Run<Output>>;
   }[];
-  /** Those that could not be recovered. They stay as they were. */
+  /** Runs that could not be resumed, with the error. They stay as they were. */
   readonly failed: readonly { readonly runId: RunId; readonly error: EspalierError }[];
 }
 

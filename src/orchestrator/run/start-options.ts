@@ -24,47 +24,126 @@ import { type MessageContent, checkedContent } from "../../protocol/message-cont
 import type { Answer } from "../../protocol/question.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
 
-/** What holds for one run. */
+/**
+ * Options of `orchestrator.start`, which apply to one run.
+ *
+ * @example
+ * ```ts
+ * const run = orchestrator.start(role, "Compare three markets.", {
+ *   budget: { costUsd: 1, timeMs: 120_000 },
+ *   metadata: { tenant: "acme" },
+ *   signal: AbortSignal.timeout(300_000),
+ * });
+ * ```
+ */
 export interface StartOptions {
   /**
-   * The id of the run, 1 to 512 characters, and neither `.` nor `..`. Once more while that run is under way here: its handle, and nothing
-   * else starts; of the other options `signal` alone holds. A run of this id that the store has, and of which anything is kept, is left
-   * alone: `result` rejects with `run_exists`; one of which nothing is kept yet, since its process died before, begins. To start, resume or
-   * take the result of a run, whichever it is: `orchestrator.execute`. Default: one that no other run has.
+   * Id of the run: 1 to 512 characters, except `.` and `..`. If a run with this id is active here,
+   * `start` returns its handle, and only `signal` of the other options applies. If the store has a
+   * run with this id, `result` rejects with `run_exists`, unless nothing of that run was persisted.
+   * Use `orchestrator.execute` to start, continue or read a run by id.
+   *
+   * @default a random id
    */
   readonly runId?: string;
-  /** Over the whole tree, on top of the root role's own. */
+  /**
+   * Limits for the whole tree, in addition to the budget of the root's role.
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.start(role, "Compare three markets.", {
+   *   budget: { costUsd: 1, steps: 20, timeMs: 120_000 },
+   * });
+   * ```
+   */
   readonly budget?: Budget;
-  /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
+  /**
+   * Plain JSON data for tools and hooks. Subagents inherit it as their context policy says.
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.start(role, "Check the order.", { metadata: { orderId: 4711 } });
+   * ```
+   */
   readonly metadata?: object;
   /**
-   * Milliseconds since the epoch at which the run must have ended, next to `budget.timeMs`; no pause moves it. It becomes a duration
-   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `timeMs`, a tool that ignores
-   * its signal is waited for `graceMs` longer.
+   * Time by which the run must end, in milliseconds since the epoch. Pauses do not move it. When a
+   * process starts or continues the run, the deadline is converted to a duration: a later change of
+   * the wall clock has no effect. A tool that ignores its signal is abandoned after another
+   * `graceMs`.
+   *
+   * @example
+   * ```ts
+   * const deadlineAtMs = Date.parse("2027-01-31T18:00:00Z");
+   * const run = orchestrator.start(role, "Prepare the report.", { deadlineAtMs });
+   * ```
    */
   readonly deadlineAtMs?: number;
-  /** Called with each stream part of every agent, as `run.stream()` yields them. Makes model calls stream. Its promise is not awaited. */
+  /**
+   * Callback for each stream part of every agent, as `run.stream()` yields them. Setting it makes
+   * model calls stream. A returned promise is not awaited.
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.start(role, "Write a poem.", {
+   *   onStreamPart: (part) => part.type === "text" && process.stdout.write(part.text),
+   * });
+   * ```
+   */
   readonly onStreamPart?: (part: StreamPart) => void;
   /**
-   * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
-   * give a run a time, use `budget.timeMs`: that limit is known before calls are made.
+   * Signal that cancels the run, as `run.cancel()` does. If it is aborted already, no model is
+   * called. To limit the duration, prefer `budget.timeMs`, which is known before calls are made.
+   *
+   * @example
+   * ```ts
+   * const controller = new AbortController();
+   * const run = orchestrator.start(role, "Compare three markets.", { signal: controller.signal });
+   * controller.abort(new Error("The user closed the page."));
+   * ```
    */
   readonly signal?: AbortSignal;
-  /** The root begins with its history, and adds to it. One run at a time. */
+  /**
+   * Session whose history the root begins with and adds to. One run at a time can use a session
+   * handle.
+   *
+   * @example
+   * ```ts
+   * const session = await orchestrator.openSession("customer-42");
+   * const run = orchestrator.start(role, "Where is my order?", { session });
+   * ```
+   */
   readonly session?: Session;
   /**
-   * What tools, hooks, guards and `instructions` are handed: services, the user on whose behalf the run works, anything. All agents of the
-   * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to continue.
+   * Value that tools, hooks, guards and `instructions` functions receive, such as services or the
+   * current user. All agents of the tree get this very value. It is never copied, frozen or stored,
+   * and appears in no event. Pass it again to resume the run.
+   *
+   * @example
+   * ```ts
+   * const run = orchestrator.start(role, "Book a table.", { context: { userId: "u-42", db: new Map() } });
+   * ```
    */
   readonly context?: unknown;
   /**
-   * The span below which the run stands, as the header `traceparent` of W3C Trace Context, version 00: its trace continues that of the caller,
-   * and is left out where that is. Goes before an active span of OpenTelemetry. Default: that one, or a trace of its own.
+   * Parent span of the run, as the W3C Trace Context header `traceparent` of version 00. The run
+   * continues that trace, and is not sampled if that trace is not. Takes precedence over an active
+   * OpenTelemetry span.
+   *
+   * @default the active OpenTelemetry span, or a trace of its own
+   * @example
+   * ```ts
+   * const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+   * const run = orchestrator.start(role, "Compare three markets.", { traceparent });
+   * ```
    */
   readonly traceparent?: string;
 }
 
-/** The options of a call, which cannot be left out if a role asks for a `Context`: then `Needed` has to be among them. */
+/**
+ * Rest parameter of options, which are required if a role needs a `Context`. `Needed` is the
+ * required part.
+ */
 export type OptionsWithContext<
   Options,
   Context,
@@ -95,13 +174,16 @@ export function checkStartOptions(options: StartOptions): void {
   checkRunOptions(field, options);
 }
 
-/** Characters: what every store takes. */
+/** Maximum length of an id in code units, which every store accepts. */
 const LONGEST_RUN_ID = 512;
 
-/** What no address can have as one of its parts. */
+/** Texts that cannot be a segment of a URL path. */
 const STEPS: readonly unknown[] = [".", ".."];
 
-/** The text as the id of a run. Throws `invalid_option` for what no store, or no address, could have as one. */
+/**
+ * Narrows a text to the id of a run. Throws `invalid_option` for a text that no store or URL can
+ * have as one.
+ */
 export function checkRunId(field: string, runId: unknown): asserts runId is RunId {
   const isText = typeof runId === "string" && runId !== "" && runId.length <= LONGEST_RUN_ID;
   if (isText && runId.isWellFormed() && !runId.includes("\0") && !STEPS.includes(runId)) return;
@@ -110,16 +192,22 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
 }
 
 /**
- * The id of a run, from a text, for what asks for one: a store, `RunRecord` and `RunFold` of `espalier/view`. Methods of the orchestrator take the text.
+ * Converts a text to a `RunId`, for stores, and for `RunRecord` and `RunFold` of `espalier/view`.
+ * Methods of the orchestrator accept the text itself.
  *
- * @throws EspalierError `invalid_option` for what is no id of a run.
+ * @throws EspalierError `invalid_option` if the text cannot be the id of a run.
+ *
+ * @example
+ * ```ts
+ * const found = await store.find(toRunId("order-4711"));
+ * ```
  */
 export function toRunId(text: string): RunId {
   checkRunId("runId", text);
   return text;
 }
 
-/** Throws `invalid_option` for what is no `traceparent` of version 00. */
+/** Throws `invalid_option` for an invalid `traceparent` of version 00. */
 export function checkTraceparent(field: string, value: unknown): void {
   if (typeof value === "string" && parseTraceparent(value) !== undefined) return;
   const expected =
@@ -127,14 +215,14 @@ export function checkTraceparent(field: string, value: unknown): void {
   throw mismatch(field, expected, value, "Leave it out to start a new trace.");
 }
 
-/** What may go with a run however it begins. */
+/** Options of a run that starts or continues. */
 interface AnyRunOptions {
   readonly role?: AgentRole;
   readonly onStreamPart?: unknown;
   readonly signal?: AbortSignal;
 }
 
-/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+/** Throws `invalid_option`, or `invalid_definition` for an invalid role. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
   if (options.role !== undefined) checkAgentRole(`${field}.role`, options.role);
   if (options.onStreamPart !== undefined) checkMethods(field, options, ["onStreamPart"]);
@@ -145,7 +233,7 @@ export function checkRunOptions(field: string, options: AnyRunOptions): void {
   throw mismatch(`${field}.signal`, "an AbortSignal", signal, advice);
 }
 
-/** A copy. Throws `invalid_option`, naming the part that would not. */
+/** Returns a frozen copy. Throws `invalid_option`, naming the part that is not JSON. */
 export function freezeMetadata(metadata: unknown): JsonObject {
   const parsed = JsonObjectSchema().safeParse(metadataCopy(metadata));
   if (parsed.success) return deepFreeze(parsed.data);
@@ -186,17 +274,52 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
   StartOptions,
   "onStreamPart" | "signal" | "context"
 > {
-  /** Answers to the open questions. A paused run needs an answer to each of them. */
+  /**
+   * Answers to the open questions. A paused run needs an answer to each of them.
+   *
+   * @example
+   * ```ts
+   * const answers = pausedRun.questions.map((question) => deny(question, "Too expensive."));
+   * const resumed = orchestrator.resume(pausedRun, { answers });
+   * ```
+   */
   readonly answers?: readonly Answer[];
-  /** Role of the root, if it is not among the `roles` of the orchestrator, or to type the result. */
+  /**
+   * Role of the root, if the orchestrator's `roles` do not have it, or for the type of the result.
+   *
+   * @example
+   * ```ts
+   * const resumed = orchestrator.resume(pausedRun, { role: writer, answers });
+   * ```
+   */
   readonly role?: Role;
-  /** More budget, for a run that was paused, or that was stopped by a limit: that one continues only with a grant. */
+  /**
+   * Additional budget. A run that a limit has stopped continues only with a grant.
+   *
+   * @example
+   * ```ts
+   * const resumed = orchestrator.resume(pausedRun, {
+   *   grants: [{ budget: { steps: 10 }, by: "alice@example.com" }],
+   * });
+   * ```
+   */
   readonly grants?: readonly ResumeGrant[];
-  /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
+  /**
+   * Session handle of the run.
+   *
+   * @default the session is read from the store of the orchestrator when the run ends
+   */
   readonly session?: Session;
 }
 
-/** Options of `resume(runId)`. */
+/**
+ * Options of `resume(runId)`.
+ *
+ * @example
+ * ```ts
+ * const resumed = await orchestrator.resume("order-4711", { answers, takeOver: true });
+ * ```
+ */
 export interface StoredResumeOptions<
   out Role extends AgentRole<unknown, never> = AgentRole,
 > extends ResumeOptions<Role> {
@@ -209,47 +332,94 @@ export interface StoredResumeOptions<
   readonly takeOver?: boolean;
 }
 
-/** More budget for an agent of a run at rest. */
+/**
+ * Additional budget for an agent of a paused or stopped run.
+ *
+ * @example
+ * ```ts
+ * const grant: ResumeGrant = { budget: { costUsd: 2 }, by: "alice@example.com" };
+ * ```
+ */
 export interface ResumeGrant {
-  /** What is added to the limits that the agent has. */
+  /** Amounts that are added to the agent's own limits. */
   readonly budget: Budget;
-  /** Who grants it, in your words; on record in the event and on the account. */
+  /**
+   * Name of the person or program that grants the budget. It is recorded in the event and on the
+   * account.
+   */
   readonly by: string;
-  /** Default: the root. */
+  /**
+   * Place of the agent in the tree, such as `lead/researcher#2`.
+   *
+   * @default the root
+   */
   readonly agentPath?: string;
 }
 
-/** What goes with a fork. */
+/**
+ * Options of `orchestrator.fork`.
+ *
+ * @example
+ * ```ts
+ * const fork = orchestrator.fork(pausedRun, {
+ *   atStep: 2,
+ *   message: "Try another source.",
+ *   budget: { steps: 10 },
+ * });
+ * ```
+ */
 export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentRole> extends Pick<
   StartOptions,
   "onStreamPart" | "signal" | "context"
 > {
-  /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
+  /**
+   * Number of the root's step after which the fork begins. 0 begins with the input of the first
+   * step.
+   *
+   * @default the last completed step
+   */
   readonly atStep?: number;
-  /** The next message to the root. Default: none; it continues from where it was. */
+  /**
+   * Message to the root, with which the fork begins. Without one, the root continues where it was.
+   */
   readonly message?: MessageContent;
-  /** Over the whole fork, on top of the limits that the root had. */
+  /** Limits for the whole fork, in addition to the limits of the original root. */
   readonly budget?: Budget;
   /**
-   * The root's role. It may differ from the one before in all but its name, also if the orchestrator's `roles` have another one of that
-   * name: this one holds in the fork. Default: the one among those `roles`.
+   * Role of the root, which must have the same name as before. It replaces the orchestrator's role
+   * of that name in the fork.
+   *
+   * @default the role of that name in the `roles` of the orchestrator
    */
   readonly role?: Role;
 }
 
-/** What goes with the recovery of all lost runs. */
+/**
+ * Options of `orchestrator.resumeLostRuns`.
+ *
+ * @example
+ * ```ts
+ * const { runs } = await orchestrator.resumeLostRuns({
+ *   context: ({ metadata }) => ({ tenant: metadata["tenant"] }),
+ * });
+ * ```
+ */
 export interface ResumeLostRunsOptions<out Context = unknown> {
   /**
-   * Gives the context of a run that is about to be recovered, from what is kept of the run as it was started: its metadata, say. If it throws or rejects,
-   * the run is not recovered: it stays as it was, and is among those that `failed`. Default: no run has a context.
+   * Function that returns the context of a run before it is resumed, from the data with which it
+   * was started. If the function throws or rejects, the run stays as it was, and is listed in
+   * `failed`.
+   *
+   * @default none: runs have no context
    */
   readonly context?: (run: {
+    /** Id of the run. */
     readonly runId: RunId;
-    /** The name of the root's role. */
+    /** Name of the root's role. */
     readonly role: string;
-    /** The text of the task with which it was started. */
+    /** Text of the task. */
     readonly task: string;
-    /** The metadata with which it was started. */
+    /** Metadata of the run. */
     readonly metadata: JsonObject;
   }) => Context | Promise<Context>;
 }
