@@ -35,7 +35,7 @@ const patient = withTimeout(
   { timeoutMs: 10_000 },
 );
 // At most 20 calls in any second, over the whole tree of a run, whichever agent makes them.
-const polite = withRateLimit(patient, rateLimit({ maxCalls: 20, perMs: 1_000 }));
+const polite = withRateLimit(patient, rateLimit({ maxCalls: 20, windowMs: 1_000 }));
 const web = prefixTools([polite], "web_");
 
 const look = defineTool({

@@ -2200,6 +2200,12 @@ const requirements = {
   D729: {
     text: "The time row of a report counts from the opening of the root's account, over all executions, without pauses only under a limit that they do not use up",
   },
+  D730: {
+    text: "RunError.is, ModelError.is, ToolError.is and ToolRetryError.is are true for errors of their own kind only, also of another copy of the package",
+  },
+  D732: {
+    text: "A finish reason without an equivalent is other, whichever API of OpenAI the reply came from",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

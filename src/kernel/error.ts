@@ -439,11 +439,16 @@ export class EspalierError extends Error {
    * ```
    */
   static is(value: unknown): value is EspalierError {
-    try {
-      return value instanceof Error && MARK in value;
-    } catch {
-      return false; // What throws when it is looked at is none of ours.
-    }
+    return isMarkedError(value, MARK);
+  }
+}
+
+/** True for an error with the symbol by which every copy of the package recognises its class. */
+export function isMarkedError(value: unknown, mark: symbol): boolean {
+  try {
+    return value instanceof Error && mark in value;
+  } catch {
+    return false; // A value whose traps throw is not one of our errors.
   }
 }
 

@@ -191,7 +191,7 @@ function failedAttempt(
   thrown: unknown,
   { size, arrived }: { readonly size: CallSize; readonly arrived: number | undefined },
 ): FailedAttempt {
-  if (!isModelError(thrown)) {
+  if (!ModelError.is(thrown)) {
     const isCoded = EspalierError.is(thrown);
     const error = new ModelError({
       code: "model_invalid_reply",
@@ -260,9 +260,4 @@ function pausedError({ provider, id }: Model, pausedMs: number): ModelError {
     data: { provider, model: id, retryAfterMs },
     retryAfterMs,
   });
-}
-
-/** Also true for the errors of another copy of the package, which a model of the user's may throw. */
-function isModelError(thrown: unknown): thrown is ModelError {
-  return EspalierError.is(thrown) && "isRetryable" in thrown;
 }

@@ -1,4 +1,9 @@
-import { EspalierError, type EspalierErrorOptions, type ModelErrorCode } from "../kernel/error.ts";
+import {
+  EspalierError,
+  isMarkedError,
+  type EspalierErrorOptions,
+  type ModelErrorCode,
+} from "../kernel/error.ts";
 import type { ReportedInput } from "./token-usage.ts";
 
 /** Codes of failures that may pass by themselves. The one place that answers "may it be tried again?" for models. */
@@ -8,6 +13,8 @@ const RETRYABLE_CODES: ReadonlySet<ModelErrorCode> = new Set([
   "model_unavailable",
   "model_timeout",
 ]);
+
+const MARK = Symbol.for("espalier.error.model");
 
 /** Options of `new ModelError()`. */
 export interface ModelErrorOptions extends EspalierErrorOptions {
@@ -78,5 +85,22 @@ export class ModelError extends EspalierError {
       Number.isFinite(retryAfterMs) && retryAfterMs >= 0 ? retryAfterMs : undefined;
     this.lostOutputTokens = options.lostOutputTokens;
     this.lostInput = options.lostInput;
+  }
+
+  static {
+    Object.defineProperty(this.prototype, MARK, { value: true });
+  }
+
+  /**
+   * Returns true if `value` is a `ModelError`, including one of another copy of the package.
+   *
+   * @example
+   * ```ts
+   * const describe = (error: unknown) =>
+   *   ModelError.is(error) && error.isRetryable ? "Try again later." : "Cannot continue.";
+   * ```
+   */
+  static override is(value: unknown): value is ModelError {
+    return isMarkedError(value, MARK);
   }
 }

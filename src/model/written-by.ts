@@ -237,8 +237,10 @@ export function followingHeading(toolName: string, callId: string): ContentPart 
 }
 
 /**
- * Returns the content of a message in order, for adapters: texts, and the attachments that the
- * model accepts.
+ * Returns the texts and attachments of a message in order, for adapters.
+ *
+ * The function does not filter. The messages of a `ModelRequest` contain only attachments within
+ * the `inputModalities` of the model; a line of text names each of the others.
  *
  * @example
  * ```ts

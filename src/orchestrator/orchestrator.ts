@@ -1,4 +1,4 @@
-// Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
+// Orchestrator: the facade. Validates its arguments at once, then returns runs.
 
 import { checkText, mismatch } from "../kernel/check.ts";
 import {
@@ -44,17 +44,21 @@ import {
 } from "./tree/settings.ts";
 
 /**
- * Runs trees of agents. One orchestrator serves any number of concurrent runs. It holds the handles of
- * active runs and no other state.
- *
- * `Roles` is the union of the roles in its options: it types the results of `resume` and `fork`, and the
- * context that they require.
+ * Runs trees of agents. One orchestrator executes any number of runs at the same time. Holds the
+ * handles of active runs, and nothing else of its runs. `Roles` is the type of the roles in its
+ * options, from which `resume` and `fork` infer the type of the result and of the context.
  *
  * @example
  * ```ts
- * const orchestrator = new Orchestrator({ roles: [researcher, writer], maxConcurrentRuns: 20 });
- * const { text } = await orchestrator.start(researcher, "What do pears cost?").orThrow();
- * console.log(text);
+ * const lead = defineAgent({
+ *   name: "lead",
+ *   instructions: "Delegate the research, then write a summary.",
+ *   model: openai("gpt-5-mini"),
+ *   subagents: [researcher],
+ * });
+ * const orchestrator = new Orchestrator({ limits: { maxTotalSubagents: 5 } });
+ * const run = orchestrator.start(lead, "Compare three pear markets.", { budget: { costUsd: 1 } });
+ * console.log((await run.result).text);
  * ```
  */
 export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
@@ -62,13 +66,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   readonly #live: LiveRuns;
 
   /**
-   * Creates an orchestrator. Nothing starts, and nothing connects.
+   * Creates an orchestrator.
    *
-   * @throws EspalierError `invalid_option` for an unknown or invalid option.
-   * @example
-   * ```ts
-   * const orchestrator = new Orchestrator({ store, retryPolicy: { maxAttempts: 5 } });
-   * ```
+   * @throws EspalierError `invalid_option` if an option is invalid. The message names the option,
+   * the expected and the actual value.
    */
   constructor(options?: OrchestratorOptions<Roles>) {
     this.#settings = makeSettings(options);
@@ -76,28 +77,25 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Starts a run with `role` at the root of its tree. `task` is a text, or parts with images, audio and
-   * files: at most 20,000,000 bytes each and 50,000,000 in all.
+   * Starts a run with an agent of `role` at the root. `task` is a text, or parts such as text,
+   * images, audio and files: at most 20,000,000 bytes each and 50,000,000 in all. The run begins
+   * after the synchronous code that calls `start`, so that readers of the run miss nothing. It
+   * begins later if it waits for a run slot (`maxConcurrentRuns`), or for the store to accept its
+   * `runId`. All errors are thrown before anything has started.
    *
-   * Returns the handle of the run at once. The first call to a model comes later: the run may wait for a
-   * slot (`maxConcurrentRuns`) and for the store. Await `run.result`, or `orThrow()`: an unhandled
-   * rejection of a run ends the process. The run is stored once `run.whenPersisted()` resolves.
+   * @throws EspalierError `unknown_subagent` or `duplicate_role` if the roles do not fit together.
+   * @throws EspalierError `missing_api_key` if a model has no API key.
+   * @throws EspalierError `price_unknown` if a cost limit covers a model without a known price.
+   * @throws EspalierError `unknown_tool` if a context policy names a tool that no role has.
+   * @throws EspalierError `invalid_option` or `invalid_definition` if an argument is invalid.
+   * @throws EspalierError `run_id_conflict` if `runId` belongs to an active run with another role
+   * or task.
+   * @throws EspalierError `invalid_state` if the orchestrator was closed.
    *
-   * A second `start` with the `runId` of an active run returns the handle of that run.
-   *
-   * @throws EspalierError `unknown_subagent`, `duplicate_role` or `unknown_tool` if the roles do not fit
-   * together.
-   * @throws EspalierError `missing_api_key` if a model has no key; `price_unknown` if a cost limit covers
-   * a model without a price.
-   * @throws EspalierError `invalid_option` for an unknown or invalid option; `run_id_conflict` if the id
-   * belongs to an active run with another role or task; `invalid_state` if the orchestrator is closed.
    * @example
    * ```ts
-   * const run = orchestrator.start(researcher, "What do pears cost?", {
-   *   budget: { costUsd: 0.5, steps: 30, timeMs: 120_000 },
-   * });
-   * const result = await run.result;
-   * console.log(result.status, result.text, result.usage.total.costUsd);
+   * const run = orchestrator.start(role, "Buy a pear tree.", { runId: "order-4711" });
+   * const { text } = await run.orThrow();
    * ```
    */
   start<Output, Context>(
@@ -129,22 +127,25 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Continues a paused run, in this process or another: the same run and executions, with the answers
-   * to its open questions. Continues a run that a limit stopped once `grants` adds to its budget. The
-   * roles must have the names that the run was started with.
+   * Continues a paused run, in this process or another: the same run and executions, with answers
+   * to its open questions. Continues a run that a limit has stopped, if `grants` adds to its
+   * budget. The orchestrator needs roles with the names with which the run was started.
    *
-   * An approved call is executed once. A second call for the same pause is refused within a process,
-   * and between processes that share a store: the second result rejects with `already_resumed` before
-   * anything is executed.
+   * An approved call is executed once: a second `resume` of the same pause is rejected in this
+   * process. Between processes only a shared store prevents it: the second result rejects with
+   * `already_resumed` before anything is executed. After an error the run can still be resumed.
    *
    * @throws EspalierError `unsupported_version` or `invalid_paused_run` if the paused run cannot be
    * read, has ended, or its roles are missing.
-   * @throws EspalierError `invalid_answer` if an answer is missing, unknown, given twice, of the wrong
-   * kind, late, or for other arguments.
+   * @throws EspalierError `invalid_signature` if the orchestrator has a `signingKey`, and the
+   * signature is missing or wrong.
+   * @throws EspalierError `invalid_answer` if an answer is missing, late, given twice, or fits no
+   * open question.
    * @throws EspalierError `already_resumed` if this process has continued from this pause before.
    * @throws EspalierError `output_mismatch` if a stored typed result does not fit its role.
-   * @throws EspalierError `invalid_option` for a grant that cannot be made, and the errors that `start`
-   * throws for roles and models. After each of these errors the run can still be resumed.
+   * @throws EspalierError `invalid_option` if a grant or another option is invalid.
+   * @throws Everything that `start` throws for roles and models.
+   *
    * @example
    * ```ts
    * const result = await run.result;
@@ -160,19 +161,23 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     ...options: OptionsWithContext<ResumeOptions<Role>, InferContext<Role>>
   ): Run<InferOutput<Role>>;
   /**
-   * Continues a stored run by its id, after a pause, after its process has died, or with `grants` after
-   * a limit has stopped it. Completed work is not repeated or charged again. Interrupted calls are
-   * repeated, except those of tools with `retryAfterCrash: false`. A model call without a recorded
-   * outcome is charged by estimate.
+   * Continues a stored run by its id: after a pause, after its process has died, or with `grants`
+   * after a limit has stopped it. Completed calls are not repeated or charged again. Interrupted
+   * calls are repeated, except those of tools with `retryAfterCrash: false`. A model call without a
+   * recorded outcome is charged by estimate. After an error the run can still be resumed.
    *
-   * Rejects, and nothing has changed, with `unknown_run`; `run_active` if a process owns the run;
-   * `run_ended` without `grants`; `unsupported_version` or `invalid_journal` if the journal cannot be
-   * read; `invalid_option` if the orchestrator has no store; and the errors that `resume` of a paused
-   * run throws.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `run_active` if another process owns the run.
+   * @throws EspalierError `run_ended` if the run has ended, and no grant lets it continue.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store, or an option is
+   * invalid.
+   * @throws Everything that `resume` of a paused run throws.
    *
    * @example
    * ```ts
-   * const resumed = await orchestrator.resume("order-17", { answers });
+   * const resumed = await orchestrator.resume("order-4711", { answers });
    * console.log((await resumed.result).status);
    * ```
    */
@@ -210,17 +215,16 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Continues every lost run of the store: its process died while the run was active. Resumes the runs
-   * one after the other, oldest first. Leaves alone paused runs, runs that a process owns, and runs of
-   * which nothing was stored.
+   * Resumes every lost run of the store, which are runs whose process died while it executed them.
+   * Healthy runs come first, one after the other, oldest first. Paused runs, runs that a process
+   * owns, and runs of which nothing was persisted are left alone. A run whose processes died
+   * several times in a row is resumed later, and listed in `delayed`. After `maxCrashes` of the
+   * orchestrator it fails with `crash_loop`. A run that cannot be resumed is listed in `failed`.
+   * Resolves when the runs are active again, not when they have ended.
    *
-   * A run whose processes died several times in a row is resumed later and listed in `delayed`. After
-   * `maxCrashes` it ends as failed, with `crash_loop`. A run that cannot be resumed is listed in
-   * `failed` and does not keep the others from continuing.
-   *
-   * Resolves when the runs are active again, not when they have ended. Rejects with `store_failed` if
-   * the store cannot list its runs, `invalid_option` if the orchestrator has no store, and
-   * `invalid_state` if it was closed.
+   * @throws EspalierError `store_failed` if the store cannot list its runs.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_state` if the orchestrator was closed.
    *
    * @example
    * ```ts
@@ -252,12 +256,12 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Returns the active runs of this process, in the order of their start. Stored runs that are paused or
-   * have ended are not included: list them with the store.
+   * Returns the active runs of this process, in the order of their start. Stored runs that have
+   * ended or are paused are not included: list these with `store.list`.
    *
    * @example
    * ```ts
-   * for (const run of orchestrator.activeRuns()) console.log(run.runId);
+   * for (const { runId, sessionId } of orchestrator.activeRuns()) console.log(runId, sessionId);
    * ```
    */
   activeRuns(): readonly Run[] {
@@ -265,12 +269,13 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Returns the run with this id if it is active in this process. `undefined` for all other runs: their
-   * results are read with `getResult`.
+   * Returns the run of this id if it is active in this process. `undefined` otherwise. `getResult`
+   * returns the result of a stored run.
    *
    * @example
    * ```ts
-   * await orchestrator.findActiveRun("order-17")?.cancel("The customer left.");
+   * const run = orchestrator.findActiveRun("order-4711");
+   * await run?.cancel("The customer changed their mind.");
    * ```
    */
   findActiveRun(runId: string): Run | undefined {
@@ -279,41 +284,39 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Stops accepting runs, and resolves when all active runs have settled, detached agents included. Never
-   * rejects for an error of a run.
-   *
-   * To close sooner, release, pause or cancel the active runs first. The store, the tracing and MCP
-   * servers belong to the caller: close them afterwards.
+   * Lets no further run start or continue, and waits for the active runs, including their detached
+   * agents. To finish sooner, release, pause or cancel the active runs first. Never rejects because
+   * of a run. Close the store, tracing and MCP servers afterwards; they stay open.
    *
    * @example
    * ```ts
-   * for (const run of orchestrator.activeRuns()) void run.release(); // another process continues them
+   * for (const run of orchestrator.activeRuns()) void run.release({ graceMs: 2_000 });
    * await orchestrator.close();
+   * await store.close();
    * ```
    */
   async close(): Promise<void> {
     await this.#live.close();
   }
 
-  /**
-   * Calls `close`, for `await using`.
-   */
+  /** Closes the orchestrator like `close()`, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
   /**
-   * Returns the result of a stored run that is paused or has ended, as `run.result` would. Changes
-   * nothing, and needs no roles. The output has the type of JSON.
+   * Returns the result of a stored run that has ended or is paused, equal to its `run.result`.
+   * Roles are not needed, and nothing is claimed or changed.
    *
-   * Rejects with `unknown_run`; `invalid_state` if the run is active or lost; `unsupported_version` or
-   * `invalid_journal` if its journal cannot be read; `store_failed`; `invalid_option` if the orchestrator
-   * has no store.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `invalid_state` if the run is active, or its process died.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
    *
    * @example
    * ```ts
-   * const { status, text } = await orchestrator.getResult("order-17");
-   * console.log(status, text);
+   * const { status, text, questions } = await orchestrator.getResult("order-4711");
    * ```
    */
   async getResult(runId: string): Promise<RunResult<JsonValue | undefined>> {
@@ -323,21 +326,22 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Executes a request exactly once under its `runId`, from any number of processes that share the store.
-   * Starts the run, continues it after a crash, joins it if it is active in this process, or returns its
-   * stored result. Waits for a run that another process owns, and takes it over if that process is lost.
-   * A paused run continues with the answers that it was given by `answer`.
+   * Executes a request, and returns the result of the run. Can be called any number of times, in
+   * any process with this store. Starts the run, joins it if it is active here, or continues it
+   * after a crash. Waits if another process owns the run, and returns the result of a run that has
+   * ended or is paused. A paused run continues if answers were sent to it since (`answer`).
    *
-   * Resolves with the result once the run has settled and has no unread mail. Rejects with `run_released`
-   * if `releaseSignal` was aborted; `run_id_conflict` if the run was started with another role or task;
-   * `unknown_role`; `unsupported_version` for a request of a later release; the errors of `start` and
-   * `resume`; the errors of `run.result`; and `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `run_id_conflict` if the run was started with another role or task.
+   * @throws EspalierError `unknown_role` if the orchestrator does not have the role.
+   * @throws EspalierError `run_released` if `releaseSignal` was aborted.
+   * @throws EspalierError `unsupported_version` if the request is of a later release.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws Everything that `start`, `resume` and `run.result` throw and reject with.
    *
    * @example
    * ```ts
-   * const request = { runId: "order-17", role: "researcher", task: "What do pears cost?" };
-   * const result = await orchestrator.execute(request);
-   * console.log(result.status);
+   * const request = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+   * const { status, text } = await orchestrator.execute(request);
    * ```
    */
   execute<Role extends AgentRole<unknown, never> = Roles>(
@@ -362,21 +366,24 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Answers some or all open questions of a stored run, from any process. Returns the questions that are
-   * still open. Needs no roles.
+   * Answers some or all open questions of a stored run, whichever process owns it and whether or
+   * not it is paused. The answers are sent to the run's mailbox, where the first answer to a
+   * question counts. Roles are not needed. An active run continues with the answers by itself; a
+   * paused one continues with `resume` or `execute`. Returns the questions that are still open.
    *
-   * The answers go into the mailbox of the run, where the first answer to a question counts. The owner of
-   * the run reads them there and continues. A paused run without an owner continues with `resume` or
-   * `execute`.
-   *
-   * Rejects, with no answer recorded, with `invalid_answer` if an answer is unknown, given twice, of the
-   * wrong kind, late, or for other arguments; `run_ended`; `unknown_run`; `unsupported_version` or
-   * `invalid_journal`; `store_failed`; `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `invalid_answer` if an answer is late, fits no open question, or its
+   * question is answered already.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `unsupported_version` or `invalid_journal` if the journal cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
    *
    * @example
    * ```ts
-   * const open = await orchestrator.answer("order-17", [approve(question)]);
-   * console.log(`${open.length} questions are open.`);
+   * const { questions } = await orchestrator.getResult("order-4711");
+   * const open = await orchestrator.answer("order-4711", questions.map((one) => approve(one)));
+   * console.log(`${open.length} questions are still open.`);
    * ```
    */
   async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
@@ -389,28 +396,32 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Cancels a stored run, or an active one, from any process. A run without an owner is ended by this
-   * process, which needs its roles, and its `context` if they require one.
+   * Cancels a stored run: directly if it is active here, and through its mailbox if another process
+   * owns it. A paused or lost run is continued here only to end it, for which its roles are needed.
+   * Resolves when the run has ended, or when the request is in the mailbox of another process.
+   * After an error the request stays in the mailbox, for the next owner of the run.
    *
-   * Resolves when a run of this process has ended, or when the request is in the mailbox of another
-   * process. Rejects with `run_ended`, `unknown_run` or `store_failed`; with the errors of `resume`, in
-   * which case the next owner cancels the run; and with `invalid_option` if the orchestrator has no store.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
+   * @throws Everything that `resume` rejects with, if the run must be continued here.
    *
    * @example
    * ```ts
-   * await orchestrator.cancel("order-17", { message: "The customer left." });
+   * await orchestrator.cancel("order-4711", { message: "The customer changed their mind." });
    * ```
    */
   async cancel(
     runId: string,
     options: {
       /**
-       * Reason of the end, for the result and the events.
+       * Reason of the end.
        *
        * @default "The caller cancelled the run."
        */
       readonly message?: string;
-      /** Run context, as in `StartOptions`, if this process has to end the run. */
+      /** Context of the run, if it must be continued here. See `StartOptions`. */
       readonly context?: unknown;
     } = {},
   ): Promise<void> {
@@ -420,16 +431,18 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Sends a command to a stored run through its mailbox: pause, resume, stop, steer an agent, or grant
-   * more budget. The process that owns the run carries it out within seconds; a run without an owner, when
-   * it continues.
+   * Sends a command to a stored run, whichever process owns it: pause, resume, stop, steer or
+   * grant. The owner executes the command within some seconds, or when the run continues.
    *
-   * Rejects with `invalid_option` or `invalid_definition` for an invalid command or if the orchestrator
-   * has no store; `run_ended`; `unknown_run`; `store_failed`.
+   * @throws EspalierError `invalid_option` or `invalid_definition` if the command is invalid.
+   * @throws EspalierError `run_ended` if the run has ended.
+   * @throws EspalierError `unknown_run` if the store has no such run.
+   * @throws EspalierError `store_failed` if the store fails.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store.
    *
    * @example
    * ```ts
-   * await orchestrator.sendCommand("order-17", { type: "pause" });
+   * await orchestrator.sendCommand("order-4711", { type: "pause" });
    * ```
    */
   async sendCommand(runId: string, request: RunCommand): Promise<void> {
@@ -439,17 +452,22 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Makes this process a worker of an engine. It runs the requests of `RunClient`s with the roles of this
-   * orchestrator, until the worker is closed. Resolves when the worker accepts runs.
+   * Makes this process a worker of an engine: it executes runs that a `RunClient` has started, with
+   * the roles of this orchestrator. Resolves once the worker accepts runs.
    *
-   * Rejects with `store_failed` or `unsupported_version` if the store cannot be used; `engine_failed` or
-   * `invalid_option` if the engine cannot serve, or the orchestrator has no store or no roles; and the
-   * errors that `start` throws for roles and models.
+   * @throws EspalierError `invalid_option` if the orchestrator has no store or no roles, or an
+   * option is invalid.
+   * @throws EspalierError `store_failed` or `unsupported_version` if the store cannot be used.
+   * @throws EspalierError `engine_failed` if the engine cannot serve.
+   * @throws Everything that `start` throws for roles and models.
    *
    * @example
    * ```ts
-   * const workers = new Orchestrator({ roles: [researcher], store });
-   * await using worker = await workers.startWorker(storeEngine());
+   * import { pgBossEngine } from "espalier/pg-boss";
+   *
+   * const engine = pgBossEngine({ connectionString: "postgres://localhost/jobs" });
+   * const worker = await orchestrator.startWorker(engine, { rolesVersion: "v3", maxRuns: 20 });
+   * process.once("SIGTERM", () => void worker.close());
    * ```
    */
   startWorker<Role extends AgentRole<unknown, never> = Roles>(
@@ -474,18 +492,23 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Starts a new run that continues from a step of the root of another run. It begins with the history up
-   * to that step and the subagents that had ended by then, under new ids. Its usage starts at zero, with the
-   * limits of the original, which does not change.
+   * Starts a new run that begins after a step of another run's root, with its history and its ended
+   * subagents up to there. The fork has ids of its own, zero usage, and the limits of the original,
+   * which does not change. `pausedRun` is the `snapshot()` of an ended or paused run, or the
+   * `pausedRun` of a result.
    *
-   * @throws EspalierError `unsupported_version` or `invalid_paused_run` if the paused run cannot be read,
-   * or its roles are missing; `output_mismatch` if a typed result of a subagent does not fit its role.
-   * @throws EspalierError `invalid_option` if the root has no such step, or a compaction removed its
-   * history; and the errors that `start` throws for roles and models.
+   * @throws EspalierError `unsupported_version` or `invalid_paused_run` if `pausedRun` cannot be
+   * read, or its roles are missing.
+   * @throws EspalierError `output_mismatch` if a stored typed result of a subagent does not fit its
+   * role.
+   * @throws EspalierError `invalid_option` if the root has no such step, or a compaction has
+   * removed its history.
+   * @throws Everything that `start` throws for roles and models.
+   *
    * @example
    * ```ts
+   * await run.settled;
    * const fork = orchestrator.fork(run.snapshot(), { atStep: 2, message: "Try another source." });
-   * console.log((await fork.result).text);
    * ```
    */
   fork<Role extends AgentRole<unknown, never> = Roles>(
@@ -506,17 +529,17 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Opens the session with this id: a shared history of root executions, one after the other. A new
-   * session is created if the store has none. Pass the session to `start`.
+   * Opens a session: a conversation history that several runs share. Reads it from the store, or
+   * returns a new one.
    *
-   * Rejects with `invalid_option` for an invalid id or option, or if the orchestrator has no store;
-   * `unsupported_version` or `invalid_session` if the session cannot be read; `store_failed`.
+   * @throws EspalierError `invalid_option` if the id or an option is invalid, or there is no store.
+   * @throws EspalierError `unsupported_version` or `invalid_session` if the session cannot be read.
+   * @throws EspalierError `store_failed` if the store fails.
    *
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42");
-   * const run = orchestrator.start(researcher, "And what do figs cost?", { session });
-   * console.log((await run.result).text);
+   * const { text } = await orchestrator.start(role, "Where is my order?", { session }).orThrow();
    * ```
    */
   async openSession(id: string, options: SessionOptions = {}): Promise<Session> {

@@ -27,9 +27,9 @@ export type FinishReason =
   | "paused"
   /** The provider reported an error within the reply. */
   | "error"
-  /** The provider reported a reason without an equivalent here. */
+  /** The provider reported a reason without an equivalent here, such as `eos_token`. */
   | "other"
-  /** The provider reported no reason, or one that the adapter does not know. */
+  /** The provider reported no reason. */
   | "unknown";
 export const FINISH_REASONS = [
   "stop",

@@ -1,12 +1,15 @@
 // What a tool throws to say more than that it failed.
 
 import { mismatch } from "../kernel/check.ts";
-import { EspalierError } from "../kernel/error.ts";
+import { EspalierError, isMarkedError } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { checkedAttachments } from "../protocol/message-content.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
+
+const MARK = Symbol.for("espalier.error.tool");
+const RETRY_MARK = Symbol.for("espalier.error.tool_retry");
 
 /** Options of a `ToolError`. */
 export interface ToolErrorOptions {
@@ -95,6 +98,23 @@ export class ToolError extends EspalierError {
     this.hint = hint?.trim() === "" ? undefined : hint;
     this.attachments = checkedAttachments("ToolError.attachments", attachments);
   }
+
+  static {
+    Object.defineProperty(this.prototype, MARK, { value: true });
+  }
+
+  /**
+   * Returns true if `value` is a `ToolError`, including one of another copy of the package.
+   *
+   * @example
+   * ```ts
+   * const describe = (error: unknown) =>
+   *   ToolError.is(error) ? `${error.message} ${error.hint ?? ""}` : "The tool is broken.";
+   * ```
+   */
+  static override is(value: unknown): value is ToolError {
+    return isMarkedError(value, MARK);
+  }
 }
 
 /**
@@ -119,6 +139,22 @@ export class ToolRetryError extends ToolError {
   constructor(message: string, options: Omit<ToolErrorOptions, "severity"> = {}) {
     super(message, { ...options, severity: "retryable" });
   }
+
+  static {
+    Object.defineProperty(this.prototype, RETRY_MARK, { value: true });
+  }
+
+  /**
+   * Returns true if `value` is a `ToolRetryError`, including one of another copy of the package.
+   *
+   * @example
+   * ```ts
+   * const isForModel = (error: unknown) => ToolRetryError.is(error);
+   * ```
+   */
+  static override is(value: unknown): value is ToolRetryError {
+    return isMarkedError(value, RETRY_MARK);
+  }
 }
 
 /** Returns the attachments of a tool's error. `undefined` if there are none. */
@@ -129,11 +165,6 @@ export function attachmentsIn(thrown: unknown): readonly Attachment[] | undefine
 }
 
 const AttachmentsSchema = lazySchema(() => z.array(AttachmentSchema()));
-
-/** Returns true for a `ToolError`, also of another copy of the package. */
-export function isToolError(thrown: unknown): thrown is ToolError {
-  return severityOf(thrown) !== undefined;
-}
 
 /**
  * Returns the severity of a tool's error, or `undefined` for any other value. Reads the property

@@ -49,7 +49,7 @@ export interface ToolResultOptions {
    *
    * @default true
    */
-  readonly show?: boolean;
+  readonly showAttachments?: boolean;
 }
 
 const MARK = Symbol.for("espalier.toolResult");
@@ -66,12 +66,12 @@ export class ToolResult {
   /** Images, audio and files of the result. */
   readonly attachments: readonly Attachment[];
   /** True if models that support the attachments are shown them. */
-  readonly show: boolean;
+  readonly showAttachments: boolean;
 
   /** Creates a result. Use `toolResult`. */
   constructor(options: ToolResultOptions) {
-    checkKeys("toolResult", options, ["text", "structured", "attachments", "show"]);
-    const { text, structured, attachments, show = true } = options;
+    checkKeys("toolResult", options, ["text", "structured", "attachments", "showAttachments"]);
+    const { text, structured, attachments, showAttachments = true } = options;
     if (text !== undefined && typeof text !== "string")
       throw mismatch(
         "toolResult.text",
@@ -79,8 +79,12 @@ export class ToolResult {
         text,
         "Leave it out to send the data to the model.",
       );
-    checkBoolean("toolResult.show", show, "Leave it out to show what the model takes.");
-    this.show = show;
+    checkBoolean(
+      "toolResult.showAttachments",
+      showAttachments,
+      "Leave it out to show what the model takes.",
+    );
+    this.showAttachments = showAttachments;
     this.structured = structuredOf(structured);
     this.attachments = checkedAttachments("toolResult.attachments", attachments);
     this.text = text ?? defaultText(this.structured, this.attachments);

@@ -1,4 +1,5 @@
-import { isToolError, ToolError } from "./tool-error.ts";
+import { EspalierError } from "../kernel/error.ts";
+import { ToolError } from "./tool-error.ts";
 
 const MARK = Symbol.for("espalier.tool_timeout");
 
@@ -32,7 +33,7 @@ export function toolTimedOut(toolName: string, timeoutMs: number): ToolError {
  * ```
  */
 export function isToolTimeout(thrown: unknown): thrown is ToolError {
-  return isToolError(thrown) && MARK in thrown;
+  return EspalierError.is(thrown) && MARK in thrown;
 }
 
 const UNITS = [

@@ -130,7 +130,10 @@ proves(
       },
     });
     const wrapped = withApproval(
-      withRateLimit(withRetries(withTimeout(tool, { timeoutMs: 10 })), { maxCalls: 9, perMs: 9 }),
+      withRateLimit(withRetries(withTimeout(tool, { timeoutMs: 10 })), {
+        maxCalls: 9,
+        windowMs: 9,
+      }),
     );
     const { role } = soloist([calls(use("work")), says("ok")], { tools: [wrapped] });
     await newFixture({ approver: (question) => approve(question) }).run(role);

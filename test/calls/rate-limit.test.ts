@@ -38,7 +38,7 @@ proves(
   "2 per second, 3 parallel calls: the third waits for its turn, or is refused, as configured",
   async () => {
     const waiting = newFixture();
-    const slow = noting(waiting, { maxCalls: 2, perMs: 1_000 });
+    const slow = noting(waiting, { maxCalls: 2, windowMs: 1_000 });
     const { role } = soloist([calls(send, send, send), says("ok")], { tools: [slow.tool] });
     const run = waiting.start(role);
     await pass(waiting, 999);
@@ -53,7 +53,7 @@ proves(
     ]);
 
     const refusing = newFixture();
-    const strict = noting(refusing, { maxCalls: 2, perMs: 1_000, exceededPolicy: "refuse" });
+    const strict = noting(refusing, { maxCalls: 2, windowMs: 1_000, exceededPolicy: "refuse" });
     const other = soloist([calls(send, send, send), says("ok")], { tools: [strict.tool] });
     const refused = await refusing.run(other.role);
     expect(strict.starts.map(([, atMs]) => atMs)).toEqual([0, 0]);
@@ -66,7 +66,7 @@ proves(
 
 proves(["R117"], "a parent, its children and theirs share one window", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 2, perMs: 1_000 });
+  const { starts, tool } = noting(fixture, { maxCalls: 2, windowMs: 1_000 });
   const leaf = part("leaf", [calls(send), says("ok")], { tools: [tool] });
   const child = part("child", [calls(send, spawn("leaf")), says("ok")], {
     tools: [tool],
@@ -96,7 +96,7 @@ proves(["R117"], "a parent, its children and theirs share one window", async () 
 
 proves(["R117"], "siblings share it, in the order in which they came", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
+  const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const child = part(
     "child",
     (request) => (request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send)),
@@ -122,7 +122,7 @@ proves(
     const fixture = newFixture();
     const { starts, tool } = noting(fixture, {
       maxCalls: 1,
-      perMs: 1_000,
+      windowMs: 1_000,
       exceededPolicy: "refuse",
     });
     const first = soloist([calls(send), says("ok")], { tools: [tool] });
@@ -138,7 +138,7 @@ proves(
 
 test("one limit for two tools of two roles counts both", async () => {
   const fixture = newFixture();
-  const limit = rateLimit({ maxCalls: 1, perMs: 1_000, exceededPolicy: "refuse" });
+  const limit = rateLimit({ maxCalls: 1, windowMs: 1_000, exceededPolicy: "refuse" });
   const read = withRateLimit(spyTool("read"), limit);
   const write = withRateLimit(spyTool("write"), limit);
   const child = part("child", [calls(use("write")), says("ok")], { tools: [write] });
@@ -155,7 +155,7 @@ test("one limit for two tools of two roles counts both", async () => {
 
 test("a call that is cancelled while it waits takes no place; those behind it move up", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
+  const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const child = part(
     "child",
     (request) => (request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send)),
@@ -183,7 +183,7 @@ test("a call that is cancelled while it waits takes no place; those behind it mo
 
 test("a run that is cancelled while calls wait ends at once and leaves no timer", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
+  const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const { role } = soloist([calls(send, send, send)], { tools: [tool] });
   const run = fixture.start(role);
   await quiet();
@@ -200,7 +200,7 @@ test("a run that is cancelled while calls wait ends at once and leaves no timer"
 
 test("a stop ends the wait of calls whose turn has not come: nothing further starts", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
+  const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 1_000 });
   const { role } = soloist([calls(send, send)], { tools: [tool] });
   const run = fixture.start(role);
   await quiet();
@@ -215,7 +215,7 @@ test("a stop ends the wait of calls whose turn has not come: nothing further sta
 
 test("the time limit of an agent ends the wait, too, and a limit of the call around it", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 10_000 });
+  const { starts, tool } = noting(fixture, { maxCalls: 1, windowMs: 10_000 });
   const { role } = soloist([calls(send, send)], { tools: [tool], budget: { timeMs: 500 } });
   const run = fixture.start(role);
   await pass(fixture, 500);
@@ -223,7 +223,7 @@ test("the time limit of an agent ends the wait, too, and a limit of the call aro
   expect([ending(result), starts.length]).toEqual([["stopped", "time_limit"], 1]);
 
   const other = newFixture();
-  const limited = noting(other, { maxCalls: 1, perMs: 10_000 });
+  const limited = noting(other, { maxCalls: 1, windowMs: 10_000 });
   const around = soloist([calls(send, send), says("ok")], {
     tools: [withTimeout(limited.tool, { timeoutMs: 500 })],
   });
@@ -237,7 +237,11 @@ test("the time limit of an agent ends the wait, too, and a limit of the call aro
 
 test("a resumed run begins to count anew", async () => {
   const fixture = newFixture();
-  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000, exceededPolicy: "refuse" });
+  const { starts, tool } = noting(fixture, {
+    maxCalls: 1,
+    windowMs: 1_000,
+    exceededPolicy: "refuse",
+  });
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const tools = [tool, pay];
   const paused = await fixture.run(soloist([calls(send, use("pay"))], { tools }).role);
@@ -251,7 +255,7 @@ test("waiting calls of many agents keep their order with a cap on tool calls of 
   const starts: string[] = [];
   const tool = withRateLimit(
     spyTool("send", ({ agentPath }) => void starts.push(agentPath)),
-    { maxCalls: 1, perMs: 100 },
+    { maxCalls: 1, windowMs: 100 },
   );
   const child = part(
     "child",

@@ -77,7 +77,7 @@ test("every setting of a tool is in the document", () => {
 test("every option of a wrapper, every error that is distinguished and the filter of leaks are in the document", () => {
   const tools = documents.find(({ file }) => file === "docs/tools.md")?.text ?? "";
   const words = ["timeoutMs", "maxAttempts", "initialDelayMs", "maxDelayMs", "shouldRetry"];
-  words.push("maxCalls", "perMs", 'exceededPolicy: "refuse"', "reason", "isToolTimeout");
+  words.push("maxCalls", "windowMs", 'exceededPolicy: "refuse"', "reason", "isToolTimeout");
   words.push("ToolRetryError", "reply.filtered");
   expect(words.filter((word) => !tools.includes(word))).toEqual([]);
 });

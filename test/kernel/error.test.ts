@@ -6,6 +6,9 @@ import { expect, test, vi } from "vitest";
 import { invariant } from "../../src/kernel/assert.ts";
 import { EspalierError, messageOf } from "../../src/kernel/error.ts";
 import { ModelError } from "../../src/model/model-error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { proves } from "../harness/proves.ts";
+import { soloist } from "../harness/soloist.ts";
 
 test("an error has code, message, data and cause", () => {
   const cause = new Error("below");
@@ -49,6 +52,49 @@ test("what only looks like one of our errors is none", () => {
   const others = [marked, named, new Error("x"), undefined, null, "EspalierError", 5];
   expect(others.map((value) => EspalierError.is(value))).toEqual(others.map(() => false));
 });
+
+proves(
+  ["D730"],
+  "each kind of error has a guard of its own, also for errors of another copy of the package",
+  async () => {
+    const { role } = soloist([{ error: new Error("boom") }]);
+    const result = await new Orchestrator().start(role, "Do it.").result;
+    if (result.status !== "failed") throw new Error(result.status);
+    const load = async () => ({
+      ...(await import("../../src/kernel/error.ts")),
+      ...(await import("../../src/model/model-error.ts")),
+      ...(await import("../../src/orchestrator/run/run-error.ts")),
+      ...(await import("../../src/tools/tool-error.ts")),
+    });
+    const ours = await load();
+    vi.resetModules();
+    const theirs = await load();
+    expect(theirs.RunError).not.toBe(ours.RunError);
+    const guarded = (copy: typeof ours, value: unknown): readonly boolean[] =>
+      [copy.EspalierError, copy.RunError, copy.ModelError, copy.ToolError, copy.ToolRetryError].map(
+        (kind) => kind.is(value),
+      );
+    const makeAll = (copy: typeof ours): readonly unknown[] => [
+      new copy.EspalierError({ code: "invalid_option", message: "x" }),
+      new copy.RunError(result),
+      new copy.ModelError({ code: "model_timeout", message: "x" }),
+      new copy.ToolError("x"),
+      new copy.ToolRetryError("x"),
+      new Error("x"),
+    ];
+    const expected = [
+      [true, false, false, false, false],
+      [true, true, false, false, false],
+      [true, false, true, false, false],
+      [true, false, false, true, false],
+      [true, false, false, true, true],
+      [false, false, false, false, false],
+    ];
+    for (const asking of [ours, theirs])
+      for (const made of [ours, theirs])
+        expect(makeAll(made).map((error) => guarded(asking, error))).toEqual(expected);
+  },
+);
 
 test("an error of a model is one of espalier, and says whether it may be tried again", () => {
   const codes = [

@@ -222,7 +222,9 @@ proves(["M74"], "what a tool gives is refused by its own door", () => {
     'Expected toolResult.attachments[0].data to be bytes in base64, got "!".',
   );
   // @ts-expect-error No such value.
-  expect(() => toolResult({ show: "no" })).toThrow("Expected toolResult.show to be true or false");
+  expect(() => toolResult({ showAttachments: "no" })).toThrow(
+    "Expected toolResult.showAttachments to be true or false",
+  );
 });
 
 proves(["M74"], "a role whose model takes what there is not is refused", () => {
@@ -247,7 +249,7 @@ describe("a request over 50,000,000 bytes", () => {
       {
         code: "invalid_option",
         message:
-          "Expected the attachments of a request to be at most 50,000,000 bytes, got 54000000. Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ show: false }).",
+          "Expected the attachments of a request to be at most 50,000,000 bytes, got 54000000. Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ showAttachments: false }).",
       },
     ]);
     expect(model.requests).toHaveLength(3);

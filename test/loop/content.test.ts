@@ -248,7 +248,7 @@ describe("the result of a tool", () => {
   });
 
   proves(["M72"], "is a text where the tool says so, or the model takes nothing else", async () => {
-    const hidden = await shownOf(() => toolResult({ ...drawing, show: false }));
+    const hidden = await shownOf(() => toolResult({ ...drawing, showAttachments: false }));
     expect(hidden.result).toEqual(result(lines.join("\n")));
     expect(hidden.execution).toMatchObject({ isTextOnly: true, attachments: drawing.attachments });
     const blind = await shownOf(() => toolResult(drawing), []);

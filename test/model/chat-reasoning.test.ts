@@ -233,7 +233,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
       };
       expect([await finished("stop"), await finished("eos_token")]).toEqual([
         ["stop", undefined],
-        ["unknown", "eos_token"],
+        ["other", "eos_token"],
       ]);
     },
   );

@@ -114,7 +114,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     ["function_call", "tool_calls"],
     ["content_filter", "content_filter"],
     ["error", "error"],
-    ["eos_token", "unknown"],
+    ["eos_token", "other"],
   ])("ends for the reason %s, which is %s to us", async (finishReason, expected) => {
     expect((await replyTo(says("Well", { finishReason }))).finishReason).toBe(expected);
   });

@@ -12,6 +12,25 @@ import { proves } from "../harness/proves.ts";
 import { modelAt, rejection, reply } from "../support/openai-calls.ts";
 import { OpenAiServer } from "../support/openai-server.ts";
 
+proves(
+  ["D732"],
+  "a finish reason without an equivalent is other in both APIs of OpenAI",
+  async () => {
+    const content = [{ type: "output_text", text: "Hi." }];
+    const bodies = {
+      chat: { choices: [{ message: { content: "Hi." }, finish_reason: "superseded" }] },
+      responses: { status: "superseded", output: [{ type: "message", content }] },
+    };
+    for (const api of ["chat", "responses"] as const) {
+      const body = JSON.stringify(bodies[api]);
+      await using server = await OpenAiServer.start(() => ({ type: "raw", body }));
+      const { finishReason, rawFinishReason } = (await reply(modelAt(server, { api }), "whole"))
+        .reply;
+      expect([finishReason, rawFinishReason]).toEqual(["other", "superseded"]);
+    }
+  },
+);
+
 const FIXTURES: readonly (readonly [string, StreamFixture])[] = Object.entries(RESPONSES_FIXTURES);
 
 describe("a whole body", () => {

@@ -1,7 +1,7 @@
 // Goal: a call is tried again when that can help, as long and as often as it may, and everything it cost is counted.
 // Method: a model that fails by script, a clock moved by hand; at the end the real client against a failing server.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
 import { EspalierError, type ModelErrorCode } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";
@@ -196,13 +196,15 @@ describe("a model that breaks its contract", () => {
   });
 
   test("by having the errors of another copy of the package is understood", async () => {
-    class OtherModelError extends EspalierError {
-      readonly isRetryable = true;
-      readonly retryAfterMs = 70;
-      readonly lostOutputTokens = 9;
-    }
+    vi.resetModules();
+    const copy = await import("../../src/model/model-error.ts");
     const model = modelOf(() => {
-      throw new OtherModelError({ code: "model_overloaded", message: "busy" });
+      throw new copy.ModelError({
+        code: "model_overloaded",
+        message: "busy",
+        retryAfterMs: 70,
+        lostOutputTokens: 9,
+      });
     }, replies);
     const result = await trial(model);
     expect(delays(result)).toEqual([77]);

@@ -109,7 +109,7 @@ const STORIES: Readonly<Record<string, readonly [Story, ending: readonly [string
         const advance = (ms: number, text: string) => () => (clock.advance(ms), text);
         const search = withRateLimit(tool("search", advance(70, "found")), {
           maxCalls: 2,
-          perMs: 100,
+          windowMs: 100,
           exceededPolicy: "refuse",
         });
         const slow = withTimeout(tool("slow", advance(30, "done")), { timeoutMs: 1_000 });

@@ -36,7 +36,7 @@ export const MAX_ATTEMPTS = 3;
 
 const WRAPPERS = {
   approval: (tool: FunctionTool) => withApproval(tool, { reason: "It costs money." }),
-  limit: (tool: FunctionTool) => withRateLimit(tool, { maxCalls: 1, perMs: TIMES.limitSpan }),
+  limit: (tool: FunctionTool) => withRateLimit(tool, { maxCalls: 1, windowMs: TIMES.limitSpan }),
   retries: (tool: FunctionTool) =>
     withRetries(tool, { maxAttempts: MAX_ATTEMPTS, initialDelayMs: TIMES.firstDelay }),
   timeout: (tool: FunctionTool) => withTimeout(tool, { timeoutMs: TIMES.timeout }),

@@ -125,7 +125,7 @@ test("a tool asks for the context that its code has", () => {
 test("wrappers and toolsets hand on what a tool asks for", () => {
   expectTypeOf(withTimeout(find, { timeoutMs: 1 })).toEqualTypeOf<FunctionTool<Database>>();
   expectTypeOf(withRetries(find)).toEqualTypeOf<FunctionTool<Database>>();
-  expectTypeOf(withRateLimit(find, { maxCalls: 1, perMs: 1 })).toEqualTypeOf<
+  expectTypeOf(withRateLimit(find, { maxCalls: 1, windowMs: 1 })).toEqualTypeOf<
     FunctionTool<Database>
   >();
   expectTypeOf(withApproval(find)).toEqualTypeOf<FunctionTool<Database>>();

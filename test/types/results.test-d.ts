@@ -88,7 +88,7 @@ test("the error of orThrow has a result that can be resumed if it is paused", as
   try {
     await orchestrator.start(reviewer, "Review it.").orThrow();
   } catch (error) {
-    if (!(error instanceof RunError)) throw error;
+    if (!RunError.is(error)) throw error;
     expectTypeOf(error.result).toEqualTypeOf<PausedRunResult | IncompleteRunResult>();
     if (error.result.status === "paused") orchestrator.resume(error.result.pausedRun);
     // @ts-expect-error -- it may not be paused

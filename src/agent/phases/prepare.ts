@@ -114,7 +114,7 @@ async function reserveCall(
 
 function tooMuchAttached(attached: number): EspalierError {
   const advice =
-    "Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ show: false }).";
+    "Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ showAttachments: false }).";
   const expected = `at most ${grouped(MOST_REQUEST_BYTES)} bytes`;
   return mismatch("the attachments of a request", expected, attached, advice);
 }

@@ -215,8 +215,10 @@ export function returnedOutcome(result: unknown): CallOutcome {
   if (typeof result === "string") return { type: "succeeded", text: result };
   const known = asToolResult(result);
   if (known === undefined) return { type: "succeeded", text: resultText(result) };
-  const { text, structured, attachments, show } = known;
+  const { text, structured, attachments, showAttachments } = known;
   const kept =
-    attachments.length === 0 ? {} : { attachments, ...(show ? {} : { isTextOnly: true as const }) };
+    attachments.length === 0
+      ? {}
+      : { attachments, ...(showAttachments ? {} : { isTextOnly: true as const }) };
   return { type: "succeeded", text, ...defined({ structured }), ...kept };
 }

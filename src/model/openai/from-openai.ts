@@ -141,7 +141,7 @@ export function toReply(
   }: Completion,
 ): ModelReply {
   const message = buildReplyMessage(pieces);
-  const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
+  const finishReason = FINISH_REASONS.get(raw) ?? (isText(raw) ? "other" : "unknown");
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,

@@ -39,10 +39,12 @@ export const PAUSED_RUN_VERSION = 1;
  *
  * @example
  * ```ts
- * import { writeFile } from "node:fs/promises";
+ * import { readFile, writeFile } from "node:fs/promises";
  *
- * if (result.status === "paused")
- *   await writeFile(`${result.runId}.json`, JSON.stringify(result.pausedRun));
+ * if (result.status === "paused") await writeFile("run.json", JSON.stringify(result.pausedRun));
+ *
+ * const pausedRun = readPausedRun(await readFile("run.json", "utf8"));
+ * const resumed = orchestrator.resume(pausedRun, { answers });
  * ```
  */
 export interface PausedRun {
@@ -167,7 +169,8 @@ export type PausedRunRecord = Readonly<z.infer<ReturnType<typeof PausedRunSchema
  * import { readFile } from "node:fs/promises";
  *
  * const pausedRun = readPausedRun(await readFile("order-4711.json", "utf8"));
- * for (const { toolName, reason } of pausedRun.questions) console.log(toolName, reason);
+ * const answers = pausedRun.questions.map((question) => approve(question));
+ * const resumed = orchestrator.resume(pausedRun, { answers });
  * ```
  */
 export function readPausedRun(stored: unknown): PausedRun {

@@ -42,35 +42,35 @@ import { prepareStart } from "./start.ts";
 import { checkRunOptions, type StartOptions } from "./start-options.ts";
 
 /**
- * Options of `execute`.
+ * Options of `orchestrator.execute`.
  *
  * @example
  * ```ts
- * const shutdown = new AbortController();
- * process.once("SIGTERM", () => shutdown.abort());
- * const request = { runId: "order-17", role: "researcher", task: "What do pears cost?" };
- * await orchestrator.execute(request, { releaseSignal: shutdown.signal, graceMs: 10_000 });
+ * const request = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+ * const controller = new AbortController();
+ * process.once("SIGTERM", () => controller.abort());
+ * const result = await orchestrator.execute(request, { releaseSignal: controller.signal });
  * ```
  */
 export interface ExecuteOptions extends Pick<StartOptions, "context" | "onStreamPart"> {
-  /** Signal that cancels the run, also one that another process owns. */
+  /** Signal that cancels the run. A run of another process is cancelled through its mailbox. */
   readonly signal?: AbortSignal;
   /**
-   * Signal that releases the run, as `run.release()` does, so that another process can continue it.
-   * The execution then rejects with `run_released`.
+   * Signal that releases the run, as `run.release()` does. The execution then rejects with
+   * `run_released`.
    */
   readonly releaseSignal?: AbortSignal;
   /**
-   * Time that calls in flight have to return after `releaseSignal`, in milliseconds.
+   * Time in milliseconds that calls in progress have to return after `releaseSignal` is aborted.
    *
-   * @default `graceMs` of the orchestrator
+   * @default the `graceMs` of the orchestrator
    */
   readonly graceMs?: number;
   /**
-   * Time after which the run is taken over from a process that still seems to own it, in
-   * milliseconds. For engines, which know that the process no longer runs it.
+   * Time in milliseconds after which the run is taken over from another process that seems to own
+   * it. For engines that have given up that process.
    *
-   * @default never
+   * @default never: the other process is waited for, until it is lost
    */
   readonly takeOverAfterMs?: number;
 }

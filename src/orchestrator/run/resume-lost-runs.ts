@@ -1,4 +1,4 @@
-// Resumes all lost runs of a store: runs without crashes first, the others later and one by one.
+// Recovers all lost runs of a store: healthy ones first, those that crashed before later and one by one.
 
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -16,31 +16,38 @@ import type { Run } from "./run.ts";
 import type { ResumeLostRunsOptions } from "./start-options.ts";
 
 /**
- * Result of `resumeLostRuns`.
+ * Result of `orchestrator.resumeLostRuns`.
  *
  * @example
  * ```ts
  * const { runs, delayed, failed } = await orchestrator.resumeLostRuns();
- * console.log(runs.length, delayed.length, failed.map(({ error }) => error.code));
+ * console.log(`${runs.length} runs resumed, ${delayed.length} later.`);
+ * for (const { runId, error } of failed) console.error(runId, error.message);
  * ```
  */
 export interface ResumedRuns<out Output = unknown> {
-  /** Runs that are active again: those with the fewest crashes first, and the oldest of these. */
+  /** Resumed runs: those with the fewest crashes first, and among these the oldest. */
   readonly runs: readonly Run<Output>[];
-  /** Runs that are resumed later, while the orchestrator is open, because their processes died. */
+  /**
+   * Runs whose processes crashed repeatedly. They are resumed later, while the orchestrator is
+   * open.
+   */
   readonly delayed: readonly {
     readonly runId: RunId;
     /** Number of crashes in a row. */
     readonly crashCount: number;
-    /** Earliest time of the resumption, in milliseconds since the epoch. */
+    /**
+     * Time at which the run is resumed, in milliseconds since the epoch. It is resumed later if
+     * another run is on trial then.
+     */
     readonly dueAtMs: number;
     /**
-     * Resolves with the run once it is active. Rejects with the errors of `resume`, and with
-     * `invalid_state` once the orchestrator is closed. It need not be awaited.
+     * Resolves with the run once it is resumed. Need not be awaited. Rejects with the errors of
+     * `resume`, and with `invalid_state` once the orchestrator is closed.
      */
     readonly run: Promise<Run<Output>>;
   }[];
-  /** Runs that could not be resumed. They are unchanged. */
+  /** Runs that could not be resumed, with the error. They stay as they were. */
   readonly failed: readonly { readonly runId: RunId; readonly error: EspalierError }[];
 }
 

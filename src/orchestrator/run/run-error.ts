@@ -2,10 +2,12 @@
 // live run's methods.
 
 import { cancelReasonOf } from "../../kernel/cancel.ts";
-import { EspalierError, messageOf, type RunErrorCode } from "../../kernel/error.ts";
+import { EspalierError, isMarkedError, messageOf, type RunErrorCode } from "../../kernel/error.ts";
 import { asSentence, joinSentences } from "../../kernel/sentence.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { IncompleteRunResult, PausedRunResult } from "./run-result.ts";
+
+const MARK = Symbol.for("espalier.error.run");
 
 /**
  * Error of a run that failed, was stopped, was cancelled or is paused. `run.orThrow()` rejects with
@@ -17,7 +19,7 @@ import type { IncompleteRunResult, PausedRunResult } from "./run-result.ts";
  *   const { text } = await run.orThrow();
  *   console.log(text);
  * } catch (error) {
- *   if (!(error instanceof RunError)) throw error;
+ *   if (!RunError.is(error)) throw error;
  *   console.error(error.code, error.result.reason.code, error.result.text);
  * }
  * ```
@@ -43,6 +45,25 @@ export class RunError extends EspalierError {
     });
     this.code = code;
     this.#result = result;
+  }
+
+  static {
+    Object.defineProperty(this.prototype, MARK, { value: true });
+  }
+
+  /**
+   * Returns true if `value` is a `RunError`, including one of another copy of the package.
+   *
+   * @example
+   * ```ts
+   * const text = await run.orThrow().then(
+   *   (result) => result.text,
+   *   (error: unknown) => (RunError.is(error) ? error.result.text : null),
+   * );
+   * ```
+   */
+  static override is(value: unknown): value is RunError {
+    return isMarkedError(value, MARK);
   }
 
   /** Result of the run, the same as `await run.result`. It is not printed with the error. */

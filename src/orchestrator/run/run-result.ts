@@ -297,7 +297,7 @@ export interface PausedRunResult extends RunResultBase {
 }
 
 /**
- * How a run ended, or that it is paused. `status` tells which fields are there.
+ * Result of a run that has ended or is paused. `status` tells which fields are there.
  *
  * @example
  * ```ts

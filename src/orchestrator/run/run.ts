@@ -315,8 +315,9 @@ export interface Run<out Output = unknown> {
    *
    * @example
    * ```ts
-   * await run.settled;
-   * const fork = orchestrator.fork(run.snapshot(), { atStep: 2, message: "Try the second source." });
+   * const { status } = await run.settled;
+   * const grants = [{ budget: { steps: 10 }, by: "alice@example.com" }];
+   * if (status === "stopped") orchestrator.resume(run.snapshot(), { grants });
    * ```
    */
   snapshot(): PausedRun;

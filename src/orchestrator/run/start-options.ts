@@ -25,142 +25,125 @@ import type { Answer } from "../../protocol/question.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
 
 /**
- * Options of one run.
+ * Options of `orchestrator.start`, which apply to one run.
  *
  * @example
  * ```ts
- * const run = orchestrator.start(researcher, "What do pears cost?", {
- *   runId: "order-17",
- *   budget: { costUsd: 0.5 },
- *   metadata: { customer: "ann" },
+ * const run = orchestrator.start(role, "Compare three markets.", {
+ *   budget: { costUsd: 1, timeMs: 120_000 },
+ *   metadata: { tenant: "acme" },
+ *   signal: AbortSignal.timeout(300_000),
  * });
  * ```
  */
 export interface StartOptions {
   /**
-   * Id of the run: 1 to 512 characters, neither `.` nor `..`. While the run is active in this process,
-   * a second `start` with the id returns its handle, and only `signal` of the other options applies. If
-   * the store has a run with the id, `result` rejects with `run_exists`: use `orchestrator.execute` to
-   * start the run, continue it or read its result.
+   * Id of the run: 1 to 512 characters, except `.` and `..`. If a run with this id is active here,
+   * `start` returns its handle, and only `signal` of the other options applies. If the store has a
+   * run with this id, `result` rejects with `run_exists`, unless nothing of that run was persisted.
+   * Use `orchestrator.execute` to start, continue or read a run by id.
    *
-   * @default a unique id
-   *
-   * @example
-   * ```ts
-   * const run = orchestrator.start(researcher, "What do pears cost?", { runId: "order-17" });
-   * ```
+   * @default a random id
    */
   readonly runId?: string;
   /**
-   * Limits of the whole tree. The root role may have a budget too: on each axis the tighter limit
-   * applies.
-   *
-   * @default no further limits
+   * Limits for the whole tree, in addition to the budget of the root's role.
    *
    * @example
    * ```ts
-   * const budget = { costUsd: 0.5, steps: 30, timeMs: 120_000 };
-   * const run = orchestrator.start(researcher, "What do pears cost?", { budget });
+   * const run = orchestrator.start(role, "Compare three markets.", {
+   *   budget: { costUsd: 1, steps: 20, timeMs: 120_000 },
+   * });
    * ```
    */
   readonly budget?: Budget;
   /**
-   * Plain JSON data for tools, hooks and events. Subagents inherit the keys that the context policy
-   * allows.
-   *
-   * @default {}
+   * Plain JSON data for tools and hooks. Subagents inherit it as their context policy says.
    *
    * @example
    * ```ts
-   * orchestrator.start(researcher, "What do pears cost?", { metadata: { customer: "ann" } });
+   * const run = orchestrator.start(role, "Check the order.", { metadata: { orderId: 4711 } });
    * ```
    */
   readonly metadata?: object;
   /**
-   * Time by which the run must have ended, in milliseconds since the epoch. Pauses do not extend it. A
-   * tool that ignores its signal is awaited for `graceMs` longer. The deadline becomes a duration when a
-   * process takes up the run, so that later changes of the wall clock have no effect.
-   *
-   * @default no deadline
+   * Time by which the run must end, in milliseconds since the epoch. Pauses do not move it. When a
+   * process starts or continues the run, the deadline is converted to a duration: a later change of
+   * the wall clock has no effect. A tool that ignores its signal is abandoned after another
+   * `graceMs`.
    *
    * @example
    * ```ts
-   * const deadlineAtMs = Date.parse("2027-01-15T18:00:00Z");
-   * orchestrator.start(researcher, "What do pears cost?", { deadlineAtMs });
+   * const deadlineAtMs = Date.parse("2027-01-31T18:00:00Z");
+   * const run = orchestrator.start(role, "Prepare the report.", { deadlineAtMs });
    * ```
    */
   readonly deadlineAtMs?: number;
   /**
-   * Callback for each stream part of every agent, as `run.stream()` yields them. Makes model calls
-   * stream. A promise that it returns is not awaited.
-   *
-   * @default model calls do not stream
+   * Callback for each stream part of every agent, as `run.stream()` yields them. Setting it makes
+   * model calls stream. A returned promise is not awaited.
    *
    * @example
    * ```ts
-   * orchestrator.start(researcher, "What do pears cost?", {
-   *   onStreamPart: (part) => {
-   *     if (part.type === "text") process.stdout.write(part.text);
-   *   },
+   * const run = orchestrator.start(role, "Write a poem.", {
+   *   onStreamPart: (part) => part.type === "text" && process.stdout.write(part.text),
    * });
    * ```
    */
   readonly onStreamPart?: (part: StreamPart) => void;
   /**
-   * Signal that cancels the run, as `run.cancel()` does. An aborted signal cancels the run before its
-   * first model call. To limit the time of a run use `budget.timeMs`: models and tools know that limit.
-   *
-   * @default none
+   * Signal that cancels the run, as `run.cancel()` does. If it is aborted already, no model is
+   * called. To limit the duration, prefer `budget.timeMs`, which is known before calls are made.
    *
    * @example
    * ```ts
    * const controller = new AbortController();
-   * orchestrator.start(researcher, "What do pears cost?", { signal: controller.signal });
-   * controller.abort();
+   * const run = orchestrator.start(role, "Compare three markets.", { signal: controller.signal });
+   * controller.abort(new Error("The user closed the page."));
    * ```
    */
   readonly signal?: AbortSignal;
   /**
-   * Session whose history the root continues and extends. A session has one active run at a time.
-   *
-   * @default none
+   * Session whose history the root begins with and adds to. One run at a time can use a session
+   * handle.
    *
    * @example
    * ```ts
    * const session = await orchestrator.openSession("customer-42");
-   * orchestrator.start(researcher, "And what do figs cost?", { session });
+   * const run = orchestrator.start(role, "Where is my order?", { session });
    * ```
    */
   readonly session?: Session;
   /**
-   * Run context: the value that tools, hooks, guards and `instructions` functions receive, such as
-   * services or the current user. All agents of the tree share it. It is never copied, serialized or
-   * stored: pass it again to `resume` and `fork`.
-   *
-   * @default undefined
+   * Value that tools, hooks, guards and `instructions` functions receive, such as services or the
+   * current user. All agents of the tree get this very value. It is never copied, frozen or stored,
+   * and appears in no event. Pass it again to resume the run.
    *
    * @example
    * ```ts
-   * orchestrator.start(researcher, "What do pears cost?", { context: { userId: "ann" } });
+   * const run = orchestrator.start(role, "Book a table.", { context: { userId: "u-42", db: new Map() } });
    * ```
    */
   readonly context?: unknown;
   /**
-   * Parent span of the run, as a `traceparent` header of W3C Trace Context, version 00. Takes precedence
-   * over the active span of OpenTelemetry.
+   * Parent span of the run, as the W3C Trace Context header `traceparent` of version 00. The run
+   * continues that trace, and is not sampled if that trace is not. Takes precedence over an active
+   * OpenTelemetry span.
    *
-   * @default the active span, or a new trace
-   *
+   * @default the active OpenTelemetry span, or a trace of its own
    * @example
    * ```ts
-   * const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-   * orchestrator.start(researcher, "What do pears cost?", { traceparent });
+   * const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+   * const run = orchestrator.start(role, "Compare three markets.", { traceparent });
    * ```
    */
   readonly traceparent?: string;
 }
 
-/** Parameter list of options that are required if a role requires a `Context`. */
+/**
+ * Rest parameter of options, which are required if a role needs a `Context`. `Needed` is the
+ * required part.
+ */
 export type OptionsWithContext<
   Options,
   Context,
@@ -191,13 +174,16 @@ export function checkStartOptions(options: StartOptions): void {
   checkRunOptions(field, options);
 }
 
-/** Characters: what every store takes. */
+/** Maximum length of an id in code units, which every store accepts. */
 const LONGEST_RUN_ID = 512;
 
-/** What no address can have as one of its parts. */
+/** Texts that cannot be a segment of a URL path. */
 const STEPS: readonly unknown[] = [".", ".."];
 
-/** The text as the id of a run. Throws `invalid_option` for what no store, or no address, could have as one. */
+/**
+ * Narrows a text to the id of a run. Throws `invalid_option` for a text that no store or URL can
+ * have as one.
+ */
 export function checkRunId(field: string, runId: unknown): asserts runId is RunId {
   const isText = typeof runId === "string" && runId !== "" && runId.length <= LONGEST_RUN_ID;
   if (isText && runId.isWellFormed() && !runId.includes("\0") && !STEPS.includes(runId)) return;
@@ -206,14 +192,14 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
 }
 
 /**
- * Converts a text to a run id, for APIs that require one: a store, `RunRecord` and `RunFold`. The
- * methods of the orchestrator accept plain texts.
+ * Converts a text to a `RunId`, for stores, and for `RunRecord` and `RunFold` of `espalier/view`.
+ * Methods of the orchestrator accept the text itself.
  *
- * @throws EspalierError `invalid_option` if the text is not a valid run id.
+ * @throws EspalierError `invalid_option` if the text cannot be the id of a run.
  *
  * @example
  * ```ts
- * const found = await store.find(toRunId("order-17"));
+ * const found = await store.find(toRunId("order-4711"));
  * ```
  */
 export function toRunId(text: string): RunId {
@@ -221,7 +207,7 @@ export function toRunId(text: string): RunId {
   return text;
 }
 
-/** Throws `invalid_option` for what is no `traceparent` of version 00. */
+/** Throws `invalid_option` for an invalid `traceparent` of version 00. */
 export function checkTraceparent(field: string, value: unknown): void {
   if (typeof value === "string" && parseTraceparent(value) !== undefined) return;
   const expected =
@@ -229,14 +215,14 @@ export function checkTraceparent(field: string, value: unknown): void {
   throw mismatch(field, expected, value, "Leave it out to start a new trace.");
 }
 
-/** What may go with a run however it begins. */
+/** Options of a run that starts or continues. */
 interface AnyRunOptions {
   readonly role?: AgentRole;
   readonly onStreamPart?: unknown;
   readonly signal?: AbortSignal;
 }
 
-/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+/** Throws `invalid_option`, or `invalid_definition` for an invalid role. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
   if (options.role !== undefined) checkAgentRole(`${field}.role`, options.role);
   if (options.onStreamPart !== undefined) checkMethods(field, options, ["onStreamPart"]);
@@ -247,7 +233,7 @@ export function checkRunOptions(field: string, options: AnyRunOptions): void {
   throw mismatch(`${field}.signal`, "an AbortSignal", signal, advice);
 }
 
-/** A copy. Throws `invalid_option`, naming the part that would not. */
+/** Returns a frozen copy. Throws `invalid_option`, naming the part that is not JSON. */
 export function freezeMetadata(metadata: unknown): JsonObject {
   const parsed = JsonObjectSchema().safeParse(metadataCopy(metadata));
   if (parsed.success) return deepFreeze(parsed.data);
@@ -288,33 +274,50 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
   StartOptions,
   "onStreamPart" | "signal" | "context"
 > {
-  /** Answers to the open questions. A paused run needs an answer to each of them. */
-  readonly answers?: readonly Answer[];
-  /** Role of the root, if it is not among the `roles` of the orchestrator, or to type the result. */
-  readonly role?: Role;
   /**
-   * More budget for agents of the run. A run that a limit stopped requires a grant.
+   * Answers to the open questions. A paused run needs an answer to each of them.
    *
    * @example
    * ```ts
-   * orchestrator.resume(pausedRun, { answers, grants: [{ by: "Ada", budget: { steps: 10 } }] });
+   * const answers = pausedRun.questions.map((question) => deny(question, "Too expensive."));
+   * const resumed = orchestrator.resume(pausedRun, { answers });
+   * ```
+   */
+  readonly answers?: readonly Answer[];
+  /**
+   * Role of the root, if the orchestrator's `roles` do not have it, or for the type of the result.
+   *
+   * @example
+   * ```ts
+   * const resumed = orchestrator.resume(pausedRun, { role: writer, answers });
+   * ```
+   */
+  readonly role?: Role;
+  /**
+   * Additional budget. A run that a limit has stopped continues only with a grant.
+   *
+   * @example
+   * ```ts
+   * const resumed = orchestrator.resume(pausedRun, {
+   *   grants: [{ budget: { steps: 10 }, by: "alice@example.com" }],
+   * });
    * ```
    */
   readonly grants?: readonly ResumeGrant[];
   /**
-   * Session of the run.
+   * Session handle of the run.
    *
-   * @default the session, read from the store of the orchestrator
+   * @default the session is read from the store of the orchestrator when the run ends
    */
   readonly session?: Session;
 }
 
 /**
- * Options of `resume` with a run id.
+ * Options of `resume(runId)`.
  *
  * @example
  * ```ts
- * const resumed = await orchestrator.resume("order-17", { answers, takeOver: true });
+ * const resumed = await orchestrator.resume("order-4711", { answers, takeOver: true });
  * ```
  */
 export interface StoredResumeOptions<
@@ -330,32 +333,39 @@ export interface StoredResumeOptions<
 }
 
 /**
- * More budget for an agent of a run that is paused or was stopped by a limit.
+ * Additional budget for an agent of a paused or stopped run.
  *
  * @example
  * ```ts
- * const grant: ResumeGrant = { by: "Ada", budget: { costUsd: 2 }, agentPath: "lead/writer#1" };
+ * const grant: ResumeGrant = { budget: { costUsd: 2 }, by: "alice@example.com" };
  * ```
  */
 export interface ResumeGrant {
-  /** Amounts that are added to the limits of the agent. */
+  /** Amounts that are added to the agent's own limits. */
   readonly budget: Budget;
-  /** Name of the person or program that grants it, for the event and the account. */
+  /**
+   * Name of the person or program that grants the budget. It is recorded in the event and on the
+   * account.
+   */
   readonly by: string;
   /**
-   * Path of the agent.
+   * Place of the agent in the tree, such as `lead/researcher#2`.
    *
-   * @default the path of the root
+   * @default the root
    */
   readonly agentPath?: string;
 }
 
 /**
- * Options of `fork`.
+ * Options of `orchestrator.fork`.
  *
  * @example
  * ```ts
- * orchestrator.fork(pausedRun, { atStep: 2, message: "Try another source.", budget: { steps: 10 } });
+ * const fork = orchestrator.fork(pausedRun, {
+ *   atStep: 2,
+ *   message: "Try another source.",
+ *   budget: { steps: 10 },
+ * });
  * ```
  */
 export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentRole> extends Pick<
@@ -363,49 +373,53 @@ export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentR
   "onStreamPart" | "signal" | "context"
 > {
   /**
-   * Number of the last step of the root that the fork takes over, from 1. 0 keeps none.
+   * Number of the root's step after which the fork begins. 0 begins with the input of the first
+   * step.
    *
    * @default the last completed step
    */
   readonly atStep?: number;
   /**
-   * Next message to the root.
-   *
-   * @default none
+   * Message to the root, with which the fork begins. Without one, the root continues where it was.
    */
   readonly message?: MessageContent;
-  /** Limits of the whole fork, in addition to those that the root had. */
+  /** Limits for the whole fork, in addition to the limits of the original root. */
   readonly budget?: Budget;
   /**
-   * Role of the root. It must have the name of the original role, and may differ from it otherwise.
+   * Role of the root, which must have the same name as before. It replaces the orchestrator's role
+   * of that name in the fork.
    *
-   * @default the role of that name among the `roles` of the orchestrator
+   * @default the role of that name in the `roles` of the orchestrator
    */
   readonly role?: Role;
 }
 
 /**
- * Options of `resumeLostRuns`.
+ * Options of `orchestrator.resumeLostRuns`.
  *
  * @example
  * ```ts
- * await orchestrator.resumeLostRuns({ context: ({ metadata }) => ({ userId: metadata["user"] }) });
+ * const { runs } = await orchestrator.resumeLostRuns({
+ *   context: ({ metadata }) => ({ tenant: metadata["tenant"] }),
+ * });
  * ```
  */
 export interface ResumeLostRunsOptions<out Context = unknown> {
   /**
-   * Returns the run context of a lost run, for example from its metadata. If it throws or rejects, the
-   * run is unchanged and listed in `failed`.
+   * Function that returns the context of a run before it is resumed, from the data with which it
+   * was started. If the function throws or rejects, the run stays as it was, and is listed in
+   * `failed`.
    *
-   * @default no context
+   * @default none: runs have no context
    */
   readonly context?: (run: {
+    /** Id of the run. */
     readonly runId: RunId;
-    /** Name of the root role. */
+    /** Name of the root's role. */
     readonly role: string;
-    /** Text of the task that the run was started with. */
+    /** Text of the task. */
     readonly task: string;
-    /** Metadata that the run was started with. */
+    /** Metadata of the run. */
     readonly metadata: JsonObject;
   }) => Context | Promise<Context>;
 }

@@ -1,6 +1,6 @@
 // Rate limits: which calls may start now, and which wait for a place. Each run has a queue of its own for each limit, kept weakly; all agents
 // of the tree wait in it. Time comes with each call.
-// At most `maxCalls` starts lie in any window of `perMs`: a place is free again `perMs` after the start that took it.
+// At most `maxCalls` starts lie in any window of `windowMs`: a place is free again `windowMs` after the start that took it.
 // First come, first served: no call starts while an earlier one waits. A call that leaves the queue takes no place with it.
 
 import { checkAtLeastOne, checkKeys, misdefinition } from "../../kernel/check.ts";
@@ -18,14 +18,14 @@ import { checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
  *
  * @example
  * ```ts
- * const options: RateLimitOptions = { maxCalls: 20, perMs: 1_000, exceededPolicy: "refuse" };
+ * const options: RateLimitOptions = { maxCalls: 20, windowMs: 1_000, exceededPolicy: "refuse" };
  * ```
  */
 export interface RateLimitOptions {
-  /** Maximum number of calls that start within any window of `perMs`. At least 1. */
+  /** Maximum number of calls that start within any window of `windowMs`. At least 1. */
   readonly maxCalls: number;
   /** Length of the window in milliseconds. Greater than 0. */
-  readonly perMs: number;
+  readonly windowMs: number;
   /**
    * The treatment of a call beyond the limit. `"wait"` delays it in a FIFO queue. `"refuse"` fails
    * it, and the model reads when to try again.
@@ -52,7 +52,7 @@ const windowsOf = new WeakMap<object, WeakMap<object, RateWindow>>();
  *
  * @example
  * ```ts
- * const api = rateLimit({ maxCalls: 20, perMs: 1_000 });
+ * const api = rateLimit({ maxCalls: 20, windowMs: 1_000 });
  * const limitedSearch = withRateLimit(search, api); // other tools may share `api`
  * ```
  */
@@ -63,10 +63,10 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 /** Returns the given limit, or a new one with the given options. */
 function limitNamed(field: string, given: RateLimit | RateLimitOptions): RateLimit {
   if (isRateLimit(given)) return given;
-  checkKeys(field, given, ["maxCalls", "perMs", "exceededPolicy"]);
-  const { maxCalls, perMs, exceededPolicy = "wait" } = given;
+  checkKeys(field, given, ["maxCalls", "windowMs", "exceededPolicy"]);
+  const { maxCalls, windowMs, exceededPolicy = "wait" } = given;
   checkAtLeastOne(`${field}.maxCalls`, maxCalls, "To forbid a tool, use a guard.");
-  checkSpan(`${field}.perMs`, perMs);
+  checkSpan(`${field}.windowMs`, windowMs);
   if (exceededPolicy !== "wait" && exceededPolicy !== "refuse")
     throw misdefinition(
       `${field}.exceededPolicy`,
@@ -74,7 +74,7 @@ function limitNamed(field: string, given: RateLimit | RateLimitOptions): RateLim
       exceededPolicy,
       "Choose one.",
     );
-  const limit = Object.freeze({ kind: "rate_limit", maxCalls, perMs, exceededPolicy } as const);
+  const limit = Object.freeze({ kind: "rate_limit", maxCalls, windowMs, exceededPolicy } as const);
   windowsOf.set(limit, new WeakMap());
   return limit;
 }
@@ -96,7 +96,7 @@ function isRateLimit(given: RateLimit | RateLimitOptions): given is RateLimit {
  *
  * @example
  * ```ts
- * const politeSearch = withRateLimit(search, { maxCalls: 5, perMs: 60_000 });
+ * const politeSearch = withRateLimit(search, { maxCalls: 5, windowMs: 60_000 });
  * ```
  */
 export function withRateLimit<Context>(
@@ -149,7 +149,7 @@ class RateWindow {
 
   /** Returns the milliseconds until the oldest start leaves the window. */
   freeInMs(nowMs: number): number {
-    return Math.max(0, (this.#startsMs[0] ?? nowMs) + this.#limit.perMs - nowMs);
+    return Math.max(0, (this.#startsMs[0] ?? nowMs) + this.#limit.windowMs - nowMs);
   }
 
   /** Waits for a turn. Returns the time of the start, or undefined if `signal` was aborted before. */
@@ -172,8 +172,8 @@ class RateWindow {
 
   #take(clock: Clock): number | undefined {
     const nowMs = clock.monotonicMs();
-    const { maxCalls, perMs } = this.#limit;
-    this.#startsMs = this.#startsMs.filter((startMs) => startMs + perMs > nowMs);
+    const { maxCalls, windowMs } = this.#limit;
+    this.#startsMs = this.#startsMs.filter((startMs) => startMs + windowMs > nowMs);
     if (this.#startsMs.length >= maxCalls) return undefined;
     this.#startsMs = [...this.#startsMs, nowMs];
     return nowMs;
@@ -181,14 +181,14 @@ class RateWindow {
 }
 
 function tooManyCalls(toolName: string, limit: RateLimit, freeInMs: number): ToolError {
-  const { maxCalls, perMs } = limit;
+  const { maxCalls, windowMs } = limit;
   const retryAfterMs = Math.ceil(freeInMs);
   const often = maxCalls === 1 ? "once" : `${maxCalls} times`;
   return new ToolError(
-    `Not executed: the rate limit of ${toolName}, ${often} within ${timeText(perMs)}, is used up.`,
+    `Not executed: the rate limit of ${toolName}, ${often} within ${timeText(windowMs)}, is used up.`,
     {
       hint: `Try again in ${timeText(retryAfterMs)}, or continue without it.`,
-      data: { maxCalls, perMs, retryAfterMs },
+      data: { maxCalls, windowMs, retryAfterMs },
     },
   );
 }

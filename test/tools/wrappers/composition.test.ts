@@ -50,8 +50,8 @@ async function trial(
 const within: (timeoutMs: number) => Wrapper = (timeoutMs) => (tool) =>
   withTimeout(tool, { timeoutMs });
 const tries: Wrapper = (tool) => withRetries(tool, { maxAttempts: 3, initialDelayMs: 100 });
-const onceIn: (perMs: number) => Wrapper = (perMs) => (tool) =>
-  withRateLimit(tool, { maxCalls: 1, perMs });
+const onceIn: (windowMs: number) => Wrapper = (windowMs) => (tool) =>
+  withRateLimit(tool, { maxCalls: 1, windowMs });
 const asks: Wrapper = (tool) => withApproval(tool, { reason: "Real money." });
 
 /** Hangs twice, and succeeds at the third try. */

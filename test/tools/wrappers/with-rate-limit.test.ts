@@ -20,7 +20,7 @@ import { proves } from "../../harness/proves.ts";
 import { CallFixture, never, toolThat, useOf, type Call } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
-const TWO_A_SECOND: RateLimitOptions = { maxCalls: 2, perMs: 1_000 };
+const TWO_A_SECOND: RateLimitOptions = { maxCalls: 2, windowMs: 1_000 };
 
 /** A tool that notes when it is started and for whom. */
 function noting(
@@ -77,7 +77,7 @@ test("or it is refused, and the model reads when to try again", async () => {
     hint: "Try again in 750 ms, or continue without it.",
     severity: "recoverable",
     code: "tool_error",
-    data: { maxCalls: 2, perMs: 1_000, retryAfterMs: 750 },
+    data: { maxCalls: 2, windowMs: 1_000, retryAfterMs: 750 },
   });
   fixture.clock.advance(750);
   await fixture.call(limited, by("c")).ended;
@@ -104,7 +104,7 @@ test("the span slides: a place is free again a whole span after its own start", 
 test("no call overtakes: one that comes while others wait goes to the end of the line", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
   fixture.clock.advance(10); // The turn of b has come, and b has not been called yet.
   calls.push(fixture.call(limited, by("d")));
@@ -118,7 +118,7 @@ test("no call overtakes: one that comes while others wait goes to the end of the
 test("no call overtakes in the moment between a turn and its start either", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 2, perMs: 10 });
+  const limited = withRateLimit(tool, { maxCalls: 2, windowMs: 10 });
   void fixture.call(limited, by("a"));
   fixture.clock.advance(5);
   void fixture.call(limited, by("b"));
@@ -133,7 +133,7 @@ test("no call overtakes in the moment between a turn and its start either", asyn
 test("no call overtakes while a place is free and the next in the line has not been called yet", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   const calls: Call[] = [];
   fixture.clock.setTimer(10, () => calls.push(fixture.call(limited, by("c")))); // Due before the turn is.
   calls.push(fixture.call(limited, by("a")), fixture.call(limited, by("b")));
@@ -147,7 +147,7 @@ test("no call overtakes while a place is free and the next in the line has not b
 test("a call that is asked to end leaves the line at once, and takes no place with it", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   void fixture.call(limited, by("a"));
   const leaver = new AbortController();
   const second = fixture.call(limited, { ...by("b"), signal: leaver.signal });
@@ -167,7 +167,7 @@ test("a call that is asked to end leaves the line at once, and takes no place wi
 
 test("when the last one leaves, no timer is left behind", async () => {
   const fixture = new CallFixture();
-  const limited = withRateLimit(noting(fixture).tool, { maxCalls: 1, perMs: 10 });
+  const limited = withRateLimit(noting(fixture).tool, { maxCalls: 1, windowMs: 10 });
   const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
   fixture.controller.abort();
   const ends = await Promise.all(calls.map((call) => call.now()));
@@ -180,7 +180,7 @@ test("when the last one leaves, no timer is left behind", async () => {
 test("a call that was asked to end before does not start, and uses up nothing", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   const end = await fixture.call(limited, { ...by("a"), signal: AbortSignal.abort() }).ended;
   await fixture.call(limited, by("b")).ended;
   expect([end.type, starts]).toEqual(["threw", ["b at 0"]]);
@@ -189,7 +189,7 @@ test("a call that was asked to end before does not start, and uses up nothing", 
 test("a turn that comes in the moment in which the call ends goes to the next in the line", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10 });
   void fixture.call(limited, by("a"));
   const leaver = new AbortController();
   const second = fixture.call(limited, { ...by("b"), signal: leaver.signal });
@@ -212,7 +212,7 @@ test("a failed call counts like any other: it has started", async () => {
     calls += 1;
     throw error;
   });
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10, exceededPolicy: "refuse" });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 10, exceededPolicy: "refuse" });
   const first = await fixture.call(limited).ended;
   await fixture.call(limited).ended;
   expect([first, calls]).toEqual([{ type: "threw", error }, 1]);
@@ -220,7 +220,7 @@ test("a failed call counts like any other: it has started", async () => {
 
 test("tools that share a limit count together, and stand in one line", async () => {
   const fixture = new CallFixture();
-  const limit = rateLimit({ maxCalls: 2, perMs: 1_000 });
+  const limit = rateLimit({ maxCalls: 2, windowMs: 1_000 });
   const search = noting(fixture, "search");
   const read = noting(fixture, "read");
   const tools = [withRateLimit(search.tool, limit), withRateLimit(read.tool, limit)] as const;
@@ -232,7 +232,7 @@ test("tools that share a limit count together, and stand in one line", async () 
     ["a at 0", "a at 1000"],
     ["a at 0", "a at 1000"],
   ]);
-  const own = withRateLimit(read.tool, { maxCalls: 2, perMs: 1_000 });
+  const own = withRateLimit(read.tool, { maxCalls: 2, windowMs: 1_000 });
   expect((await fixture.call(own).now())?.type).toBe("returned");
 });
 
@@ -241,7 +241,7 @@ test("two runs at once do not count for each other", async () => {
     toolThat("search", () => "found"),
     {
       maxCalls: 1,
-      perMs: 10,
+      windowMs: 10,
       exceededPolicy: "refuse",
     },
   );
@@ -254,7 +254,7 @@ test("two runs at once do not count for each other", async () => {
 proves(["S7.5"], "a wall clock that is set back or forward changes no span", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 1_000 });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 1_000 });
   fixture.clock.setWallClock(9_000_000);
   await useOf(limited).run(fixture.context(by("a")), fixture.runtime("search"));
   fixture.clock.setWallClock(fixture.clock.monotonicMs());
@@ -271,7 +271,7 @@ proves(["S7.5"], "a wall clock that is set back or forward changes no span", asy
 });
 
 test("a refusal says the name that the model knows", async () => {
-  const limit: RateLimitOptions = { maxCalls: 1, perMs: 3_600_000, exceededPolicy: "refuse" };
+  const limit: RateLimitOptions = { maxCalls: 1, windowMs: 3_600_000, exceededPolicy: "refuse" };
   const limited = withRateLimit(
     toolThat("search", () => "found"),
     limit,
@@ -331,7 +331,7 @@ test("whichever calls come, wait and leave: no span holds too many starts, and t
           starts.push({ number: depth, atMs: fixture.clock.nowMs() });
           return "found";
         });
-        const limited = withRateLimit(tool, { maxCalls, perMs: 20 });
+        const limited = withRateLimit(tool, { maxCalls, windowMs: 20 });
         const calls: { readonly call: Call; readonly leaver: AbortController }[] = [];
         for (const [command, isCalm] of commands) {
           if (command.type === "call") {
@@ -367,7 +367,7 @@ test("whichever calls come, wait and leave: no span holds too many starts, and t
 test("a limit of time around it includes the wait", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
-  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 100 });
+  const limited = withRateLimit(tool, { maxCalls: 1, windowMs: 100 });
   const call = (agent: string): Call =>
     fixture.call(withTimeout(limited, { timeoutMs: 100 }), by(agent));
   void call("a");
@@ -395,11 +395,11 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
   const complaints = [
     [Promise.resolve(tool), TWO_A_SECOND],
     [tool],
-    [tool, { maxCalls: 0, perMs: 1 }],
-    [tool, { maxCalls: 1.5, perMs: 1 }],
-    [tool, { maxCalls: Infinity, perMs: 1 }],
+    [tool, { maxCalls: 0, windowMs: 1 }],
+    [tool, { maxCalls: 1.5, windowMs: 1 }],
+    [tool, { maxCalls: Infinity, windowMs: 1 }],
     [tool, { maxCalls: 1 }],
-    [tool, { maxCalls: 1, perMs: 0 }],
+    [tool, { maxCalls: 1, windowMs: 0 }],
     [tool, { ...TWO_A_SECOND, exceededPolicy: "drop" }],
     [tool, { ...TWO_A_SECOND, group: shared }],
     [tool, { ...shared }],
@@ -410,13 +410,13 @@ test("what cannot be wrapped, and what is no limit, is said at once", () => {
     ["invalid_option", "withRateLimit.maxCalls", "0"],
     ["invalid_option", "withRateLimit.maxCalls", "1.5"],
     ["invalid_option", "withRateLimit.maxCalls", "Infinity"],
-    ["invalid_option", "withRateLimit.perMs", "undefined"],
-    ["invalid_option", "withRateLimit.perMs", "0"],
+    ["invalid_option", "withRateLimit.windowMs", "undefined"],
+    ["invalid_option", "withRateLimit.windowMs", "0"],
     ["invalid_definition", "withRateLimit.exceededPolicy", '"drop"'],
     ["invalid_option", "withRateLimit.group", '"group"'],
     ["invalid_option", "withRateLimit.kind", '"kind"'],
   ]);
-  expect(thrownBy(() => rateLimit({ maxCalls: 0, perMs: 1 })).data["field"]).toBe(
+  expect(thrownBy(() => rateLimit({ maxCalls: 0, windowMs: 1 })).data["field"]).toBe(
     "rateLimit.maxCalls",
   );
 });
