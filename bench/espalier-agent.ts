@@ -81,7 +81,7 @@ function roleFor(work: AgentWork, serverUrl: string, watch: WorkWatch): AgentRol
   const add = defineTool({
     name: "add",
     description: "Adds two numbers.",
-    input: z.object({ a: z.number(), b: z.number() }),
+    inputSchema: z.object({ a: z.number(), b: z.number() }),
     execute: ({ a, b }) => {
       watch.onToolCall?.();
       return String(a + b);

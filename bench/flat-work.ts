@@ -19,7 +19,7 @@ const MESSAGES_AT_FIRST = 2;
 const add = defineTool({
   name: "add",
   description: "Adds two numbers.",
-  input: z.object({ a: z.number(), b: z.number() }),
+  inputSchema: z.object({ a: z.number(), b: z.number() }),
   execute: ({ a, b }) => String(a + b),
 });
 

@@ -31,7 +31,7 @@ function page(name: string): string {
 const read = defineTool({
   name: "read",
   description: "Reads a file.",
-  input: z.object({ path: z.string() }),
+  inputSchema: z.object({ path: z.string() }),
   execute: async ({ path }) => {
     await nextTurn();
     if (path.endsWith("missing")) throw new Error(`ENOENT: no such file, open ${path}`);
@@ -42,7 +42,7 @@ const read = defineTool({
 const search = defineTool({
   name: "search",
   description: "Searches the files.",
-  input: z.object({ words: z.string() }),
+  inputSchema: z.object({ words: z.string() }),
   execute: async ({ words }) => {
     await nextTurn();
     return `${words}: found in 3 files`;

@@ -10,7 +10,7 @@ import { asks, says, ScriptedModel } from "espalier/testing";
 const weather = defineTool({
   name: "weather",
   description: "Tells the weather of a city.",
-  input: z.object({ city: z.string() }),
+  inputSchema: z.object({ city: z.string() }),
   execute: ({ city }) => ({ city, celsius: 21 }),
 });
 

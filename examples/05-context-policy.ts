@@ -9,13 +9,13 @@ import { z } from "zod";
 const readPage = defineTool({
   name: "read_page",
   description: "Reads a page.",
-  input: z.object({ page: z.int() }),
+  inputSchema: z.object({ page: z.int() }),
   execute: ({ page }) => `Page ${page}: trees are trained.`,
 });
 const writeNote = defineTool({
   name: "write_note",
   description: "Writes into the margin.",
-  input: z.object({ text: z.string() }),
+  inputSchema: z.object({ text: z.string() }),
   execute: () => "Written.",
 });
 

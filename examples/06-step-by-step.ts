@@ -11,7 +11,7 @@ let deleted = 0;
 const remove = defineTool({
   name: "remove",
   description: "Deletes a file.",
-  input: z.object({ path: z.string() }),
+  inputSchema: z.object({ path: z.string() }),
   execute: () => {
     deleted += 1;
   },

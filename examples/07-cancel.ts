@@ -11,7 +11,7 @@ const started = Promise.withResolvers<void>();
 const wait = defineTool({
   name: "wait",
   description: "Waits for ever.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: (_input, { signal }) => {
     started.resolve();
     return new Promise<string>((resolve) =>

@@ -13,7 +13,7 @@ const sent: string[] = [];
 const sendMail = defineTool({
   name: "sendMail",
   description: "Sends a mail.",
-  input: z.object({ to: z.string(), text: z.string() }),
+  inputSchema: z.object({ to: z.string(), text: z.string() }),
   needsApproval: ({ to }) => (to.endsWith("@example.org") ? false : `${to} is outside.`),
   execute: ({ to }) => {
     sent.push(to);
@@ -23,7 +23,7 @@ const sendMail = defineTool({
 const askUser = defineTool({
   name: "askUser",
   description: "Asks the user a question.",
-  input: z.object({ question: z.string() }),
+  inputSchema: z.object({ question: z.string() }),
 });
 
 const clerk = defineAgent({

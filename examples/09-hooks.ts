@@ -12,7 +12,7 @@ const log: string[] = [];
 const read = defineTool({
   name: "read",
   description: "Reads a file.",
-  input: z.object({ path: z.string() }),
+  inputSchema: z.object({ path: z.string() }),
   execute: ({ path }) => `the text of ${path}, token sk-123`,
 });
 

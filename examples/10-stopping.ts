@@ -17,7 +17,7 @@ import { asks, says, ScriptedModel } from "espalier/testing";
 const save = defineTool({
   name: "save",
   description: "Saves a finding.",
-  input: z.object({ finding: z.string() }),
+  inputSchema: z.object({ finding: z.string() }),
   execute: () => "saved",
 });
 

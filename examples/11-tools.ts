@@ -15,7 +15,7 @@ const stock = new Map([
 const order = defineTool({
   name: "order",
   description: "Orders plants. Give the name in English and how many.",
-  input: z.object({ plant: z.string(), count: z.int().min(1).max(100) }),
+  inputSchema: z.object({ plant: z.string(), count: z.int().min(1).max(100) }),
   maxRetries: 3, // after that the agent stops with `retry_limit`
   timeoutMs: 10_000,
   execute: ({ plant, count }, { retryCount }) => {

@@ -11,7 +11,7 @@ const written: string[] = [];
 const write = defineTool({
   name: "write",
   description: "Writes a file.",
-  input: z.object({ path: z.string(), text: z.string() }),
+  inputSchema: z.object({ path: z.string(), text: z.string() }),
   execute: ({ path }) => {
     written.push(path);
     return "written";
@@ -71,7 +71,7 @@ assert.equal(result.status, "completed");
 const confirm = defineTool({
   name: "confirm",
   description: "Confirms that something may be written.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: () => "confirmed",
 });
 const afterConfirmation = toolFilter(

@@ -21,7 +21,7 @@ let attempts = 0;
 const fetchPage = defineTool({
   name: "fetch",
   description: "Fetches a page.",
-  input: z.object({ url: z.url() }),
+  inputSchema: z.object({ url: z.url() }),
   execute: ({ url }) => {
     attempts += 1;
     if (attempts === 1) throw new Error("503"); // the second attempt succeeds, and the model never sees the first
@@ -41,7 +41,7 @@ const web = prefixTools([polite], "web_");
 const look = defineTool({
   name: "look",
   description: "Looks around.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: () => "Nothing.",
 });
 

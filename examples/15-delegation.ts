@@ -17,7 +17,7 @@ const researcher = defineAgent({
 const research = defineDelegation({
   name: "research",
   description: "Lets somebody research a topic, and gives their report.",
-  input: z.object({ topic: z.string().min(3) }),
+  inputSchema: z.object({ topic: z.string().min(3) }),
   execute: ({ topic }, { spawn }) =>
     spawn({ role: "researcher", task: `Research ${topic}, in three sentences.` }),
 });

@@ -12,7 +12,7 @@ import { asks, says, ScriptedModel } from "espalier/testing";
 const search = defineTool({
   name: "search",
   description: "Searches an encyclopaedia.",
-  input: z.object({ words: z.string() }),
+  inputSchema: z.object({ words: z.string() }),
   execute: ({ words }) => `1 article on ${words}: "Espalier", grown on walls since antiquity.`,
 });
 

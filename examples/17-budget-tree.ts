@@ -9,7 +9,7 @@ import { z } from "zod";
 const look = defineTool({
   name: "look",
   description: "Looks once more.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   maxIdenticalCalls: "unlimited",
   execute: () => "Nothing new.",
 });

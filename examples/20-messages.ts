@@ -17,7 +17,7 @@ const pages = new Map([
 const read = defineTool({
   name: "read",
   description: "Reads a page.",
-  input: z.object({ page: z.int() }),
+  inputSchema: z.object({ page: z.int() }),
   execute: ({ page }) => pages.get(page) ?? "Page not found.",
 });
 

@@ -20,7 +20,7 @@ const log = join(folder, "log.txt");
 const look = defineTool({
   name: "look",
   description: "Looks up the price of something.",
-  input: z.object({ thing: z.string() }),
+  inputSchema: z.object({ thing: z.string() }),
   execute: ({ thing }) => {
     appendFileSync(log, `looked up ${thing}\n`);
     return "12 euros";
@@ -30,7 +30,7 @@ const look = defineTool({
 const pay = defineTool({
   name: "pay",
   description: "Pays an amount.",
-  input: z.object({ euros: z.number() }),
+  inputSchema: z.object({ euros: z.number() }),
   retryAfterCrash: false, // a payment must not be made twice
   execute: ({ euros }, { idempotencyKey }) => {
     appendFileSync(log, `paid ${euros} euros under ${idempotencyKey.split("/").at(-1)}\n`);

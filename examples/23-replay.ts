@@ -11,7 +11,7 @@ let lookups = 0;
 const look = defineTool({
   name: "look",
   description: "Looks up the price of something.",
-  input: z.object({ thing: z.string() }),
+  inputSchema: z.object({ thing: z.string() }),
   execute: () => {
     lookups += 1;
     return "12 euros";

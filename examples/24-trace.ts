@@ -42,7 +42,7 @@ const download = withRetries(
   defineTool({
     name: "download",
     description: "Downloads a source.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async () => {
       downloads += 1;
       const isFirst = downloads === 1;
@@ -56,7 +56,7 @@ const download = withRetries(
 const scan = defineTool({
   name: "scan",
   description: "Reads a scanned page.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: async () => {
     await pause(20);
     throw new Error("the page is blank");
@@ -65,7 +65,7 @@ const scan = defineTool({
 const publish = defineTool({
   name: "publish",
   description: "Publishes a report.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   needsApproval: () => "Everybody can read it.",
   execute: () => pause(30, "published"),
 });

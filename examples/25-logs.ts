@@ -27,7 +27,7 @@ function print(line: Record<string, unknown>): void {
 const look = defineTool({
   name: "look",
   description: "Looks at a plant.",
-  input: z.object({ plant: z.string() }),
+  inputSchema: z.object({ plant: z.string() }),
   execute: async ({ plant }) => {
     await grow();
     log(`looked at the ${plant}`);

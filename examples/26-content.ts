@@ -14,7 +14,7 @@ import { asks, ScriptedModel } from "espalier/testing";
 const lookUp = defineTool({
   name: "lookUp",
   description: "Looks up a customer.",
-  input: z.object({ mail: z.string() }),
+  inputSchema: z.object({ mail: z.string() }),
   execute: ({ mail }) => ({ mail, balance: 12 }),
 });
 const clerk = defineAgent({

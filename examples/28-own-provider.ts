@@ -46,7 +46,7 @@ const fetched = (page: string): string => {
 const look = defineTool({
   name: "look_up",
   description: "Reads a page.",
-  input: z.object({ page: z.string() }),
+  inputSchema: z.object({ page: z.string() }),
   execute: async ({ page }) => {
     await Promise.resolve();
     return fetched(page);

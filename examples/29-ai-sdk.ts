@@ -78,7 +78,7 @@ const role = defineAgent({
     defineTool({
       name: "look_up",
       description: "Looks a word up.",
-      input: z.object({ word: z.string() }),
+      inputSchema: z.object({ word: z.string() }),
       execute: ({ word }) => `${word}: a tree trained to grow flat`,
     }),
   ],

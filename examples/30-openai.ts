@@ -62,7 +62,7 @@ assert(typeof address === "object" && address !== null);
 const lookUp = defineTool({
   name: "look_up",
   description: "Looks a word up.",
-  input: z.object({ word: z.string(), language: z.string().default("English") }),
+  inputSchema: z.object({ word: z.string(), language: z.string().default("English") }),
   strictSchema: true, // the provider holds the model to the schema
   execute: ({ word, language }) => `${word} (${language}): a tree trained to grow flat`,
 });

@@ -80,7 +80,7 @@ const oracle: Model = {
 const weather = defineTool({
   name: "weather",
   description: "Says what the weather is in a city.",
-  input: z.object({ city: z.string() }),
+  inputSchema: z.object({ city: z.string() }),
   execute: ({ city }) => `Warm in ${city}.`,
 });
 const role = defineAgent({

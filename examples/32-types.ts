@@ -26,7 +26,7 @@ interface Shop {
 const listOrders = defineTool({
   name: "listOrders",
   description: "Lists the orders of the customer.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: (_input, { context }: ToolContext<Customer & Shop>) =>
     context.orders.get(context.customerId) ?? [],
 });
@@ -34,7 +34,7 @@ const listOrders = defineTool({
 const refund = defineTool({
   name: "refund",
   description: "Refunds an order of the customer.",
-  input: z.object({ order: z.string() }),
+  inputSchema: z.object({ order: z.string() }),
   needsApproval: true,
   execute: ({ order }, { context }: ToolContext<Customer>) =>
     `${order} of ${context.customerId} is refunded.`,

@@ -15,7 +15,7 @@ const monday =
 const draw = defineTool({
   name: "draw",
   description: "Draws the difference.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: () =>
     toolResult({
       structured: { changed: 3 },

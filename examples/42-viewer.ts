@@ -13,7 +13,7 @@ import { startViewer } from "espalier/viewer";
 const pay = defineTool({
   name: "pay",
   description: "Pays a bill.",
-  input: z.object({ eur: z.number() }),
+  inputSchema: z.object({ eur: z.number() }),
   needsApproval: true,
   execute: ({ eur }) => `Paid ${eur} EUR.`,
 });

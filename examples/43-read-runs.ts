@@ -10,7 +10,7 @@ import { z } from "zod";
 const read = defineTool({
   name: "read",
   description: "Reads a file.",
-  input: z.object({ path: z.string() }),
+  inputSchema: z.object({ path: z.string() }),
   execute: ({ path }) => {
     throw new Error(`There is no ${path}.`);
   },

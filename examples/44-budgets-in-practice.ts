@@ -16,7 +16,7 @@ import { RunFold } from "espalier/view";
 const search = defineTool({
   name: "search",
   description: "Searches the sources.",
-  input: z.object({ query: z.string() }),
+  inputSchema: z.object({ query: z.string() }),
   execute: ({ query }) => `Nothing new about ${query}.`,
 });
 

@@ -23,7 +23,7 @@ import {
 const lookUp = defineTool({
   name: "lookUp",
   description: "Looks up the price of something in euros.",
-  input: z.object({ thing: z.string() }),
+  inputSchema: z.object({ thing: z.string() }),
   execute: ({ thing }) => ({ thing, euros: 12 }),
 });
 

@@ -28,7 +28,7 @@ const openai = (name: string) =>
 const lookUp = defineTool({
   name: "lookUp",
   description: "Looks up the price of something in euros.",
-  input: z.object({ thing: z.string() }),
+  inputSchema: z.object({ thing: z.string() }),
   execute: ({ thing }) => `${thing}: 12 euros`,
 });
 

@@ -50,7 +50,7 @@ const leadThat = (...replies: readonly ScriptedReply[]): AgentRole =>
 const bell = defineTool({
   name: "ring",
   description: "Rings the bell.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: (_input, { signal }) =>
     new Promise<string>((resolve) => {
       signal.addEventListener("abort", () => resolve("It has stopped ringing."));

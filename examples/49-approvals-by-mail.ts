@@ -22,7 +22,7 @@ const written: string[] = [];
 const writeNote = defineTool({
   name: "writeNote",
   description: "Writes a note.",
-  input: z.object({ name: z.string() }),
+  inputSchema: z.object({ name: z.string() }),
   needsApproval: true,
   execute: ({ name }) => {
     written.push(name);

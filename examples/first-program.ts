@@ -7,7 +7,7 @@ import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
 const read = defineTool({
   name: "read",
   description: "Reads a text file.",
-  input: z.object({ path: z.string() }),
+  inputSchema: z.object({ path: z.string() }),
   execute: ({ path }) => readFile(path, "utf8"),
 });
 

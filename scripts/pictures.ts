@@ -57,7 +57,7 @@ function shop(): AgentRole {
   const look = defineTool({
     name: "stock",
     description: "Says what there is of a fruit.",
-    input: z.object({ fruit: z.string() }),
+    inputSchema: z.object({ fruit: z.string() }),
     execute: async ({ fruit }) => {
       await setTimeout(REPLY_MS / 2);
       return `${fruit}: 4 crates`;
@@ -66,7 +66,7 @@ function shop(): AgentRole {
   const pay = defineTool({
     name: "pay",
     description: "Pays a supplier.",
-    input: z.object({ to: z.string(), eur: z.number(), for: z.string() }),
+    inputSchema: z.object({ to: z.string(), eur: z.number(), for: z.string() }),
     needsApproval: true,
     execute: ({ eur }) => `Paid ${eur} EUR.`,
   });

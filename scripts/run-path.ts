@@ -55,7 +55,7 @@ class SeenModel extends ScriptedModel {
 const look = defineTool({
   name: "look",
   description: "Looks.",
-  input: z.object({ at: z.string() }),
+  inputSchema: z.object({ at: z.string() }),
   execute: ({ at }) => {
     frames.tool ??= framesFromLoop();
     return `seen ${at}`;

@@ -13,7 +13,7 @@ const { LOG = "log.txt" } = process.env;
 const lookUp = defineTool({
   name: "look_up",
   description: "Looks up what a market sells.",
-  input: z.object({ market: z.string() }),
+  inputSchema: z.object({ market: z.string() }),
   execute: async ({ market }, { signal }) => {
     appendFileSync(LOG, `${process.pid} looks up ${market}\n`);
     await setTimeout(500, undefined, { signal });
@@ -24,7 +24,7 @@ const lookUp = defineTool({
 const publish = defineTool({
   name: "publish",
   description: "Publishes a text.",
-  input: z.object({ text: z.string() }),
+  inputSchema: z.object({ text: z.string() }),
   needsApproval: true,
   retryAfterCrash: false, // a second copy would be read twice
   execute: ({ text }, { idempotencyKey }) => {

@@ -36,7 +36,7 @@ const model: Model = {
 const lookUp = defineTool({
   name: "look_up",
   description: "Looks up what is known of trees.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: () => "Espaliers are trees trained along a wall.",
 });
 

@@ -49,7 +49,7 @@ export type InferOutput<Role extends AgentRole<unknown, never>> =
  * const greet = defineTool({
  *   name: "greet",
  *   description: "Greets the user.",
- *   input: z.object({}),
+ *   inputSchema: z.object({}),
  *   execute: (_input, { context }: ToolContext<{ readonly userId: string }>) => context.userId,
  * });
  * type Needs = InferContext<typeof greet>; // { readonly userId: string }

@@ -151,7 +151,7 @@ export interface AgentDefinition<
    * const getTime = defineTool({
    *   name: "get_time",
    *   description: "Returns the current time in UTC.",
-   *   input: z.object({}),
+   *   inputSchema: z.object({}),
    *   execute: () => new Date(),
    * });
    * const clock = defineAgent({ name: "clock", instructions: "Help.", model, tools: [getTime] });

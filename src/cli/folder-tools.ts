@@ -43,7 +43,7 @@ function listTool(folder: ConfinedFolder): FunctionTool {
     description:
       "Lists the folders and files directly in a folder, sorted by name, files with " +
       "their size. Symbolic links are listed, not followed.",
-    input: z.object({ path }),
+    inputSchema: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
       const place = await folder.place(input.path);
@@ -77,7 +77,7 @@ function readTool(folder: ConfinedFolder): FunctionTool {
     description:
       `Reads the first ${MAX_SHOWN_BYTES} bytes of a text file. The first line of the result ` +
       "names the file and its size.",
-    input: z.object({ path }),
+    inputSchema: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
       const place = await folder.place(input.path);
@@ -97,7 +97,7 @@ function searchTool(folder: ConfinedFolder): FunctionTool {
     description:
       "Finds a text, ignoring case, in the files of a folder and its subfolders, or in one " +
       `file. Returns the first ${MAX_MATCHES} lines.`,
-    input: z.object({ text: z.string().min(1).max(200), path: path.default(".") }),
+    inputSchema: z.object({ text: z.string().min(1).max(200), path: path.default(".") }),
     execute: async (input, { signal }) => await searchFiles(folder, input, signal),
   });
 }

@@ -53,7 +53,7 @@ export function checkKeys(field: string, value: unknown, known: readonly string[
 
 /** Names that other libraries use, by ours. */
 const SYNONYMS: Readonly<Record<string, string>> = {
-  input: "parameters inputSchema schema args arguments",
+  inputSchema: "parameters input schema args arguments",
   execute: "handler run func call invoke",
   needsApproval: "requireApproval requiresApproval",
   instructions: "prompt system systemPrompt",

@@ -138,7 +138,7 @@ function functionTool(callee: Callee, name: string, descriptor: McpTool): Functi
   return defineTool({
     name,
     description: words.find((text) => text !== undefined && text.trim() !== "") ?? tool.name,
-    input: serverSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
+    inputSchema: serverSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...defined({ needsApproval }),
     // A tool that says that it destroys something, and not that a second call does nothing more, is not called twice by us.

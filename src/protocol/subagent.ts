@@ -49,7 +49,7 @@ export interface DynamicRole {
  * const consult = defineDelegation({
  *   name: "consult",
  *   description: "Asks a researcher.",
- *   input: z.object({ question: z.string() }),
+ *   inputSchema: z.object({ question: z.string() }),
  *   execute: ({ question }, { spawn }) => spawn({ role: "researcher", task: question }),
  * });
  * ```
@@ -199,7 +199,7 @@ const SUBAGENT_OUTCOMES = [
  * const consult = defineDelegation({
  *   name: "consult",
  *   description: "Asks a researcher.",
- *   input: z.object({ question: z.string() }),
+ *   inputSchema: z.object({ question: z.string() }),
  *   execute: async ({ question }, { spawn }) => {
  *     const outcome = await spawn({ role: "researcher", task: question });
  *     if (outcome.type === "ended") console.log(outcome.result.text, outcome.result.stepCount);
@@ -283,7 +283,7 @@ export type SpawnOutcome =
  * const startResearch = defineDelegation({
  *   name: "start_research",
  *   description: "Starts a researcher in the background.",
- *   input: z.object({ topic: z.string() }),
+ *   inputSchema: z.object({ topic: z.string() }),
  *   execute: ({ topic: task }, { spawn }) => spawn({ role: "researcher", task, background: true }),
  * });
  * ```

@@ -317,7 +317,7 @@ class PlannedAgents {
     return defineTool({
       name,
       description: "Has an effect.",
-      input: z.object({ text: z.string() }),
+      inputSchema: z.object({ text: z.string() }),
       needsApproval,
       execute: async ({ text }, { signal }) => {
         await this.#effect(text, worker, signal);

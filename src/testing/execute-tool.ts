@@ -22,7 +22,7 @@ export interface ExecuteToolOptions<Context = unknown> {
    * const lookUp = defineTool({
    *   name: "lookUp",
    *   description: "Looks up a price.",
-   *   input: z.object({ thing: z.string() }),
+   *   inputSchema: z.object({ thing: z.string() }),
    *   execute: ({ thing }, { context }: ToolContext<Prices>) => `${context[thing] ?? 0} euros`,
    * });
    * const { text } = await executeTool(lookUp, { thing: "pears" }, { context: { pears: 12 } });

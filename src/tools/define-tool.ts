@@ -23,7 +23,7 @@ export interface ToolBasics<Input extends ToolInput> {
    * const getWeather = defineTool({
    *   name: "get_weather",
    *   description: "Returns today's weather of a city. Give the city's name in English.",
-   *   input: z.object({ city: z.string() }),
+   *   inputSchema: z.object({ city: z.string() }),
    *   execute: ({ city }) => `Sunny in ${city}, 21 °C.`,
    * });
    * ```
@@ -41,7 +41,7 @@ export interface ToolBasics<Input extends ToolInput> {
    * });
    * ```
    */
-  readonly input: Input;
+  readonly inputSchema: Input;
   /**
    * Converts an argument to the type in the schema if the conversion is lossless, such as the text
    * `"3"` to the number `3`.
@@ -72,7 +72,7 @@ export interface ToolBasics<Input extends ToolInput> {
  * const definition: ToolDefinition<ToolInput, { readonly userId: string }> = {
  *   name: "my_orders",
  *   description: "Lists the orders of the user.",
- *   input: z.object({}),
+ *   inputSchema: z.object({}),
  *   execute: async (_input, { context }) => {
  *     const response = await fetch(`https://shop.example/orders/${context.userId}`);
  *     return await response.text();
@@ -98,7 +98,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
    * const readPage = defineTool({
    *   name: "read_page",
    *   description: "Returns the text of a web page.",
-   *   input: z.object({ url: z.url() }),
+   *   inputSchema: z.object({ url: z.url() }),
    *   execute: async ({ url }, { signal }) => {
    *     const response = await fetch(url, { signal });
    *     return await response.text();
@@ -121,7 +121,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
    * const refund = defineTool({
    *   name: "refund",
    *   description: "Refunds an order.",
-   *   input: z.object({ orderId: z.string(), amountUsd: z.number() }),
+   *   inputSchema: z.object({ orderId: z.string(), amountUsd: z.number() }),
    *   needsApproval: ({ amountUsd }) => amountUsd > 100 && `Refunds ${amountUsd} US dollars.`,
    *   execute: ({ orderId }) => ({ refunded: orderId }),
    * });
@@ -151,7 +151,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
    * const sendMail = defineTool({
    *   name: "send_mail",
    *   description: "Sends an e-mail.",
-   *   input: z.object({ to: z.email(), text: z.string() }),
+   *   inputSchema: z.object({ to: z.email(), text: z.string() }),
    *   retryAfterCrash: false, // a mail must not be sent twice
    *   execute: async ({ to, text }) => {
    *     const { status } = await fetch(`https://mail.example/${to}`, { method: "POST", body: text });
@@ -175,7 +175,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
  * const definition: ExternalToolDefinition<ToolInput> = {
  *   name: "pick_file",
  *   description: "Lets the user pick a file in the browser.",
- *   input: z.object({ title: z.string() }),
+ *   inputSchema: z.object({ title: z.string() }),
  * };
  * ```
  */
@@ -217,7 +217,7 @@ export interface DelegationDefinition<
    * const research = defineDelegation({
    *   name: "research",
    *   description: "Researches a topic and returns a short report.",
-   *   input: z.object({ topic: z.string() }),
+   *   inputSchema: z.object({ topic: z.string() }),
    *   execute: ({ topic }, { spawn }) => spawn({ role: "researcher", task: `Research ${topic}.` }),
    * });
    * ```
@@ -230,7 +230,7 @@ export interface DelegationDefinition<
 
 const EXECUTE_ADVICE = "Pass a function, or leave it out for a tool that is executed elsewhere.";
 
-const BASIC_FIELDS = ["name", "description", "input", "coerceArguments", "strictSchema"];
+const BASIC_FIELDS = ["name", "description", "inputSchema", "coerceArguments", "strictSchema"];
 const EXTERNAL_FIELDS = [...BASIC_FIELDS, "maxRetries"];
 const DELEGATION_FIELDS = [...EXTERNAL_FIELDS, "execute"];
 const FUNCTION_FIELDS = [
@@ -255,7 +255,7 @@ const FUNCTION_FIELDS = [
  * const pickDate = defineTool({
  *   name: "pick_date",
  *   description: "Asks the user to pick a date.",
- *   input: z.object({ title: z.string() }),
+ *   inputSchema: z.object({ title: z.string() }),
  * });
  * const { pausedRun } = await orchestrator.start(role, "Book a table.").result;
  * const answers = pausedRun?.questions.map((one) => provideResult(one, "2027-01-15")) ?? [];
@@ -277,7 +277,7 @@ export function defineTool<Input extends ToolInput>(
  * const getWeather = defineTool({
  *   name: "get_weather",
  *   description: "Returns today's weather of a city.",
- *   input: z.object({ city: z.string() }),
+ *   inputSchema: z.object({ city: z.string() }),
  *   execute: ({ city }) => ({ city, weather: "sunny", celsius: 21 }),
  * });
  * ```
@@ -308,7 +308,7 @@ export function defineTool<Input extends ToolInput>(
  * const research = defineDelegation({
  *   name: "research",
  *   description: "Researches a topic and returns a short report.",
- *   input: z.object({ topic: z.string() }),
+ *   inputSchema: z.object({ topic: z.string() }),
  *   execute: ({ topic }, { spawn }) => spawn({ role: "researcher", task: `Research ${topic}.` }),
  * });
  * const lead = defineAgent({
@@ -389,11 +389,17 @@ function checkedExternalTool<Input extends ToolInput>(
 function buildDescriptor<Input extends ToolInput>(
   definition: ToolBasics<Input> & ToolSettings,
 ): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InferInput<Input>> } {
-  const { name, description, input, coerceArguments = true, strictSchema } = definition;
+  const {
+    name,
+    description,
+    inputSchema: input,
+    coerceArguments = true,
+    strictSchema,
+  } = definition;
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
   checkFlag(`${name}.coerceArguments`, coerceArguments);
-  const schema = inputSchema(`${name}.input`, input, { coerces: coerceArguments });
+  const schema = inputSchema(`${name}.inputSchema`, input, { coerces: coerceArguments });
   if (strictSchema !== undefined) checkStrictSchema(name, strictSchema, schema.jsonSchema);
   const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
   const descriptor = {

@@ -7,7 +7,7 @@ import { declareInput, objectSchema } from "./arguments/json-schema-input.ts";
 import { isZodLike } from "./arguments/unusable-schema.ts";
 
 /**
- * Declares a JSON Schema as the `input` of a tool or the `output` of a role. The dialect is
+ * Declares a JSON Schema as the `inputSchema` of a tool or the `output` of a role. The dialect is
  * 2020-12, or draft 7 if `$schema` says so.
  *
  * `Value` is the type of valid values. The compiler does not check `Value` against the schema.

@@ -20,7 +20,7 @@ import type { DynamicRole, SpawnOutcome, SpawnRequest } from "../protocol/subage
  * const listOrders = defineTool({
  *   name: "list_orders",
  *   description: "Lists the orders of the customer.",
- *   input: z.object({}),
+ *   inputSchema: z.object({}),
  *   execute: async (_input, { context, signal }: ToolContext<{ readonly customerId: string }>) => {
  *     const response = await fetch(`https://shop.example/${context.customerId}`, { signal });
  *     return await response.text();
@@ -52,7 +52,7 @@ export interface ToolContext<out Context = unknown> {
    * const charge = defineTool({
    *   name: "charge",
    *   description: "Charges the customer's card.",
-   *   input: z.object({ amountUsd: z.number() }),
+   *   inputSchema: z.object({ amountUsd: z.number() }),
    *   execute: ({ amountUsd }, { idempotencyKey }) =>
    *     fetch("https://pay.example/charges", {
    *       method: "POST",
@@ -100,7 +100,7 @@ export interface ToolContext<out Context = unknown> {
    * const review = defineTool({
    *   name: "save_draft",
    *   description: "Saves a draft and has it reviewed.",
-   *   input: z.object({ draft: z.string() }),
+   *   inputSchema: z.object({ draft: z.string() }),
    *   execute: ({ draft }, { queueSubtask }) => {
    *     queueSubtask({ role: "reviewer", task: `Review this draft:\n${draft}` });
    *     return "Saved. The review follows.";
@@ -120,7 +120,7 @@ export interface ToolContext<out Context = unknown> {
    * const index = defineTool({
    *   name: "index_files",
    *   description: "Indexes files.",
-   *   input: z.object({ paths: z.array(z.string()) }),
+   *   inputSchema: z.object({ paths: z.array(z.string()) }),
    *   execute: ({ paths }, { reportProgress }) => {
    *     for (const [done, path] of paths.entries())
    *       reportProgress({ done, total: paths.length, message: path });
@@ -143,7 +143,7 @@ export interface ToolContext<out Context = unknown> {
    * const login = defineTool({
    *   name: "login",
    *   description: "Logs in to the shop.",
-   *   input: z.object({}),
+   *   inputSchema: z.object({}),
    *   execute: async (_input, { ask }) => {
    *     const outcome = await ask({ reason: "Enter the code from the app.", arguments: {} });
    *     return outcome.type === "answered" ? `Code: ${String(outcome.value)}` : outcome.reason;
@@ -236,7 +236,7 @@ export interface ToolProgress {
  * const translate = defineDelegation({
  *   name: "translate",
  *   description: "Translates a text.",
- *   input: z.object({ text: z.string(), language: z.string() }),
+ *   inputSchema: z.object({ text: z.string(), language: z.string() }),
  *   execute: ({ text, language }, { spawn }) =>
  *     spawn({ role: "translator", task: `Translate into ${language}:\n${text}` }),
  * });
@@ -259,7 +259,7 @@ export interface DelegationContext<out Context = unknown> extends Omit<
    * const ask = defineDelegation({
    *   name: "ask_lawyer",
    *   description: "Asks the lawyer.",
-   *   input: z.object({ question: z.string() }),
+   *   inputSchema: z.object({ question: z.string() }),
    *   execute: ({ question }, { spawn }) => spawn({ role: "lawyer", task: question }),
    * });
    * ```
@@ -278,7 +278,7 @@ export interface DelegationContext<out Context = unknown> extends Omit<
  * const stopAll = defineDelegation({
  *   name: "stop_all",
  *   description: "Stops all running subagents.",
- *   input: z.object({}),
+ *   inputSchema: z.object({}),
  *   execute: async (_input, { subagents }) => {
  *     const running = subagents.list().filter(({ status }) => status === "running");
  *     for (const { childName } of running) await subagents.cancel(childName, "No longer needed.");
@@ -299,7 +299,7 @@ export interface SubagentService {
    * const revise = defineDelegation({
    *   name: "revise",
    *   description: "Has the writer revise the draft.",
-   *   input: z.object({ criticism: z.string() }),
+   *   inputSchema: z.object({ criticism: z.string() }),
    *   execute: ({ criticism }, { subagents }) =>
    *     subagents.continue({ childName: "writer#1", task: criticism }),
    * });
@@ -316,7 +316,7 @@ export interface SubagentService {
    * const collect = defineDelegation({
    *   name: "collect",
    *   description: "Waits for the reports, one minute at most.",
-   *   input: z.object({}),
+   *   inputSchema: z.object({}),
    *   execute: (_input, { subagents }) => subagents.wait({ timeoutMs: 60_000 }),
    * });
    * ```

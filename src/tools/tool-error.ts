@@ -69,7 +69,7 @@ export interface ToolErrorOptions {
  * const transfer = defineTool({
  *   name: "transfer",
  *   description: "Transfers money.",
- *   input: z.object({ amountUsd: z.number() }),
+ *   inputSchema: z.object({ amountUsd: z.number() }),
  *   execute: ({ amountUsd }) => {
  *     if (amountUsd > 500) throw new ToolError("The limit is 500 dollars.", { severity: "fatal" });
  *     return "Transferred.";
@@ -126,7 +126,7 @@ export class ToolError extends EspalierError {
  * const lookUp = defineTool({
  *   name: "look_up",
  *   description: "Looks up a customer.",
- *   input: z.object({ name: z.string() }),
+ *   inputSchema: z.object({ name: z.string() }),
  *   execute: ({ name }) => {
  *     if (!name.includes(" ")) throw new ToolRetryError("Give the first and the last name.");
  *     return { name, since: 2019 };

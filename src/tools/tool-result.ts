@@ -111,7 +111,7 @@ export class ToolResult {
  * const screenshot = defineTool({
  *   name: "screenshot",
  *   description: "Takes a screenshot.",
- *   input: z.object({}),
+ *   inputSchema: z.object({}),
  *   execute: () =>
  *     toolResult({
  *       text: "The screen of the shop.",

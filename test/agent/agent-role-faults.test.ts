@@ -13,7 +13,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const tool = (name: string): ReturnType<typeof defineTool> =>
-  defineTool({ name, description: `Does ${name}.`, input: z.object({}), execute: () => "" });
+  defineTool({ name, description: `Does ${name}.`, inputSchema: z.object({}), execute: () => "" });
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 const model = new ScriptedModel([]);

@@ -15,7 +15,7 @@ import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 
 const tool = (name: string): ReturnType<typeof defineTool> =>
-  defineTool({ name, description: `Does ${name}.`, input: z.object({}), execute: () => "" });
+  defineTool({ name, description: `Does ${name}.`, inputSchema: z.object({}), execute: () => "" });
 
 const model = new ScriptedModel([]);
 const GOOD: AgentDefinition = { name: "lead", instructions: "Lead.", model };

@@ -14,7 +14,7 @@ import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-const TOOL = { name: "read", description: "Reads.", input: z.object({}), execute: () => "" };
+const TOOL = { name: "read", description: "Reads.", inputSchema: z.object({}), execute: () => "" };
 const ROLE = { name: "lead", instructions: "Lead.", model: new ScriptedModel([]) };
 const tool = defineTool(TOOL);
 const server = { name: "files", tools: [tool], close: () => {} };
@@ -123,11 +123,11 @@ test.each<readonly [string, () => unknown]>([
   ],
   [`lead.output to be ${OTHER_ZOD}`, roleOf({ output: mini.object({}) })],
   [`lead.output to be ${ZOD_3}`, roleOf({ output: early.z.object({}) })],
-  [`read.input to be ${OTHER_ZOD}`, toolOf({ input: mini.object({}) })],
-  [`read.input to be ${ZOD_3}`, toolOf({ input: early.z.object({}) })],
+  [`read.inputSchema to be ${OTHER_ZOD}`, toolOf({ inputSchema: mini.object({}) })],
+  [`read.inputSchema to be ${ZOD_3}`, toolOf({ inputSchema: early.z.object({}) })],
   [
-    "read.input to be a zod object schema, got an object. Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.",
-    toolOf({ input: { type: "object" } }),
+    "read.inputSchema to be a zod object schema, got an object. Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.",
+    toolOf({ inputSchema: { type: "object" } }),
   ],
   ...[z.object({ path: z.string() }), mini.object({}), early.z.object({})].map(
     (schema) =>
@@ -209,12 +209,12 @@ proves(["D583"], "names our field for that of another library, and zod 4 for zod
     const short = message.replace(/one of .*\. (?=Use|Correct)/, "one of * ");
     expect(short).toBe(`Expected ${expected}`);
   }
-  const { message } = thrownBy(toolOf({ input: early.z.object({}) }));
-  expect(message).toBe(`Expected read.input to be ${ZOD_3}`);
+  const { message } = thrownBy(toolOf({ inputSchema: early.z.object({}) }));
+  expect(message).toBe(`Expected read.inputSchema to be ${ZOD_3}`);
   const either = loosely(z.union, [z.string(), early.z.string()]);
   const nested = loosely(z.object, { a: loosely(z.array, either) });
-  expect(thrownBy(toolOf({ input: nested })).message).toBe(
-    `Expected read.input to be ${ZOD_3.replace("a schema of", "one with a part of")}`,
+  expect(thrownBy(toolOf({ inputSchema: nested })).message).toBe(
+    `Expected read.inputSchema to be ${ZOD_3.replace("a schema of", "one with a part of")}`,
   );
 });
 

@@ -7,7 +7,7 @@ import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
 const weather = defineTool({
   name: "weather",
   description: "Tells the weather of a city.",
-  input: z.object({ city: z.string() }),
+  inputSchema: z.object({ city: z.string() }),
   execute: ({ city }) => ({ city, celsius: 21 }),
 });
 

@@ -29,7 +29,7 @@ function asker(execute: (context: ToolContext) => unknown, more: object = {}) {
   const tool = defineTool({
     name: "form",
     description: "Fills in a form.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     ...more,
     execute: (_input, context) => execute(context),
   });

@@ -222,9 +222,9 @@ test("a schema that JSON Schema cannot express is refused at definition, with th
   ];
   for (const input of inputs) {
     const { code, message } = thrownBy(() =>
-      defineTool({ name: "work", description: "Works.", input, execute: () => "" }),
+      defineTool({ name: "work", description: "Works.", inputSchema: input, execute: () => "" }),
     );
-    expect([code, message.includes("work.input")]).toEqual(["invalid_definition", true]);
+    expect([code, message.includes("work.inputSchema")]).toEqual(["invalid_definition", true]);
   }
   const foreign = { type: "object", properties: { a: { type: "nonsense" } } };
   expect(
@@ -232,7 +232,7 @@ test("a schema that JSON Schema cannot express is refused at definition, with th
       defineTool({
         name: "work",
         description: "Works.",
-        input: jsonSchema(foreign),
+        inputSchema: jsonSchema(foreign),
         execute: () => "",
       }),
     ).code,
@@ -244,7 +244,7 @@ test("a check of the schema that throws is reported to the model; the tool does 
   const tool = defineTool({
     name: "work",
     description: "Works.",
-    input: z.object({
+    inputSchema: z.object({
       a: z.string().refine((value): boolean => {
         throw new Error(`no way with ${value}`);
       }),

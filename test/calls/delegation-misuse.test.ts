@@ -200,7 +200,7 @@ test("spawn that is kept and used after its call is refused: nothing begins", as
   const thief = defineTool({
     name: "thief",
     description: "Uses what it should not have.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async () => {
       const outcome = await kept[0]?.spawn({ role: "child", task: "Stolen." });
       return outcome?.type ?? "none";

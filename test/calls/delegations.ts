@@ -17,7 +17,7 @@ export function delegation(
   return defineDelegation({
     name,
     description: "Lets somebody else do it.",
-    input: z.object({ role: z.string().default("child") }),
+    inputSchema: z.object({ role: z.string().default("child") }),
     execute: ({ role }, context) => execute(context, role),
   });
 }

@@ -150,7 +150,7 @@ test("external tools and delegations keep their kind under another name, over a 
   const start = defineDelegation({
     name: "start",
     description: "Starts the child.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: (_input, { spawn }): Promise<SpawnOutcome> => spawn({ role: "child", task: "Work." }),
   });
   const tools = prefixTools([externalTool("mail"), start], "my_");
@@ -177,7 +177,7 @@ test("settings and barriers go with a tool to its new name; the schema, too", as
   const tool = defineTool({
     name: "weather",
     description: "Tells the weather.",
-    input,
+    inputSchema: input,
     maxResultCharacters: 3,
     sequential: true,
     execute: ({ city }) => `${city} is fine`,

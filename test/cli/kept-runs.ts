@@ -77,7 +77,7 @@ function failing(): AgentRole {
   const read = defineTool({
     name: "read",
     description: "Reads.",
-    input: z.object({ path: z.string() }),
+    inputSchema: z.object({ path: z.string() }),
     execute: () => {
       throw new Error("ENOENT");
     },
@@ -91,7 +91,7 @@ function asking(): AgentRole {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({ eur: z.number() }),
+    inputSchema: z.object({ eur: z.number() }),
     needsApproval: () => "It is more than 100 EUR.",
     execute: () => "Paid.",
   });

@@ -23,7 +23,7 @@ function buyer(...before: readonly ScriptedReply[]): AgentRole {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({
+    inputSchema: z.object({
       eur: z.number().refine((eur) => eur < 500, "less than 500"),
       to: z.enum(["farm", "shop"]),
     }),
@@ -87,7 +87,7 @@ proves(
     const pay = defineTool({
       name: "pay",
       description: "Pays.",
-      input: z.object({
+      inputSchema: z.object({
         amount: z.number().multipleOf(0.01),
         code: z.string().regex(/^abc$/i),
         mail: z.string().trim().max(9).pipe(z.email()),

@@ -13,7 +13,7 @@ import { performed } from "./performed.ts";
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({ eur: z.number() }),
+  inputSchema: z.object({ eur: z.number() }),
   needsApproval: true,
   execute: () => "Paid.",
 });

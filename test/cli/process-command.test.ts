@@ -64,7 +64,7 @@ proves(
       import { defineAgent, defineTool } from "espalier";
       import { z } from "zod";
       const slow = defineTool({
-        name: "slow", description: "Never ends.", input: z.object({}),
+        name: "slow", description: "Never ends.", inputSchema: z.object({}),
         execute: () => { process.stderr.write("at work\\n"); return new Promise(() => setInterval(() => {}, 1_000)); },
       });
       const model = {

@@ -139,7 +139,7 @@ import { z } from "zod";
 const talk = defineTool({
   name: "talk",
   description: "Talks.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: () => {
     console.log("a tool logs");
     console.info("a tool informs");

@@ -17,7 +17,7 @@ const CONFIG = `
   import { appendFileSync, existsSync, readFileSync } from "node:fs";
   import { z } from "zod";
   const tool = (name, retryAfterCrash) => defineTool({
-    name, description: "Works.", input: z.object({}), retryAfterCrash,
+    name, description: "Works.", inputSchema: z.object({}), retryAfterCrash,
     execute: () => {
       const isFirst = !existsSync("begun") || !readFileSync("begun", "utf8").includes(name);
       appendFileSync("begun", name + "\\n");

@@ -24,7 +24,7 @@ const BUYER = `
   import { says, ScriptedModel } from "espalier/testing";
   import { z } from "zod";
   const pay = defineTool({
-    name: "pay", description: "Pays.", input: z.object({ eur: z.number() }),
+    name: "pay", description: "Pays.", inputSchema: z.object({ eur: z.number() }),
     needsApproval: () => "It is money.",
     execute: ({ eur }) => "Paid " + eur,
   });

@@ -29,7 +29,7 @@ async function runWithRetries({ store }: KeptRuns): Promise<string> {
   const read = defineTool({
     name: "read",
     description: "Reads.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => {
       tries += 1;
       if (tries === 1) throw new Error("disk is on fire");

@@ -25,14 +25,14 @@ const TOOLS = [
   defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({ eur: z.number() }),
+    inputSchema: z.object({ eur: z.number() }),
     needsApproval: true,
     execute: ({ eur }) => `Paid ${eur}.`,
   }),
   defineTool({
     name: "askUser",
     description: "Asks.",
-    input: z.object({ question: z.string() }),
+    inputSchema: z.object({ question: z.string() }),
   }),
 ];
 const PAY = { toolName: "pay", arguments: { eur: 400 } };

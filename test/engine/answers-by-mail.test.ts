@@ -45,7 +45,7 @@ function work({ calls }: Doings): FunctionTool {
   return defineTool({
     name: "work",
     description: "Does work.",
-    input,
+    inputSchema: input,
     needsApproval: true,
     execute: ({ thing }, { idempotencyKey }) => {
       calls.set(idempotencyKey, (calls.get(idempotencyKey) ?? 0) + 1);

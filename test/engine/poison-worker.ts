@@ -65,7 +65,7 @@ function toolOf(name: string, execute: () => Promise<string>) {
   return defineTool({
     name,
     description: "Works.",
-    input: z.object({ nth: z.int() }),
+    inputSchema: z.object({ nth: z.int() }),
     execute: async (_input, { runId }) => {
       const noted: NotedCall = { runId, tool: name, pid };
       appendLine(options.log, noted);

@@ -27,7 +27,7 @@ function taking(shape: z.ZodRawShape, more: { readonly coerceArguments?: boolean
   const tool = defineTool({
     name: "order",
     description: "Orders.",
-    input: z.object(shape),
+    inputSchema: z.object(shape),
     ...more,
     execute: (input) => {
       inputs.push(input);

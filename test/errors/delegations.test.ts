@@ -21,7 +21,7 @@ test("a delegation that never ends is left behind like any tool when its run is 
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => new Promise(() => undefined),
   });
   const fixture = newFixture({ graceMs: 300 });
@@ -40,7 +40,7 @@ test("a delegation that does not wait for its subagent leaves none behind", asyn
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, { spawn }) => {
       void spawn({ role: "child", task: "Work." });
       await Promise.resolve();
@@ -66,7 +66,7 @@ test("a delegation that starts a subagent after it has ended is refused", async 
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: (_input, { spawn }) => {
       void held.opened.then(async () =>
         late.push((await spawn({ role: "child", task: "Work." })).type),
@@ -100,7 +100,7 @@ test("a delegation that looks away from a subagent that is paused leaves none pa
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, { spawn }) => {
       await spawn({ role: "child", task: "Work." });
       return REFUSED;
@@ -119,7 +119,7 @@ test("a delegation that gives a paused subagent that there is not has failed", a
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => Promise.resolve({ type: "paused", childId: AgentIdSchema().parse("agent_99") }),
   });
   const result = await newFixture().run(soloist([calls(use("ask")), DONE], { tools: [ask] }).role);
@@ -136,7 +136,7 @@ test("a delegation whose subagent a hook keeps from starting fails its agent, al
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: (_input, { spawn }) => {
       void spawn({ role: "child", task: "Work." });
       return Promise.resolve(REFUSED);

@@ -30,7 +30,7 @@ async function toldOf(thrown: unknown): Promise<Told> {
   const burn = defineTool({
     name: "burn",
     description: "Writes.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => {
       throw thrown;
     },

@@ -80,7 +80,7 @@ const read = (act: Parameters<typeof spyTool>[1], more: Parameters<typeof spyToo
 const readFile = defineTool({
   name: "read",
   description: "Reads a file.",
-  input: z.object({ path: z.string(), lines: z.int() }),
+  inputSchema: z.object({ path: z.string(), lines: z.int() }),
   execute: () => "text",
 });
 

@@ -37,7 +37,7 @@ function reader(more: More = {}) {
   const tool = defineTool({
     name: "read",
     description: "Reads.",
-    input: z.object({ path: z.string(), lines: z.array(z.int()).default([]) }),
+    inputSchema: z.object({ path: z.string(), lines: z.array(z.int()).default([]) }),
     ...more,
     execute: (input) => {
       inputs.push(input);

@@ -104,7 +104,7 @@ proves(
     const order = defineTool({
       name: "order",
       description: "Orders.",
-      input: z.object({ count: z.int() }),
+      inputSchema: z.object({ count: z.int() }),
       execute: (_input, { retryCount }) => void seen.push(retryCount),
     });
     const script = [
@@ -344,7 +344,7 @@ test("arguments that never fit reach the limit, too, and the tool is not run", a
   const order = defineTool({
     name: "order",
     description: "Orders.",
-    input: z.object({ count: z.int() }),
+    inputSchema: z.object({ count: z.int() }),
     maxRetries: 1,
     execute: () => expect.unreachable("it must not run"),
   });

@@ -192,7 +192,7 @@ for (const [severity, expected] of [
     const ask = defineDelegation({
       name: "ask",
       description: "Asks.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: () => Promise.reject(new ToolError("Nobody is there.", { severity })),
     });
     const { role } = soloist([calls(use("ask")), DONE], { tools: [ask] });
@@ -206,7 +206,7 @@ test("an abortive failure of a delegation ends its agent", async () => {
   const ask = defineDelegation({
     name: "ask",
     description: "Asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => Promise.reject(new ToolError("Nobody is there.", { severity: "abortive" })),
   });
   const result = await newFixture().run(soloist([calls(use("ask"))], { tools: [ask] }).role);
@@ -224,7 +224,7 @@ for (const [what, execute] of [
   ],
 ] as const) {
   test(`a delegation that ${what} has failed, and its agent continues`, async () => {
-    const definition = { name: "ask", description: "Asks.", input: z.object({}) };
+    const definition = { name: "ask", description: "Asks.", inputSchema: z.object({}) };
     const run: unknown = execute;
     const ask = defineDelegation({ ...definition, execute: isExecute(run) ? run : expect.fail() });
     const result = await newFixture().run(

@@ -231,7 +231,7 @@ for (const [what, thrown] of Object.entries(HOSTILE)) {
     const look = defineDelegation({
       name: "look",
       description: "Looks.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: () => Promise.reject(thrown),
     });
     const result = await newFixture().run(
@@ -285,7 +285,7 @@ test("a tool whose schema throws has arguments that do not fit, and no run break
   const odd = defineTool({
     name: "look",
     description: "Looks.",
-    input: z.object({}).refine(() => {
+    inputSchema: z.object({}).refine(() => {
       throw new Error("the schema is broken");
     }),
     execute: () => expect.unreachable("it must not run"),

@@ -54,7 +54,7 @@ describe("a call that was approved", () => {
       defineTool({
         name: "pay",
         description: "Pays.",
-        input: z.object({ amount: z.number(), most: z.number().default(most) }),
+        inputSchema: z.object({ amount: z.number(), most: z.number().default(most) }),
         needsApproval: true,
         execute: (input) => void runs.push(input),
       });
@@ -80,7 +80,7 @@ describe("a call that was approved", () => {
         const pay = defineTool({
           name: "pay",
           description: "Pays.",
-          input,
+          inputSchema: input,
           needsApproval: true,
           execute: (given) => void runs.push(given),
         });

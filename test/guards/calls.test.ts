@@ -149,7 +149,7 @@ describe("calls of one reply", () => {
     const tool = defineTool({
       name: "note",
       description: "Notes.",
-      input: z.object({ path: z.string() }).transform(() => null),
+      inputSchema: z.object({ path: z.string() }).transform(() => null),
       execute: (input) => {
         got.push(input);
         return "noted";

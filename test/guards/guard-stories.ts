@@ -111,7 +111,7 @@ export function writeTool(
   const tool = defineTool({
     name: "write",
     description: "Writes to a path.",
-    input: z.object({ path: z.string() }),
+    inputSchema: z.object({ path: z.string() }),
     ...more,
     execute: ({ path }) => {
       written.push(path);

@@ -32,7 +32,7 @@ function lookTool(
   const tool = defineTool({
     name,
     description: "Looks.",
-    input: z.looseObject({}),
+    inputSchema: z.looseObject({}),
     ...(maxIdenticalCalls === undefined ? {} : { maxIdenticalCalls }),
     execute: () => {
       count += 1;

@@ -100,7 +100,7 @@ const remove = (got: unknown[], path: z.ZodType<string>): ReturnType<typeof defi
   defineTool({
     name: "remove",
     description: "Removes.",
-    input: z.object({ path, isRecursive: z.boolean().default(true) }),
+    inputSchema: z.object({ path, isRecursive: z.boolean().default(true) }),
     needsApproval: true,
     execute: (input) => {
       got.push(input);

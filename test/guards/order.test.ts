@@ -215,7 +215,7 @@ describe("what a guard sees", () => {
     const tool = defineTool({
       name: "write",
       description: "Writes.",
-      input: z.object({
+      inputSchema: z.object({
         path: z.string().default("/etc/motd"),
         mode: z.string().toLowerCase().optional(),
       }),
@@ -247,7 +247,7 @@ describe("what a guard sees", () => {
     const tool = defineTool({
       name: "write",
       description: "Writes.",
-      input: z.object({ path: z.string().transform((path) => new Map([[path, 1n]])) }),
+      inputSchema: z.object({ path: z.string().transform((path) => new Map([[path, 1n]])) }),
       execute: ({ path }) => [...path.keys()],
     });
     const watching = watch();
@@ -265,7 +265,7 @@ describe("what a guard sees", () => {
     const tool = defineTool({
       name: "write",
       description: "Writes.",
-      input: z.object({ list: z.array(z.object({ path: z.string() })) }),
+      inputSchema: z.object({ list: z.array(z.object({ path: z.string() })) }),
       execute: (input) => {
         got.push(input);
         return "wrote";

@@ -37,7 +37,7 @@ function payWith(input: ToolInput, ran: unknown[] = []) {
   const tool = defineTool({
     name: "pay",
     description: "Pays.",
-    input,
+    inputSchema: input,
     needsApproval: true,
     execute: (given) => {
       ran.push(given);
@@ -343,7 +343,7 @@ describe("a call that runs elsewhere, and a delegation", () => {
     async () => {
       let parses = 0;
       const input = cents().transform((value) => ({ ...value, parses: (parses += 1) }));
-      const tool = defineTool({ name: "pay", description: "Pays elsewhere.", input });
+      const tool = defineTool({ name: "pay", description: "Pays elsewhere.", inputSchema: input });
       const { role } = soloist(
         [calls({ toolName: "pay", arguments: { amount: 1 } }), says("Done.")],
         {
@@ -379,7 +379,7 @@ describe("a call that runs elsewhere, and a delegation", () => {
       const help = defineDelegation({
         name: "help",
         description: "Lets somebody help.",
-        input,
+        inputSchema: input,
         execute: ({ topic }, { spawn }) => {
           ran.push(topic);
           return spawn({ role: "helper", task: topic });

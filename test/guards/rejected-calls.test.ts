@@ -17,7 +17,7 @@ const seen: unknown[] = [];
 const find = defineTool({
   name: "find",
   description: "Finds files.",
-  input: z.object({
+  inputSchema: z.object({
     name: z.string().transform((name) => name.toUpperCase()),
     most: z.int().default(10),
   }),
@@ -31,7 +31,7 @@ const find = defineTool({
 const wipe = defineTool({
   name: "wipe",
   description: "Wipes.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: () => "wiped",
 });
 

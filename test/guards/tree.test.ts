@@ -311,7 +311,7 @@ describe("a guard over delegations", () => {
     const delegate = defineDelegation({
       name: "delegate",
       description: "Delegates.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: (_input, context) => context.spawn({ role: "child", task: "Work." }),
     });
     const root = part("root", [calls(use("delegate")), says("Root.")], {

@@ -9,14 +9,14 @@ export function spyTool(
   name: string,
   execute: (context: ToolContext) => unknown = () => `${name} done`,
   more: Partial<
-    Omit<ToolDefinition<z.ZodObject>, "name" | "description" | "input" | "execute">
+    Omit<ToolDefinition<z.ZodObject>, "name" | "description" | "inputSchema" | "execute">
   > = {},
 ): FunctionTool & { readonly calls: readonly ToolContext[] } {
   const calls: ToolContext[] = [];
   const tool = defineTool({
     name,
     description: `Does ${name}.`,
-    input: z.looseObject({}),
+    inputSchema: z.looseObject({}),
     maxIdenticalCalls: "unlimited",
     ...more,
     execute: (_input, context) => {

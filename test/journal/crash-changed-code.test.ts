@@ -87,7 +87,7 @@ function processOf(program: number, life: number): Play {
   const fan = defineDelegation({
     name: "fan",
     description: "Starts subagents.",
-    input: z.object({ part: z.number() }),
+    inputSchema: z.object({ part: z.number() }),
     execute: ({ part }, context) => {
       const place = `${SEED} ${program} ${life} ${context.agentPath} ${part}`;
       return improvise(context, randomFrom(Number.parseInt(sha256(place).slice(0, 8), 16)));

@@ -30,7 +30,7 @@ function down(name: string): Model {
 const look = defineTool({
   name: "look",
   description: "Looks.",
-  input: z.strictObject({}),
+  inputSchema: z.strictObject({}),
   execute: () => "Seen.",
 });
 

@@ -80,7 +80,7 @@ for (const goesOnBy of ["recover", "resume"] as const)
         const external = defineTool({
           name: "elsewhere",
           description: "Is done elsewhere.",
-          input: z.object({ thing: z.string() }),
+          inputSchema: z.object({ thing: z.string() }),
         });
         const cousin = defineAgent({
           name: "cousin",

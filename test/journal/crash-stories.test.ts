@@ -123,7 +123,7 @@ test("D2: delegations of one's own that start two, one after the other and at on
     const inTurn = defineDelegation({
       name: "in_turn",
       description: "Starts two, one after the other.",
-      input: TASK,
+      inputSchema: TASK,
       execute: async ({ task }, { spawn }) => {
         await spawn({ role: "nobody", task });
         await spawn({ role: "worker", task: `${task} 1` });
@@ -133,7 +133,7 @@ test("D2: delegations of one's own that start two, one after the other and at on
     const atOnce = defineDelegation({
       name: "at_once",
       description: "Starts two at once.",
-      input: TASK,
+      inputSchema: TASK,
       execute: async ({ task }, { spawn }) => {
         const refused = spawn({ role: "nobody", task });
         const both = [1, 2].map(
@@ -228,7 +228,7 @@ test("T2: a subagent that a delegation does not start again after a crash is end
       const fickle = defineDelegation({
         name: "fickle",
         description: "Starts what it likes.",
-        input: TASK,
+        inputSchema: TASK,
         execute: async ({ task }, { spawn }) =>
           which === 0
             ? { type: "answered", text: "I did it myself." }

@@ -42,7 +42,7 @@ export function world(options: WorldOptions = {}): World {
   const measure = defineTool({
     name: "measure",
     description: "Measures one thing.",
-    input: z.object({ thing: z.string() }),
+    inputSchema: z.object({ thing: z.string() }),
     execute: async ({ thing }, { idempotencyKey }) => {
       count(calls, idempotencyKey);
       await onTool?.(idempotencyKey, "measure");
@@ -52,7 +52,7 @@ export function world(options: WorldOptions = {}): World {
   const pay = defineTool({
     name: "pay",
     description: "Pays once.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     retryAfterCrash: false,
     execute: async (_input, { idempotencyKey }) => {
       count(calls, idempotencyKey);

@@ -34,7 +34,7 @@ async function keptOf(steps: number, subagents: readonly AgentRole[] = []): Prom
   const add = defineTool({
     name: "add",
     description: "Adds two numbers.",
-    input: z.object({ a: z.number(), b: z.number() }),
+    inputSchema: z.object({ a: z.number(), b: z.number() }),
     execute: ({ a, b }) => String(a + b),
   });
   const role = defineAgent({

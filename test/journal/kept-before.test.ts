@@ -168,7 +168,7 @@ test("D1: what reads a subagent's result has it once the last call of the subage
       defineDelegation({
         name: "ask",
         description: "Asks.",
-        input: z.object({}),
+        inputSchema: z.object({}),
         execute: async (_input, context) => {
           const outcome = await context.spawn({ role: "worker", task: "Work." });
           had.push([...ends]);

@@ -27,7 +27,7 @@ function looking(structured: unknown): AgentRole {
       defineTool({
         name: "look",
         description: "Looks.",
-        input: z.object({}),
+        inputSchema: z.object({}),
         execute: () => toolResult({ structured }),
       }),
     ],

@@ -25,7 +25,7 @@ const STALE_MS = 30_000;
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({ eur: z.number() }),
+  inputSchema: z.object({ eur: z.number() }),
   needsApproval: true,
   execute: () => "paid",
 });

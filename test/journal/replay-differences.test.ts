@@ -87,7 +87,7 @@ proves(
           defineTool({
             name: "look",
             description: "Does look.",
-            input: z.object({ thing: z.string().min(1) }),
+            inputSchema: z.object({ thing: z.string().min(1) }),
             execute: () => fakes.isAlive,
           }),
         ],

@@ -137,7 +137,7 @@ test("X25: delegations of one's own: one after the other, at once, and one that 
     const inOrder = defineDelegation({
       name: "in_order",
       description: "Starts two, one after the other.",
-      input: TASK,
+      inputSchema: TASK,
       execute: async ({ task }, { spawn }) => {
         await spawn({ role: "nobody", task });
         await spawn({ role: "worker", task: `${task} 1` });
@@ -147,7 +147,7 @@ test("X25: delegations of one's own: one after the other, at once, and one that 
     const atOnce = defineDelegation({
       name: "at_once",
       description: "Starts two at once.",
-      input: TASK,
+      inputSchema: TASK,
       execute: async ({ task }, { spawn }) => {
         const both = [1, 2].map((part) => spawn({ role: "worker", task: `${task} ${part}` }));
         const [first, second] = await Promise.all(both);
@@ -157,7 +157,7 @@ test("X25: delegations of one's own: one after the other, at once, and one that 
     const none = defineDelegation({
       name: "none",
       description: "Starts no subagent.",
-      input: TASK,
+      inputSchema: TASK,
       execute: ({ task }) => ({ type: "answered", text: `nobody for ${task}` }),
     });
     return {

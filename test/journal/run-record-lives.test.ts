@@ -74,7 +74,7 @@ for (const [name, open] of Object.entries(places))
       const look = defineTool({
         name: "look",
         description: "Looks.",
-        input: z.object({ at: z.number() }),
+        inputSchema: z.object({ at: z.number() }),
         execute: async ({ at }) => {
           begun[at]?.resolve();
           await (at === 0 ? ended : rest)?.promise;
@@ -187,7 +187,7 @@ proves(["V9"], "messages are known by the ancestor that had them first", async (
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   needsApproval: true,
   execute: () => "paid",
 });

@@ -94,13 +94,13 @@ export function countedTool(
     context: ToolContext,
   ) => Promise<string> | string = ({ thing }) => `${name} of ${thing}`,
   more: Partial<
-    Omit<ToolDefinition<z.ZodObject>, "name" | "description" | "input" | "execute">
+    Omit<ToolDefinition<z.ZodObject>, "name" | "description" | "inputSchema" | "execute">
   > = {},
 ): FunctionTool {
   return defineTool({
     name,
     description: `Does ${name}.`,
-    input: z.object({ thing: z.string() }),
+    inputSchema: z.object({ thing: z.string() }),
     ...more,
     execute: async (input, context) => {
       const { idempotencyKey } = context;

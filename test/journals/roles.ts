@@ -137,7 +137,7 @@ const delegations: Build = (fakes) => {
   const inOrder = defineDelegation({
     name: "in_order",
     description: "Starts two, one after the other.",
-    input: TASK,
+    inputSchema: TASK,
     execute: async ({ task }, { spawn }) => {
       await spawn({ role: "nobody", task });
       await spawn({ role: "worker", task: `${task} 1` });
@@ -189,7 +189,7 @@ const approvals: Build = (fakes) => ({
         defineDelegation({
           name: "ask_worker",
           description: "Starts a worker.",
-          input: TASK,
+          inputSchema: TASK,
           execute: ({ task }, { spawn }) => spawn({ role: "worker", task }),
         }),
       ],

@@ -17,7 +17,7 @@ function lead(calls: readonly { readonly toolName: string; readonly arguments: s
     defineTool({
       name,
       description: "Saves.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       needsApproval,
       execute: () => {
         done.push(name);

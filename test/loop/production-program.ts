@@ -26,7 +26,7 @@ const read = defineTool({
   name: "read",
   description: "Reads.",
   needsApproval: true,
-  input: z.object({ at: z.object({ line: z.number() }) }),
+  inputSchema: z.object({ at: z.object({ line: z.number() }) }),
   execute: ({ at }, { messages, metadata }) => {
     look("tool", Object.freeze({ messages, metadata }));
     return { lines: [at.line] };
@@ -113,7 +113,9 @@ look("stored", await orchestrator.getResult(runId));
 const alone = defineAgent({
   name: "alone",
   instructions: "Think.",
-  tools: [defineTool({ name: "elsewhere", description: "Is run elsewhere.", input: z.object({}) })],
+  tools: [
+    defineTool({ name: "elsewhere", description: "Is run elsewhere.", inputSchema: z.object({}) }),
+  ],
   model: new ScriptedModel([
     {
       pieces: [

@@ -133,7 +133,7 @@ test("a tool that only its server can mend is skipped with a warning, and the ot
   });
   expect(tools.map(({ name }) => name)).toEqual(["odd_meta"]);
   expect(skipped.map(({ name }) => name)).toEqual(["broken", "chore"]);
-  expect(skipped[0]?.reason).toContain("odd_broken.input");
+  expect(skipped[0]?.reason).toContain("odd_broken.inputSchema");
   expect(skipped[1]?.reason).toBe(
     "It can only be called as a task (execution.taskSupport is required), which is not supported.",
   );

@@ -22,7 +22,13 @@ function tool(
   name: string,
   more: Partial<ToolDefinition<typeof input>> = {},
 ): ReturnType<typeof defineTool<typeof input>> {
-  return defineTool({ name, description: "Does it.", input, execute: () => "ok", ...more });
+  return defineTool({
+    name,
+    description: "Does it.",
+    inputSchema: input,
+    execute: () => "ok",
+    ...more,
+  });
 }
 
 const STRICT = {
@@ -40,7 +46,7 @@ const STRICT = {
 const open = defineTool({
   name: "open",
   description: "Does it.",
-  input: z.object({ any: z.record(z.string(), z.string()) }),
+  inputSchema: z.object({ any: z.record(z.string(), z.string()) }),
   execute: () => "ok",
 });
 const { specs } = toolSet("test", [
@@ -144,8 +150,8 @@ const refusalOf = (definition: object): unknown =>
 proves(["M19"], "a tool that asks for a strict form and has none is refused, with the path", () => {
   const strictSchema = true;
   expect([
-    refusalOf({ input: z.object({ m: z.record(z.string(), z.string()) }), strictSchema }),
-    refusalOf({ input: jsonSchema({ type: "object" }), strictSchema }),
+    refusalOf({ inputSchema: z.object({ m: z.record(z.string(), z.string()) }), strictSchema }),
+    refusalOf({ inputSchema: jsonSchema({ type: "object" }), strictSchema }),
     refusalOf({ input, strictSchema: "yes" }),
   ]).toEqual([
     "Expected go.strictSchema to be false for an input without a strict form (.m: a record of any keys), got true. Declare its fields, or leave strictSchema out.",

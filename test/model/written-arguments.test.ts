@@ -18,11 +18,16 @@ import { calls, OpenAiServer, says, type Handler } from "../support/openai-serve
 const WRITTEN = ["{not json", '["a"]', '"a"', "null", "{}"];
 
 const tools = [
-  defineTool({ name: "go", description: "Goes.", input: z.object({}), execute: () => "gone" }),
+  defineTool({
+    name: "go",
+    description: "Goes.",
+    inputSchema: z.object({}),
+    execute: () => "gone",
+  }),
   defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     needsApproval: true,
     execute: () => "paid",
   }),

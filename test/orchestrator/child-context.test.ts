@@ -146,7 +146,7 @@ function gathered(context: Partial<SubagentContextPolicy>, request: Partial<Spaw
     defineTool({
       name: "read",
       description: "Reads.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: () => "read",
     }),
   ];

@@ -26,7 +26,7 @@ function looker() {
   const look = defineTool({
     name: "look",
     description: "Looks.",
-    input: z.object({ at: z.string() }),
+    inputSchema: z.object({ at: z.string() }),
     execute: ({ at }) => `seen ${at}`,
   });
   return defineAgent({

@@ -23,7 +23,7 @@ import { rejectionOf, thrownBy } from "../support/thrown.ts";
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({ eur: z.number() }),
+  inputSchema: z.object({ eur: z.number() }),
   needsApproval: true,
   execute: () => "paid",
 });

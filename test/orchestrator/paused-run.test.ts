@@ -62,7 +62,7 @@ test("a run that really paused is one that can be read, as it is and as its text
   const write = defineTool({
     name: "write",
     description: "Writes.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     needsApproval: true,
     execute: () => "written",
   });

@@ -47,7 +47,7 @@ export async function askedRun(
       defineTool({
         name: "pay",
         description: "Pays for a thing.",
-        input: z.object({ thing: z.string() }),
+        inputSchema: z.object({ thing: z.string() }),
         needsApproval: true,
         execute: ({ thing }) => {
           paid.push(thing);

@@ -63,7 +63,7 @@ async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop
       defineTool({
         name: "pay",
         description: "Pays for a thing.",
-        input: z.object({ thing: z.string(), eur: z.number().refine((eur) => eur < 999) }),
+        inputSchema: z.object({ thing: z.string(), eur: z.number().refine((eur) => eur < 999) }),
         needsApproval: true,
         execute: ({ thing, eur }) => {
           paid.push({ thing, eur });

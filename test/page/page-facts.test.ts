@@ -76,7 +76,7 @@ const clerk = defineAgent({
     defineTool({
       name: "send",
       description: "Sends a letter.",
-      input: z.object({ to: z.string(), letter: z.string() }),
+      inputSchema: z.object({ to: z.string(), letter: z.string() }),
       needsApproval: true,
       execute: () => "sent",
     }),

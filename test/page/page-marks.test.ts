@@ -77,7 +77,7 @@ function caller(input: object, execute?: () => never): AgentRole {
       defineTool({
         name: "work",
         description: "Works.",
-        input: z.looseObject({}),
+        inputSchema: z.looseObject({}),
         needsApproval: execute === undefined,
         execute: execute ?? (() => "worked"),
       }),

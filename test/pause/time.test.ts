@@ -362,7 +362,7 @@ proves(
     const body = defineTool({
       name: "work",
       description: "Works.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: async () => {
         await work.opened;
         return "Worked.";
@@ -371,7 +371,7 @@ proves(
     const pay = defineTool({
       name: "pay",
       description: "Pays.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       needsApproval: true,
       execute: () => "Paid.",
     });

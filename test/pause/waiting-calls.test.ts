@@ -43,7 +43,7 @@ interface StoryOptions {
 async function pausedPayment(options: StoryOptions = {}, settings: OrchestratorOptions = {}) {
   const { input = z.looseObject({}), hooks = [], isExternal = false } = options;
   const ran: unknown[] = [];
-  const basics = { name: "pay", description: "Pays.", input };
+  const basics = { name: "pay", description: "Pays.", inputSchema: input };
   const execute = (given: unknown) => void ran.push(given);
   const tool = isExternal
     ? defineTool(basics)

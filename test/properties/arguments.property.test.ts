@@ -330,7 +330,7 @@ proves(["R103"], "no text of a model crashes the check or reaches a tool unvalid
       const tool = defineTool({
         name: "work",
         description: "Works.",
-        input: schema,
+        inputSchema: schema,
         execute: () => "done",
       });
       const bound = bindCall(tool, argumentsText);

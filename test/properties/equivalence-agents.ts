@@ -240,7 +240,7 @@ function toolsOf({ toolRuns }: Outside): readonly (FunctionTool | ExternalTool)[
     defineTool({
       ...described,
       name: "note",
-      input: z.looseObject({ place, mode: z.string() }),
+      inputSchema: z.looseObject({ place, mode: z.string() }),
       execute: (input, context) => {
         begin("note", context, input);
         return noted(input.mode, context.metadata);
@@ -249,7 +249,7 @@ function toolsOf({ toolRuns }: Outside): readonly (FunctionTool | ExternalTool)[
     defineTool({
       ...described,
       name: "pay",
-      input: z.looseObject({ place, mode: z.string(), verdict: z.string() }),
+      inputSchema: z.looseObject({ place, mode: z.string(), verdict: z.string() }),
       needsApproval: ({ mode }) => isNeeded(mode),
       execute: (input, context) => {
         begin("pay", context, input);
@@ -259,12 +259,12 @@ function toolsOf({ toolRuns }: Outside): readonly (FunctionTool | ExternalTool)[
     defineTool({
       ...described,
       name: "fetch",
-      input: z.looseObject({ place, verdict: z.string() }),
+      inputSchema: z.looseObject({ place, verdict: z.string() }),
     }),
     defineTool({
       ...described,
       name: "queue",
-      input: z.object({
+      inputSchema: z.object({
         place,
         requests: z.array(z.object({ role: z.string(), task: z.string() })),
       }),

@@ -16,7 +16,7 @@ import { calls, ends, part, spawn, use } from "../tree/scripted-agents.ts";
 const SPENT_BY_THE_CHILD = { outputTokens: 10 };
 
 test("a result that was asked for and given is taken, though a subagent spent the budget meanwhile", async () => {
-  const fetch = defineTool({ name: "fetch", description: "Fetches.", input: z.object({}) });
+  const fetch = defineTool({ name: "fetch", description: "Fetches.", inputSchema: z.object({}) });
   const child = part("child", [says("Found.")]);
   const root = part("root", [calls(use("fetch"), spawn("child"))], {
     tools: [fetch],

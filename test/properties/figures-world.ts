@@ -169,7 +169,7 @@ class Part {
       defineTool({
         name,
         description: `Does ${name}.`,
-        input,
+        inputSchema: input,
         maxIdenticalCalls: "unlimited",
         ...more,
         execute: ({ ms }) => execute(ms),

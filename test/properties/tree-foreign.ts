@@ -171,12 +171,12 @@ export function enter(outside: Outside): void {
   fixture.outside = outside;
 }
 
-const EXTERNAL = defineTool({ name: "external", description: "Acts.", input: z.object({}) });
+const EXTERNAL = defineTool({ name: "external", description: "Acts.", inputSchema: z.object({}) });
 
 const PAIR = defineDelegation({
   name: "pair",
   description: "Starts two.",
-  input: z.object({ role: z.string(), task: z.string(), denied: z.string().optional() }),
+  inputSchema: z.object({ role: z.string(), task: z.string(), denied: z.string().optional() }),
   execute: async ({ role, task, denied }, context) => {
     const deniedTools = denied === undefined ? {} : { deniedTools: [denied] };
     const second = context.spawn({ role, task: `${task} Second.`, ...deniedTools });
@@ -192,7 +192,7 @@ export const TOOLS: readonly (FunctionTool | ExternalTool | DelegationTool)[] = 
     defineTool({
       name: kind,
       description: "Acts.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       maxIdenticalCalls: "unlimited",
       needsApproval: kind === "asks",
       ...(kind === "long" ? { maxResultCharacters: 40, longResultPolicy: "summarize" } : {}),

@@ -25,7 +25,7 @@ test.for([false, true])(
     const hand = defineDelegation({
       name: "hand",
       description: "Hands on.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: async (_input, context) => {
         context.queueSubtask({ role: "kid", task: "later" });
         return await context.spawn({ role: "kid", task: "now" });
@@ -74,7 +74,7 @@ test.for([
     const look = defineTool({
       name: "look",
       description: "Looks.",
-      input,
+      inputSchema: input,
       execute: () => "seen",
     });
     const { role } = soloist([asks("look", {}), says("done")], { tools: [look], guards: [guard] });
@@ -92,7 +92,7 @@ test("what was approved runs, also where the schema would make no JSON of it the
   const grow = defineTool({
     name: "grow",
     description: "Grows.",
-    input: z.object({ by: z.number().transform((by) => by * 1e200) }),
+    inputSchema: z.object({ by: z.number().transform((by) => by * 1e200) }),
     needsApproval: true,
     execute: ({ by }) => {
       got.push(by);

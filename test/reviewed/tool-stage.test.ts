@@ -55,7 +55,7 @@ test("a child that is paused when a hook breaks over its sibling ends with their
   const both = defineDelegation({
     name: "both",
     description: "Starts two.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, context) => {
       const first = context.spawn({ role: "kid", task: "one" });
       await context.spawn({ role: "kid", task: "two" }).catch(() => undefined);

@@ -146,7 +146,7 @@ proves(["D478"], "an absolute deadline ends a run that waits", async () => {
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({ eur: z.number() }),
+  inputSchema: z.object({ eur: z.number() }),
   needsApproval: true,
   execute: () => "paid",
 });
@@ -204,7 +204,7 @@ proves(["D478"], "a run that a tool of another run starts does not wait for it",
   const nest = defineTool({
     name: "nest",
     description: "Starts a run.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async () => await textOf(orchestrator.start(inner, "Go.")),
   });
   const { role } = soloist([asks("nest", {}), says("Outside.")], { tools: [nest] });

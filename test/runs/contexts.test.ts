@@ -72,7 +72,7 @@ const input = z.object({});
 const work = defineTool({
   name: "work",
   description: "Works.",
-  input,
+  inputSchema: input,
   needsApproval: (_input, { context, agentPath }: ToolContext<Desk>) => {
     context.note(`needsApproval ${agentPath}`);
     return false;
@@ -86,7 +86,7 @@ const work = defineTool({
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input,
+  inputSchema: input,
   needsApproval: true,
   execute: (_input, { context }: ToolContext<Desk>) => `paid by ${context.owner}`,
 });
@@ -94,7 +94,7 @@ const pay = defineTool({
 const delegate = defineDelegation({
   name: "delegate",
   description: "Delegates.",
-  input,
+  inputSchema: input,
   execute: async (_input, { context, spawn }: DelegationContext<Desk>) => {
     context.note("delegate");
     return await spawn({ role: "helper", task: "Help." });
@@ -275,7 +275,7 @@ test("without a context there is none", async () => {
   const look = defineTool({
     name: "look",
     description: "Looks.",
-    input,
+    inputSchema: input,
     execute: (_input, { context }) => void seen.push(context),
   });
   const model = new ScriptedModel([asks("look", {}), says("Done.")]);
@@ -291,7 +291,7 @@ interface Account {
 const owe = defineTool({
   name: "owe",
   description: "Says who owes.",
-  input,
+  inputSchema: input,
   execute: (_input, { context }: ToolContext<Account>) => `${context.owner} owes.`,
 });
 

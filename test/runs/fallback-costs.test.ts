@@ -30,7 +30,7 @@ const DEAR: ModelPrice = {
 const look = defineTool({
   name: "look",
   description: "Looks.",
-  input: z.strictObject({}),
+  inputSchema: z.strictObject({}),
   needsApproval: true,
   execute: () => "Seen.",
 });

@@ -26,7 +26,7 @@ function model(id: string, script: readonly ScriptStep[] | (() => ReturnType<typ
 const look = defineTool({
   name: "look",
   description: "Looks.",
-  input: z.strictObject({ at: z.string() }),
+  inputSchema: z.strictObject({ at: z.string() }),
   execute: () => "Seen.",
 });
 

@@ -47,14 +47,14 @@ interface Part {
 const work = defineTool({
   name: "work",
   description: "Works.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: (_input, { context }: ToolContext<User>) => `worked for ${context.name}`,
 });
 
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   needsApproval: true,
   execute: () => "paid",
 });
@@ -290,7 +290,7 @@ describe("instructions that cannot be made", () => {
   });
 });
 
-const WORK = { name: "work", description: "Works.", input: z.object({}) };
+const WORK = { name: "work", description: "Works.", inputSchema: z.object({}) };
 
 test("roles that make their instructions are distinguished in caches by their names", async () => {
   const keys: unknown[] = [];

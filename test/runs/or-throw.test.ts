@@ -22,7 +22,7 @@ import { soloist } from "../harness/soloist.ts";
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({ eur: z.number() }),
+  inputSchema: z.object({ eur: z.number() }),
   needsApproval: true,
   execute: () => "paid",
 });

@@ -52,7 +52,7 @@ function working(
   const work = defineTool({
     name: "work",
     description: "Works.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async () => {
       await recordTwice(() => record("tool"));
       return "worked";
@@ -86,7 +86,7 @@ function team(record: () => void): AgentRole {
   const work = defineTool({
     name: "work",
     description: "Works.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => recordTwice(record),
   });
   const helper = part(

@@ -46,7 +46,7 @@ const answer: Handler = (request, count) => responds(request, STEPS[count - 1] ?
 const add = defineTool({
   name: "add",
   description: "Adds two numbers.",
-  input: z.object({ a: z.number(), b: z.number() }),
+  inputSchema: z.object({ a: z.number(), b: z.number() }),
   execute: ({ a, b }) => a + b,
 });
 
@@ -133,7 +133,7 @@ proves(
     const asking = defineTool({
       name: "add",
       description: "Adds two numbers.",
-      input: z.object({ a: z.number(), b: z.number() }),
+      inputSchema: z.object({ a: z.number(), b: z.number() }),
       needsApproval: true,
       execute: ({ a, b }) => a + b,
     });

@@ -74,7 +74,7 @@ proves(["S7.37"], "a resumption, a recovery and a fork take one, too", async () 
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({ eur: z.number() }),
+    inputSchema: z.object({ eur: z.number() }),
     needsApproval: true,
     execute: () => "paid",
   });
@@ -109,7 +109,7 @@ test("a run within a tool that has the signal of its call is cancelled with it, 
   const nest = defineTool({
     name: "nest",
     description: "Runs another agent.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, { signal }) => {
       const run = orchestrator.start(innerRole, "Do it.", { signal });
       inner.push(run);

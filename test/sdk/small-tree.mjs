@@ -11,7 +11,7 @@ export async function runSmallTree(tracing, activeSpanId = () => undefined) {
   const search = defineTool({
     name: "search",
     description: "Searches.",
-    input: z.object({ query: z.string() }),
+    inputSchema: z.object({ query: z.string() }),
     execute: async () => {
       await Promise.resolve();
       seenByTool = activeSpanId();

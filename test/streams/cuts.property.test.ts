@@ -80,7 +80,7 @@ class HastyClock extends ManualClock {
 const weather = defineTool({
   name: "weather",
   description: "Says what the weather is.",
-  input: z.looseObject({}),
+  inputSchema: z.looseObject({}),
   execute: () => "Warm.",
 });
 

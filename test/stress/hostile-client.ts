@@ -11,7 +11,7 @@ const [, , ...baseUrls] = process.argv;
 const look = defineTool({
   name: "look",
   description: "Looks.",
-  input: z.object({ at: z.string().optional() }),
+  inputSchema: z.object({ at: z.string().optional() }),
   execute: () => "Nothing there.",
 });
 

@@ -62,7 +62,7 @@ function cast(isGreedy: boolean): Cast {
     defineTool({
       name,
       description: `Does ${name}.`,
-      input: z.object({ amount: z.number().optional() }),
+      inputSchema: z.object({ amount: z.number().optional() }),
       needsApproval,
       maxIdenticalCalls: "unlimited",
       execute: (input, { idempotencyKey }) => {

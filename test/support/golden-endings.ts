@@ -67,7 +67,7 @@ const waiting = (): AgentRole => soloist([says("late", { after: latch().opened }
 const counter = defineTool({
   name: "count",
   description: "Counts.",
-  input: z.object({ to: z.number() }),
+  inputSchema: z.object({ to: z.number() }),
   execute: ({ to }) => to,
 });
 const failing = spyTool("work", () => {

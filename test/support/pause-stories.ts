@@ -18,7 +18,7 @@ export function payTool(
   const tool = defineTool({
     name: "pay",
     description: "Pays an amount.",
-    input: z.object({ amount: z.number() }),
+    inputSchema: z.object({ amount: z.number() }),
     needsApproval: isPredicate(asked) ? asked : asked === true,
     execute: ({ amount }) => {
       paid.push(amount);
@@ -34,7 +34,11 @@ function isPredicate(value: unknown): value is (input: { amount: number }) => bo
 
 /** A tool that is executed elsewhere. */
 export function externalTool(name: string): ExternalTool {
-  return defineTool({ name, description: `Does ${name} elsewhere.`, input: z.looseObject({}) });
+  return defineTool({
+    name,
+    description: `Does ${name} elsewhere.`,
+    inputSchema: z.looseObject({}),
+  });
 }
 
 /** The question at a place in the list. */

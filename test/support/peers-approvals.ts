@@ -31,7 +31,7 @@ export function askingTree({ logFile, mayWork }: Surroundings): AgentRole {
   const writing = defineTool({
     name: "write",
     description: "Writes a line.",
-    input: z.object({ line: z.string() }),
+    inputSchema: z.object({ line: z.string() }),
     needsApproval: true,
     execute: ({ line }, { agentPath }) => {
       log(`${agentPath} wrote ${line}`);
@@ -43,7 +43,11 @@ export function askingTree({ logFile, mayWork }: Surroundings): AgentRole {
     log(`${agentPath} worked`);
     return "worked";
   });
-  const mail = defineTool({ name: "mail", description: "Sends a letter.", input: z.object({}) });
+  const mail = defineTool({
+    name: "mail",
+    description: "Sends a letter.",
+    inputSchema: z.object({}),
+  });
   const grandchild = part(
     "grandchild",
     byTask({

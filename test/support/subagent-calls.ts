@@ -33,7 +33,7 @@ export function cancelOf(subagent: string): ScriptedCall {
 export const improvise = defineDelegation({
   name: "improvise",
   description: "Starts a subagent with a role of its own.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: (_input, context) =>
     context.spawn({ role: "counter", task: "Count.", roleDefinition: { instructions: "Count." } }),
 });

@@ -66,14 +66,14 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
   const look = defineTool({
     name: "look",
     description: "Looks at a place.",
-    input: z.object({ path: z.string() }),
+    inputSchema: z.object({ path: z.string() }),
     execute: ({ path }, { signal }) =>
       effect(`look ${path}`, options.toolMs, signal, `seen ${path}`),
   });
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({ name: z.string() }),
+    inputSchema: z.object({ name: z.string() }),
     needsApproval: true,
     retryAfterCrash: false,
     execute: ({ name }, { signal }) =>

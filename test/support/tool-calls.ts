@@ -120,7 +120,7 @@ export function toolThat(
   return defineTool({
     name,
     description: `Does ${name}.`,
-    input: z.looseObject({}),
+    inputSchema: z.looseObject({}),
     ...more,
     execute: (_input, context) => execute(context),
   });

@@ -56,7 +56,7 @@ const thrower = (name: string, thrown: Error, more: Parameters<typeof spyTool>[2
 const read = defineTool({
   name: "read",
   description: "Reads a file.",
-  input: z.object({ path: z.string(), lines: z.int() }),
+  inputSchema: z.object({ path: z.string(), lines: z.int() }),
   execute: () => "text",
 });
 

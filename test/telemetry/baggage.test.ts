@@ -41,7 +41,7 @@ async function headersOfCall(fixture: Fixture): Promise<IncomingHttpHeaders> {
   const call = defineTool({
     name: "call",
     description: "Calls a service, as an instrumented client does.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async () => {
       await flushEventLoop();
       const headers: Record<string, string> = {};
@@ -129,7 +129,7 @@ test("a run that a tool starts says its own place", async () => {
   const note = defineTool({
     name: "note",
     description: "Notes.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => {
       const entries = propagation.getActiveBaggage()?.getAllEntries() ?? [];
       seen.push(Object.fromEntries(entries.map(([key, { value }]) => [key, value])));
@@ -141,7 +141,7 @@ test("a run that a tool starts says its own place", async () => {
   const nest = defineTool({
     name: "nest",
     description: "Nests.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async () => (await innerFixture.run(inner.role)).text,
   });
   const outer = part("outer", [asks("nest", {}), asks("note", {}), says("Outer.")], {
@@ -202,7 +202,7 @@ test("switched off for a run that a tool of another one starts, nothing of eithe
   const nest = defineTool({
     name: "nest",
     description: "Nests.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async () => {
       meta = await metaOf(handMadeOverStdio("well").transport, within);
       return "done";

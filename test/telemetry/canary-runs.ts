@@ -106,7 +106,7 @@ async function asked(options: Watched): Promise<void> {
   const elsewhere = defineTool({
     name: "elsewhere",
     description: "Asks.",
-    input: z.looseObject({}),
+    inputSchema: z.looseObject({}),
   });
   const clerk = part(
     "clerk",

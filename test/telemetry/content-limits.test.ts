@@ -79,7 +79,7 @@ test("a name or a description of megabytes is cut, named on its span, and warned
   const tool = defineTool({
     name: "look",
     description: MEGABYTES,
-    input: z.looseObject({}),
+    inputSchema: z.looseObject({}),
     execute: () => "seen",
   });
   const make = () =>

@@ -45,7 +45,7 @@ const text = (content: string) => [{ type: "text", content }];
 const add = defineTool({
   name: "add",
   description: "Adds.",
-  input: z.object({ a: z.int(), b: z.int().default(1) }),
+  inputSchema: z.object({ a: z.int(), b: z.int().default(1) }),
   execute: ({ a, b }) => ({ sum: a + b }),
 });
 
@@ -206,7 +206,7 @@ test("a delegation, its subagent, and the tool by which an agent gives its resul
 test("over a pause, a call says its arguments on both spans, and its result on the last", async () => {
   const recording = recorder();
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
-  const elsewhere = defineTool({ name: "ask", description: "Asks.", input: z.object({}) });
+  const elsewhere = defineTool({ name: "ask", description: "Asks.", inputSchema: z.object({}) });
   const clerk = part("clerk", [calls(use("pay"), use("ask")), says("Paid.")], {
     tools: [pay, elsewhere],
   });

@@ -92,5 +92,5 @@ function at(who: string, agentPath: string): readonly unknown[] {
 }
 
 function nothing(name: string, execute: () => string | Promise<string>) {
-  return defineTool({ name, description: "Does it.", input: z.object({}), execute });
+  return defineTool({ name, description: "Does it.", inputSchema: z.object({}), execute });
 }

@@ -36,7 +36,7 @@ proves(["R176"], "code of every kind has the ids of the events of its place", as
   const work = defineTool({
     name: "work",
     description: "Works.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     needsApproval: async () => {
       await later("needsApproval");
       return "Somebody must see it.";
@@ -325,7 +325,7 @@ proves(
     const look = defineTool({
       name: "look",
       description: "Looks.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: async () => {
         seen.push(getCorrelationIds());
         const reading = (async () => {

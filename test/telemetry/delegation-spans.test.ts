@@ -15,7 +15,7 @@ import { recorder } from "./recorded-spans.ts";
 const survey = defineDelegation({
   name: "survey",
   description: "Asks several.",
-  input: z.object({ roles: z.array(z.string()) }),
+  inputSchema: z.object({ roles: z.array(z.string()) }),
   execute: async ({ roles: [first = "", ...others] }, delegation) => {
     let outcome = await delegation.spawn({ role: first, task: "Look." });
     for (const role of others) outcome = await delegation.spawn({ role, task: "Look, too." });

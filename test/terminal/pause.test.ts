@@ -80,7 +80,7 @@ test("a question that a tool asks is gone once it is answered, and the tool is a
   const form = defineTool({
     name: "form",
     description: "Fills in a form.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, { ask }) => {
       await ask({ reason: "The form is not complete.", arguments: { wanted: "city" } });
       await promise;
@@ -296,7 +296,7 @@ function newLead(): AgentRole {
   const mail = defineTool({
     name: "mail",
     description: "Sends a mail.",
-    input: z.object({ to: z.string(), text: z.string() }),
+    inputSchema: z.object({ to: z.string(), text: z.string() }),
     needsApproval: ({ to }) => `A mail to ${to} leaves the house.`,
     execute: () => "Sent.",
   });

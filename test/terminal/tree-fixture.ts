@@ -38,7 +38,7 @@ export function newTreeFixture(): TreeFixture {
   const compile = defineTool({
     name: "compile",
     description: "Compiles.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => {
       throw new Error("no compiler");
     },

@@ -11,7 +11,7 @@ import { proves } from "../harness/proves.ts";
 const price = defineTool({
   name: "price",
   description: "Finds a price.",
-  input: z.object({ thing: z.string(), count: z.int().default(1) }),
+  inputSchema: z.object({ thing: z.string(), count: z.int().default(1) }),
   execute: ({ thing, count }) => {
     if (thing === "air") throw new Error("Air is free.");
     return toolResult({ text: `${12 * count} euros`, structured: { euros: 12 * count } });
@@ -44,7 +44,7 @@ proves(["D581"], "gives the tool its context, and asks the approver", async () =
   const whoAmI = defineTool({
     name: "whoAmI",
     description: "Says who asks.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     needsApproval: true,
     execute: (_input, { context, metadata }: { context: { userId: string }; metadata: object }) =>
       `${context.userId} ${JSON.stringify(metadata)}`,

@@ -51,7 +51,7 @@ async function told(
   const search = defineTool({
     name: "search",
     description: "Searches.",
-    input,
+    inputSchema: input,
     execute: () => (ran += 1),
   });
   const { role, model } = soloist([asks("search", given), says("done")], { tools: [search] });

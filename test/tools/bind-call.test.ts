@@ -16,13 +16,13 @@ import { CallFixture } from "../support/tool-calls.ts";
 const search = defineTool({
   name: "search",
   description: "Searches.",
-  input: z.object({ query: z.string(), limit: z.int().max(10).default(3) }),
+  inputSchema: z.object({ query: z.string(), limit: z.int().max(10).default(3) }),
   execute: ({ query, limit }) => `${query} ×${limit}`,
 });
 const ping = defineTool({
   name: "ping",
   description: "Pings.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: () => "pong",
 });
 const REFUSED: SpawnOutcome = {
@@ -33,7 +33,7 @@ const task = z.object({ task: z.string() });
 const delegate = defineDelegation({
   name: "delegate",
   description: "Delegates.",
-  input: task,
+  inputSchema: task,
   execute: () => Promise.resolve(REFUSED),
 });
 const finish = finishTool("lead.output", z.object({ answer: z.number() }));
@@ -137,7 +137,7 @@ test("every validation issue is named with its place, and the model is asked to 
   const nested = defineTool({
     name: "nested",
     description: "Nests.",
-    input: z.object({
+    inputSchema: z.object({
       filter: z.object({ years: z.array(z.int()) }),
       mode: z.enum(["fast", "deep"]),
     }),
@@ -167,7 +167,7 @@ test("arguments cannot reach the prototype of anything", () => {
   const keys = defineTool({
     name: "keys",
     description: "Keys.",
-    input: z.looseObject({}),
+    inputSchema: z.looseObject({}),
     execute: (input) => Object.keys(input),
   });
   expect(bindCall(keys, '{"__proto__":{"admin":true},"a":1}')).toMatchObject({
@@ -182,7 +182,7 @@ test("arguments that a schema's own code throws at are rejected like others that
   const fetchPage = defineTool({
     name: "fetch",
     description: "Fetches.",
-    input: z.object({ url: z.string().transform((text) => new URL(text).href) }),
+    inputSchema: z.object({ url: z.string().transform((text) => new URL(text).href) }),
     execute: ({ url }) => url,
   });
   expect(bindCall(fetchPage, '{"url":"not a url"}')).toMatchObject({

@@ -286,7 +286,7 @@ async function counted(
   const count = defineTool({
     name: "count",
     description: "Counts.",
-    input: z.object({ n: z.int(), isLoud: z.boolean().optional() }),
+    inputSchema: z.object({ n: z.int(), isLoud: z.boolean().optional() }),
     ...more,
     execute: (input) => {
       seen.push(input);

@@ -12,7 +12,7 @@ import { thrownBy } from "../support/thrown.ts";
 const GOOD = {
   name: "search",
   description: "Searches the web.",
-  input: z.object({ query: z.string(), limit: z.number().optional() }),
+  inputSchema: z.object({ query: z.string(), limit: z.number().optional() }),
   execute: ({ query }: { readonly query: string }) => query,
 };
 
@@ -38,7 +38,7 @@ test("a field with a default need not be given, and a transformed one is shown a
     count: z.int().default(3),
     when: z.string().transform((text) => new Date(text)),
   });
-  expect(define({ input }).inputSchema["required"]).toEqual(["when"]);
+  expect(define({ inputSchema: input }).inputSchema["required"]).toEqual(["when"]);
 });
 
 test("a tool is frozen with all that it shows", () => {
@@ -99,33 +99,33 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
   ],
   [
     "a plain object as schema",
-    { input: { query: "string" } },
+    { inputSchema: { query: "string" } },
     "invalid_definition",
-    "search.input",
+    "search.inputSchema",
     "a zod object schema",
     "an object",
   ],
   [
     "no schema",
-    { input: undefined },
+    { inputSchema: undefined },
     "invalid_definition",
-    "search.input",
+    "search.inputSchema",
     "a zod object schema",
     "undefined",
   ],
   [
     "a schema of text",
-    { input: z.string() },
+    { inputSchema: z.string() },
     "invalid_definition",
-    "search.input",
+    "search.inputSchema",
     "a zod object schema",
     '"string"',
   ],
   [
     "a schema of a list",
-    { input: z.array(z.string()) },
+    { inputSchema: z.array(z.string()) },
     "invalid_definition",
-    "search.input",
+    "search.inputSchema",
     "a zod object schema",
     '"array"',
   ],
@@ -173,12 +173,12 @@ test("a name may have 64 letters", () => {
 });
 
 test("a type that JSON cannot express is refused with the reason", () => {
-  const thrown = thrownBy(() => define({ input: z.object({ when: z.date() }) }));
+  const thrown = thrownBy(() => define({ inputSchema: z.object({ when: z.date() }) }));
   expect(thrown).toEqual({
     code: "invalid_definition",
     message:
-      "Expected search.input.when to be a schema that JSON Schema can express, got another one: Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
-    data: { field: "search.input.when" },
+      "Expected search.inputSchema.when to be a schema that JSON Schema can express, got another one: Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
+    data: { field: "search.inputSchemaSchema.when" },
   });
 });
 

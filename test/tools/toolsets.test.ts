@@ -21,11 +21,15 @@ import { CallFixture, toolThat } from "../support/tool-calls.ts";
 
 const search = toolThat("search", () => "search was run");
 const read = toolThat("read", () => "read was run");
-const pick = defineTool({ name: "pick", description: "Picks.", input: z.object({ n: z.int() }) });
+const pick = defineTool({
+  name: "pick",
+  description: "Picks.",
+  inputSchema: z.object({ n: z.int() }),
+});
 const hire = defineDelegation({
   name: "hire",
   description: "Hires.",
-  input: z.object({ task: z.string() }),
+  inputSchema: z.object({ task: z.string() }),
   execute: ({ task }, context) => context.spawn({ role: "helper", task }),
 });
 
@@ -112,7 +116,7 @@ test("every kind of tool keeps all but its name", () => {
   const tool = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({ euros: z.number() }),
+    inputSchema: z.object({ euros: z.number() }),
     sequential: true,
     timeoutMs: 10,
     needsApproval: true,

@@ -147,7 +147,7 @@ describe("a delegation of one's own", () => {
       const tried = defineDelegation({
         name: "Try",
         description: "Tries.",
-        input: z.object({}),
+        inputSchema: z.object({}),
         execute: (_input, context) => attempt(context),
       });
       const worker = part("worker", [says("Worked.")]);
@@ -172,7 +172,7 @@ describe("a delegation of one's own", () => {
     const start = defineDelegation({
       name: "Start",
       description: "Starts.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: (_input, context) => {
         void context.spawn({ role: "worker", task: "Work.", background: true });
         return { type: "answered", text: "Started one." };
@@ -196,7 +196,7 @@ describe("a delegation of one's own", () => {
     const keep = defineDelegation({
       name: "Keep",
       description: "Keeps.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: (_input, context) => {
         kept.push(context);
         return { type: "answered", text: "Kept." };

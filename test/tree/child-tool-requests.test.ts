@@ -36,7 +36,7 @@ const c = tool("c", () => "C.");
 const delegate = defineDelegation({
   name: "delegate",
   description: "Delegates with lists.",
-  input: z.object({
+  inputSchema: z.object({
     allowedTools: z.array(z.string()).exactOptional(),
     deniedTools: z.array(z.string()).exactOptional(),
   }),
@@ -122,7 +122,7 @@ describe("over a pause", () => {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     needsApproval: true,
     execute: () => "Paid.",
   });

@@ -78,7 +78,7 @@ describe("a role that is written at spawn", () => {
     const write = defineDelegation({
       name: "write",
       description: "Starts a subagent of a new role.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: (_input, { spawn }) =>
         spawn({
           role: "critic",

@@ -154,7 +154,7 @@ describe("what replies with nonsense", () => {
     const strict = defineTool({
       name: "strict",
       description: "Is strict.",
-      input,
+      inputSchema: input,
       execute: () => "",
     });
     const look = tool("look", () => "seen");

@@ -140,7 +140,11 @@ for (const where of ["beside its parent", "while its parent waits"])
   });
 
 test("two calls of one reply may cancel the same paused subagent", async () => {
-  const external = defineTool({ name: "external", description: "Elsewhere.", input: z.object({}) });
+  const external = defineTool({
+    name: "external",
+    description: "Elsewhere.",
+    inputSchema: z.object({}),
+  });
   const worker = part("worker", [calls(verb("external")), says("Never.")], { tools: [external] });
   const cancel = verb("CancelSubagent", { subagent: "worker#1" });
   const paused = latch();

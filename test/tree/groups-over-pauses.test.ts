@@ -143,7 +143,7 @@ describe("one reply is one group", () => {
     const alone = defineTool({
       name: "alone",
       description: "Runs alone.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       sequential: true,
       execute: () => "ran alone",
     });

@@ -296,7 +296,7 @@ describe("quorum", () => {
     const several = defineDelegation({
       name: "Ask_three",
       description: "Asks three.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: async (_input, { spawn: start }) => {
         const [first] = await Promise.all(
           ["Succeed.", "Look and succeed.", "Look and succeed."].map((task) =>

@@ -199,7 +199,7 @@ describe("a set-up that fails", () => {
         const breaker = defineDelegation({
           name: "break",
           description: "Starts a helper while something is broken.",
-          input: z.object({}),
+          inputSchema: z.object({}),
           execute: async (_input, context) => {
             world.breaks = breaks;
             return await context.spawn({ role: "helper", task: "Work." });

@@ -24,7 +24,7 @@ proves(["D274"], "a sequential call between two delegations makes no part larger
   const alone = defineTool({
     name: "alone",
     description: "Works alone.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     sequential: true,
     execute: () => "Done.",
   });

@@ -301,7 +301,7 @@ describe("25: hooks, guards, approvers and tools know whom they serve", () => {
     const work = defineTool({
       name: "work",
       description: "Works.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       needsApproval: true,
       execute: (_input, context) => note("tool", context),
     });
@@ -355,7 +355,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
     const work = defineTool({
       name: "work",
       description: "Works.",
-      input: z.object({ page: z.number() }),
+      inputSchema: z.object({ page: z.number() }),
       execute: (_input, { agentPath }) => void ran.push(agentPath),
     });
     const leaf = part("leaf", () => again, { tools: [work] });
@@ -397,7 +397,7 @@ function nested(name: string, role: string): DelegationTool {
   return defineDelegation({
     name,
     description: `Asks ${role}.`,
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: (_input, context) => context.spawn({ role, task: "Work." }),
   });
 }

@@ -127,7 +127,7 @@ describe("refusals", () => {
     const research = defineDelegation({
       name: "research",
       description: "Starts three.",
-      input: z.object({}),
+      inputSchema: z.object({}),
       execute: async (_input, { spawn: start }) => {
         for (const role of ["helper", "helper", "ghost"])
           outcomes.push(await start({ role, task: "Work." }));

@@ -213,7 +213,7 @@ function digger(
   const dig = defineTool({
     name: "dig",
     description: "Digs.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     maxIdenticalCalls: "unlimited",
     execute: () => meter.tools.during(),
   });

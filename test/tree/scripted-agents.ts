@@ -115,7 +115,7 @@ export function tool(name: string, execute: (context: ToolContext) => unknown): 
   return defineTool({
     name,
     description: `Does ${name}.`,
-    input,
+    inputSchema: input,
     maxIdenticalCalls: "unlimited",
     execute: (_input, context) => execute(context),
   });

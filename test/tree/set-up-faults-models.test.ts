@@ -188,7 +188,7 @@ interface Beginning {
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   needsApproval: true,
   execute: () => "paid",
 });

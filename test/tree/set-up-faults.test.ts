@@ -49,7 +49,7 @@ async function played(nth: number, isKept: boolean) {
   const breaker = defineDelegation({
     name: "break",
     description: "Starts a helper while something is broken.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, context) => {
       fault.isArmed = true;
       const outcome = await context.spawn({ role: "helper", task: "First." });

@@ -76,7 +76,7 @@ const input = z.object({ id: z.string() });
 const plain = defineTool({
   name: "plain",
   description: "Works.",
-  input,
+  inputSchema: input,
   execute: ({ id }, context) => {
     expectTypeOf(context).toEqualTypeOf<ToolContext>();
     expectTypeOf(context.context).toEqualTypeOf<unknown>();
@@ -86,7 +86,7 @@ const plain = defineTool({
 const whoAmI = defineTool({
   name: "who",
   description: "Says who.",
-  input,
+  inputSchema: input,
   needsApproval: ({ id }, { context }: ToolContext<User>) => id === context.userId,
   execute: ({ id }, { context }: ToolContext<User>) => {
     expectTypeOf(id).toEqualTypeOf<string>();
@@ -96,17 +96,17 @@ const whoAmI = defineTool({
 const find = defineTool({
   name: "find",
   description: "Finds.",
-  input,
+  inputSchema: input,
   execute: async ({ id }, { context }: ToolContext<Database>) => await context.db.find(id),
 });
 const delegate = defineDelegation({
   name: "delegate",
   description: "Delegates.",
-  input,
+  inputSchema: input,
   execute: async ({ id }, { spawn, context }: DelegationContext<User>) =>
     await spawn({ role: "helper", task: `${id} for ${context.userId}` }),
 });
-const mail = defineTool({ name: "mail", description: "Mails.", input });
+const mail = defineTool({ name: "mail", description: "Mails.", inputSchema: input });
 
 test("a tool asks for the context that its code has", () => {
   expectTypeOf(plain).toEqualTypeOf<FunctionTool>();
@@ -116,7 +116,7 @@ test("a tool asks for the context that its code has", () => {
   defineTool({
     name: "wrong",
     description: "Wrong.",
-    input,
+    inputSchema: input,
     // @ts-expect-error -- the context has no such field
     execute: (_input, { context }: ToolContext<User>) => void context.userName,
   });

@@ -88,7 +88,7 @@ test("code that delegates has the result of a subagent as JSON: it is named by i
   defineDelegation({
     name: "review",
     description: "Has it reviewed.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, { spawn }) => {
       const outcome = await spawn({ role: "reviewer", task: "Review it." });
       if (outcome.type !== "ended") return outcome;

@@ -50,7 +50,7 @@ test("arguments have the type of their schema, for the work and for the check of
   const tool = defineTool({
     name: "work",
     description: "Works.",
-    input: z.object({ a: z.string(), b: z.number().default(1) }),
+    inputSchema: z.object({ a: z.string(), b: z.number().default(1) }),
     needsApproval: (input) => {
       expectTypeOf(input).toEqualTypeOf<{ a: string; b: number }>();
       return false;
@@ -68,10 +68,11 @@ test("arguments have the type of their schema, for the work and for the check of
 test("without execute a tool is external, and has no settings but maxRetries", () => {
   const input = jsonSchema({ type: "object" });
   expectTypeOf(
-    defineTool({ name: "mail", description: "Mails.", input, maxRetries: 1 }),
+    defineTool({ name: "mail", description: "Mails.", inputSchema: input, maxRetries: 1 }),
   ).toEqualTypeOf<ExternalTool>();
+  const mail = { name: "mail", description: "Mails.", inputSchema: input };
   // @ts-expect-error -- what executes it decides about time
-  void (() => defineTool({ name: "mail", description: "Mails.", input, timeoutMs: 1 }));
+  void (() => defineTool({ ...mail, timeoutMs: 1 }));
 });
 
 test("a delegation gives what came of a spawn, and nothing else", () => {
@@ -79,16 +80,16 @@ test("a delegation gives what came of a spawn, and nothing else", () => {
   const tool = defineDelegation({
     name: "delegate",
     description: "Delegates.",
-    input,
+    inputSchema: input,
     execute: ({ topic }, { spawn }) => {
       expectTypeOf(spawn).returns.toEqualTypeOf<Promise<SpawnOutcome>>();
       return spawn({ role: "child", task: topic });
     },
   });
   expectTypeOf(tool).toEqualTypeOf<DelegationTool>();
-  const description = "Delegates.";
+  const named = { name: "d", description: "Delegates.", inputSchema: input };
   // @ts-expect-error -- a text is no outcome
-  void (() => defineDelegation({ name: "d", description, input, execute: () => "done" }));
+  void (() => defineDelegation({ ...named, execute: () => "done" }));
 });
 
 test("defaults of a role are the settings of a tool, and whether it needs an approval", () => {

@@ -131,7 +131,7 @@ function roleOf(clock: ManualClock, { replies, sequential, limit, maximum }: Wor
     defineTool({
       name: `work${index}`,
       description: "Works.",
-      input,
+      inputSchema: input,
       sequential,
       maxRetries: 99,
       maxIdenticalCalls: "unlimited",

@@ -58,7 +58,7 @@ async function runOf(
   const work = defineTool({
     name: "work",
     description: "Works.",
-    input,
+    inputSchema: input,
     execute: (given) => {
       if (given.on === "text") return "text";
       throw new Error(`${given.on} is broken`);

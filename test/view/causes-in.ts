@@ -22,7 +22,7 @@ export function agent(
 }
 
 export function read(execute: () => string) {
-  return defineTool({ name: "read", description: "Reads.", input: z.object({}), execute });
+  return defineTool({ name: "read", description: "Reads.", inputSchema: z.object({}), execute });
 }
 
 export function spawn(role: string, task: string): ScriptedReply {

@@ -25,7 +25,7 @@ import { foldOf } from "./fold-of.ts";
 const work = defineTool({
   name: "work",
   description: "Works.",
-  input: z.object({ on: z.string() }),
+  inputSchema: z.object({ on: z.string() }),
   execute: ({ on }) => {
     if (on !== "text") throw new Error(`${on} is broken`);
     return on;
@@ -36,7 +36,7 @@ const work = defineTool({
 const strict = defineTool({
   name: "strict",
   description: "Reads a file.",
-  input: z.object({ path: z.string() }),
+  inputSchema: z.object({ path: z.string() }),
   maxRetries: 0,
   execute: () => "text",
 });
@@ -98,7 +98,7 @@ proves(["D615"], "names the first correction where corrections are exhausted", a
   const patient = defineTool({
     name: "patient",
     description: "Reads a file.",
-    input: z.object({ path: z.string() }),
+    inputSchema: z.object({ path: z.string() }),
     execute: () => "text",
   });
   const lead = agent("lead", [works("a"), asks("patient", {}), works("c")], {
@@ -152,7 +152,7 @@ proves(["D615"], "names the abortive call, and not a plain failure beside it", a
   const burn = defineTool({
     name: "burn",
     description: "Burns.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: () => {
       throw new ToolError("The disk is on fire.", { severity: "abortive" });
     },
@@ -172,7 +172,7 @@ proves(
       defineTool({
         name,
         description: "Burns.",
-        input: z.object({}),
+        inputSchema: z.object({}),
         execute: () => {
           throw new ToolError(`${name} is on fire.`, { severity: "abortive" });
         },
@@ -241,7 +241,7 @@ proves(["D615"], "names a subagent that failed after another one of the same cal
   const twice = defineDelegation({
     name: "twice",
     description: "Delegates twice.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     execute: async (_input, context) => {
       await context.spawn({ role: "writer", task: "Write." });
       return await context.spawn({ role: "reader", task: "Read." });
@@ -263,7 +263,7 @@ proves(["D615"], "dates a call that was paused by its end, and keeps its step", 
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({}),
+    inputSchema: z.object({}),
     needsApproval: true,
     execute: () => {
       throw new Error("no money");

@@ -50,7 +50,7 @@ proves(["D624"], "counts the tool calls of a step as the account of the agent do
   const look = defineTool({
     name: "look",
     description: "Looks.",
-    input: z.object({ at: z.string() }),
+    inputSchema: z.object({ at: z.string() }),
     execute: ({ at }) => at,
   });
   const calls = (...inputs: readonly object[]) => ({

@@ -24,7 +24,13 @@ const ID = runId("secret");
 function teller(): AgentRole {
   const thing = z.looseObject({});
   const tool = (name: string, execute: () => string, needsApproval = false) =>
-    defineTool({ name, description: `Does ${CANARY}.`, input: thing, needsApproval, execute });
+    defineTool({
+      name,
+      description: `Does ${CANARY}.`,
+      inputSchema: thing,
+      needsApproval,
+      execute,
+    });
   const helper = defineAgent({
     name: "helper",
     description: `Helps with ${CANARY}.`,
@@ -271,7 +277,7 @@ proves(["D621"], "redacts names of members and numbers of results and arguments"
       defineTool({
         name: "file",
         description: "Files it.",
-        input: z.looseObject({}),
+        inputSchema: z.looseObject({}),
         needsApproval: true,
         execute: () => "filed",
       }),

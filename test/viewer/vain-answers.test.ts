@@ -31,7 +31,7 @@ function grocer(): AgentRole {
       defineTool({
         name: "pay",
         description: "Pays.",
-        input,
+        inputSchema: input,
         needsApproval: true,
         execute: () => "paid",
       }),

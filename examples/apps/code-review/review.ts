@@ -40,13 +40,13 @@ if (changed.length === 0) {
 const readChange = defineTool({
   name: "read_change",
   description: "Shows what has changed in one of the changed files, as a diff.",
-  input: z.object({ file: z.enum(changed) }),
+  inputSchema: z.object({ file: z.enum(changed) }),
   execute: ({ file }) => git(...diff, "--", file),
 });
 const readFile = defineTool({
   name: "read_file",
   description: "Shows the whole of any file of the repository, as it is after the change.",
-  input: z.object({ file: z.string() }),
+  inputSchema: z.object({ file: z.string() }),
   execute: ({ file }) => git("show", `HEAD:${file}`),
 });
 

@@ -40,7 +40,7 @@ const MOST_LINES = 100;
 const search = defineTool({
   name: "search",
   description: "Finds the lines that have a word or a phrase, whatever the case, in all texts.",
-  input: z.object({ words: z.string().trim().min(2) }),
+  inputSchema: z.object({ words: z.string().trim().min(2) }),
   execute: ({ words }) => {
     const found = texts.flatMap((file) =>
       textOf(file)
@@ -54,7 +54,7 @@ const search = defineTool({
 const readText = defineTool({
   name: "read_text",
   description: "Shows one of the texts whole.",
-  input: z.object({ file: z.string() }),
+  inputSchema: z.object({ file: z.string() }),
   execute: ({ file }) => {
     if (!texts.includes(file))
       // what is not listed is not read, wherever it lies
@@ -65,7 +65,7 @@ const readText = defineTool({
 const writeReport = defineTool({
   name: "write_report",
   description: "Writes the report, as Markdown, into a new file of the working folder.",
-  input: z.object({ file: z.string().regex(/^[\w-]+\.md$/), text: z.string() }),
+  inputSchema: z.object({ file: z.string().regex(/^[\w-]+\.md$/), text: z.string() }),
   needsApproval: ({ file, text }) => `${text.length} characters go into ${file}.`,
   execute: ({ file, text }) => {
     if (existsSync(file)) throw new ToolRetryError(`${file} is there. Take another name.`);

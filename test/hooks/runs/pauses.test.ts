@@ -21,7 +21,7 @@ function payTool(): { readonly tool: ReturnType<typeof defineTool>; readonly pai
   const tool = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({ amount: z.number() }),
+    inputSchema: z.object({ amount: z.number() }),
     needsApproval: true,
     execute: ({ amount }) => `paid ${paid.push(amount) > 0 ? amount : 0}`,
   });
@@ -161,7 +161,7 @@ test("hooks after a call see a result that came from outside, and what they note
   const fetchTool = defineTool({
     name: "fetch",
     description: "Is done elsewhere.",
-    input: z.object({}),
+    inputSchema: z.object({}),
   });
   const shown: unknown[] = [];
   const hooks = [

@@ -19,7 +19,7 @@ import { calls, part, spawn, receivedTexts, use } from "../../tree/scripted-agen
 const echo = defineTool({
   name: "echo",
   description: "Says it again.",
-  input: z.object({ word: z.string() }),
+  inputSchema: z.object({ word: z.string() }),
   execute: ({ word }) => word,
 });
 

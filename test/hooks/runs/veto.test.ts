@@ -135,7 +135,7 @@ const misfit = asks("count", { wrong: true });
 const counter = defineTool({
   name: "count",
   description: "Counts.",
-  input: z.object({ to: z.number() }),
+  inputSchema: z.object({ to: z.number() }),
   execute: ({ to }) => to,
 });
 const refused = new ModelError({ code: "model_invalid_request", message: "No." });

@@ -136,7 +136,7 @@ test("all else of the tool stays: its face, its arguments, what it does", async 
   const tool = defineTool({
     name: "pay",
     description: "Pays.",
-    input: z.object({ euros: z.number() }),
+    inputSchema: z.object({ euros: z.number() }),
     sequential: true,
     timeoutMs: 10,
     execute: ({ euros }, context) => [euros, context.agentPath],

@@ -22,7 +22,7 @@ interface User {
 const whoAmI = defineTool({
   name: "whoAmI",
   description: "Returns the id of the user.",
-  input: z.object({}),
+  inputSchema: z.object({}),
   execute: (_input, { context }: ToolContext<User>) => context.userId,
 });
 const clerk = defineAgent({ name: "clerk", instructions: "Work.", model, tools: [whoAmI] });
