@@ -2206,6 +2206,12 @@ const requirements = {
   D732: {
     text: "A finish reason without an equivalent is other, whichever API of OpenAI the reply came from",
   },
+  D733: {
+    text: "An option at the wrong call is refused with the call or definition to which it belongs",
+  },
+  D734: {
+    text: "The notice to an agent whose text is no typed result says that the text is not the result as JSON, or that no text is accepted",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
