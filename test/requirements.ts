@@ -2203,6 +2203,9 @@ const requirements = {
   D730: {
     text: "RunError.is, ModelError.is, ToolError.is and ToolRetryError.is are true for errors of their own kind only, also of another copy of the package",
   },
+  D731: {
+    text: "assertEvent narrows a value to an event, and throws for an event of an unknown type",
+  },
   D732: {
     text: "A finish reason without an equivalent is other, whichever API of OpenAI the reply came from",
   },
