@@ -118,10 +118,8 @@ export type { RebuiltRequest } from "./agent/shown-messages.ts";
 export type { RemovedTool } from "./protocol/tool-rule.ts";
 export type { OptionsWithContext, ResumeGrant } from "./orchestrator/run/start-options.ts";
 export {
-  SPAWN_REFUSAL_CODES,
   type DynamicRole,
   type SpawnRefusal,
-  type SpawnRefusalCode,
   type SubagentOutcome,
   type SubagentReceipt,
 } from "./protocol/subagent.ts";
@@ -131,5 +129,9 @@ export type { StepContext } from "./protocol/step-context.ts";
 export type { StepTiming } from "./protocol/step-timing.ts";
 export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-record.ts";
 export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
-export type { ToolFailureCode } from "./protocol/tool-failure.ts";
+export {
+  SPAWN_REFUSAL_CODES,
+  type SpawnRefusalCode,
+  type ToolFailureCode,
+} from "./protocol/tool-failure-code.ts";
 export type { ModelUsage, UsageReport } from "./protocol/usage.ts";

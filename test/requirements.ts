@@ -2203,8 +2203,17 @@ const requirements = {
   D730: {
     text: "RunError.is, ModelError.is, ToolError.is and ToolRetryError.is are true for errors of their own kind only, also of another copy of the package",
   },
+  D731: {
+    text: "assertEvent narrows a value to an event, and throws for an event of an unknown type",
+  },
   D732: {
     text: "A finish reason without an equivalent is other, whichever API of OpenAI the reply came from",
+  },
+  D733: {
+    text: "An option at the wrong call is refused with the call or definition to which it belongs",
+  },
+  D734: {
+    text: "The notice to an agent whose text is no typed result says that the text is not the result as JSON, or that no text is accepted",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

@@ -11,8 +11,11 @@ export interface Field {
   readonly type: string;
   readonly isOptional: boolean;
   readonly text: string;
+  readonly throws: readonly string[];
   readonly examples: readonly string[];
-  /** A method or a constructor: `type` is then its signature. */
+  /** Name of the type that declares the field, from which others inherit it. */
+  readonly origin?: string | undefined;
+  /** True for a method, a constructor and a further overload: `type` is then the signature. */
   readonly isMethod?: true;
 }
 
@@ -23,7 +26,7 @@ export interface Declaration {
   readonly specifier: string;
   readonly kind: "type" | "class" | "function" | "value";
   readonly text: string;
-  /** Of functions, of each form; of a type that is more than its fields, as it stands in the source. */
+  /** Signature of a function, or source of a type that is more than its fields. */
   readonly signatures: readonly string[];
   readonly throws: readonly string[];
   readonly examples: readonly string[];
@@ -80,11 +83,13 @@ export class Source {
   propertiesOf(
     file: string,
     name: string,
-  ): readonly (Pick<Field, "name" | "text"> & { readonly fields: readonly Field[] })[] {
+  ): readonly (Pick<Field, "name" | "text" | "examples"> & {
+    readonly fields: readonly Field[];
+  })[] {
     const type = this.#checker.getTypeAtLocation(this.#statement(file, name));
     return type.getProperties().map((property) => ({
       name: property.name,
-      text: this.#textOf(property),
+      ...this.#docsOf(property),
       fields: this.#fieldsOf(this.#checker.getTypeOfSymbol(property), "", 1),
     }));
   }
@@ -177,8 +182,10 @@ export class Source {
   #declaration(name: string, specifier: string, symbol: ts.Symbol): Declaration {
     const nodes = symbol.getDeclarations() ?? [];
     const functions = nodes.filter(ts.isFunctionDeclaration);
-    const forms =
+    const overloads =
       functions.length > 1 ? functions.filter(({ body }) => body === undefined) : functions;
+    // The most general overload comes last in the source, and first for a reader.
+    const [main, ...others] = overloads.toReversed().map((node) => this.#form(name, node));
     const kind = kindOf(nodes[0]);
     const isTyped = kind === "type" || kind === "class";
     const fields = isTyped
@@ -186,19 +193,24 @@ export class Source {
       : [];
     const constructors = nodes
       .filter(ts.isClassDeclaration)
-      .flatMap((node) =>
-        node.members.filter(ts.isConstructorDeclaration).flatMap((one) => constructorOf(name, one)),
-      );
+      .flatMap(({ members }) => members.filter(ts.isConstructorDeclaration).filter(isShown))
+      .map((node) => this.#form(`new ${name}`, node));
     return {
       name,
       specifier,
       kind,
-      text: this.#textOf(symbol),
-      signatures: [...forms.map(withoutBody), ...nodes.flatMap(shapeOf)],
-      throws: listTags(symbol, "throws"),
-      examples: listExamples(symbol),
-      fields: [...constructors, ...fields],
+      ...(main ?? this.#docsOf(symbol)),
+      signatures: main === undefined ? nodes.flatMap(shapeOf) : [main.type],
+      fields: [...constructors, ...others, ...fields],
     };
+  }
+
+  /** One overload of a function or a method, or a constructor. */
+  #form(name: string, node: ts.SignatureDeclaration): Field {
+    const signature = this.#checker.getSignatureFromDeclaration(node);
+    if (signature === undefined) throw new Error(`Expected ${name} to have a signature.`);
+    const type = withoutBody(node).replace(/^constructor/, name);
+    return { name, type, isOptional: false, ...this.#docsOf(signature), isMethod: true };
   }
 
   #fieldsOf(type: ts.Type, prefix: string, depth: number): readonly Field[] {
@@ -212,18 +224,15 @@ export class Source {
     const node = property.getDeclarations()?.[0];
     if (node === undefined || !isShown(node)) return [];
     const isOptional = (property.flags & ts.SymbolFlags.Optional) !== 0;
-    const text = this.#textOf(property, listTags(property, "throws"));
-    const examples = listExamples(property);
     const name = `${prefix}${ts.getNameOfDeclaration(node)?.getText() ?? property.name}`;
+    const origin = nameOf(node.parent);
     if (ts.isMethodSignature(node) || ts.isMethodDeclaration(node)) {
       const forms = (property.getDeclarations() ?? []).filter(
         (one) => !ts.isMethodDeclaration(one) || (one.body === undefined && !isAdvice(one)),
       );
-      const shown = forms.length > 0 ? forms : [node];
-      return shown.map((form) => {
-        const type = withoutBody(form).replace(/^(?:async )?/, "");
-        return { name, type, isOptional, text, examples, isMethod: true };
-      });
+      return (forms.length > 0 ? forms : [node])
+        .filter((form) => ts.isMethodSignature(form) || ts.isMethodDeclaration(form))
+        .map((form) => ({ ...this.#form(name, form), origin }));
     }
     const typeNode =
       ts.isPropertySignature(node) || ts.isPropertyDeclaration(node) || ts.isGetAccessor(node)
@@ -236,8 +245,8 @@ export class Source {
         name,
         type: isOptional ? type.replace(/ \| undefined$/, "") : type,
         isOptional,
-        text,
-        examples,
+        origin,
+        ...this.#docsOf(property),
       },
       ...(within ? this.#fieldsOf(nested, `${name}${isList ? "[]" : ""}.`, depth + 1) : []),
     ];
@@ -274,16 +283,28 @@ export class Source {
     };
   }
 
-  #textOf(symbol: ts.Symbol, throws: readonly string[] = []): string {
-    const said = ts.displayPartsToString(symbol.getDocumentationComment(this.#checker));
-    const defaults = listTags(symbol, "default").map(
-      (one) => `Default: ${one.replace(/\.$/, "")}.`,
-    );
-    return [said, ...defaults, ...throws.map((one) => `Throws ${one}`)]
-      .filter((one) => one !== "")
-      .join(" ");
+  #docsOf(documented: Documented): Pick<Field, "text" | "throws" | "examples"> {
+    return {
+      text: this.#textOf(documented),
+      throws: listTags(documented, "throws"),
+      examples: listTags(documented, "example").map(unfenced),
+    };
+  }
+
+  #textOf(documented: Documented): string {
+    const text = ts.displayPartsToString(documented.getDocumentationComment(this.#checker));
+    const defaults = listTags(documented, "default").map((one) => {
+      const value = one.replace(/\.$/, "").replaceAll(/\s+/g, " ");
+      return `Default: ${LITERAL.test(value) ? `\`${value}\`` : value}.`;
+    });
+    return [text, ...defaults].filter((one) => one !== "").join("\n\n");
   }
 }
+
+type Documented = Pick<ts.Symbol | ts.Signature, "getDocumentationComment" | "getJsDocTags">;
+
+/** A default that is a value of the language, such as `30_000`, `"auto"`, `{}` or `process.env`. */
+const LITERAL = /^(?:[\d._]+|"[^"]*"|true|false|\{.*\}|\[[^\]]*\]|[a-zA-Z]+[.A-Z]\w+)$/;
 
 function kindOf(node: ts.Declaration | undefined): Declaration["kind"] {
   if (node !== undefined && ts.isFunctionDeclaration(node)) return "function";
@@ -291,23 +312,18 @@ function kindOf(node: ts.Declaration | undefined): Declaration["kind"] {
   return node !== undefined && ts.isVariableDeclaration(node) ? "value" : "type";
 }
 
+/** Name of an interface or a class. */
+function nameOf(node: ts.Node): string | undefined {
+  return ts.isInterfaceDeclaration(node) || ts.isClassDeclaration(node)
+    ? node.name?.text
+    : undefined;
+}
+
 function isShown(node: ts.Declaration): boolean {
   const isPrivate =
     ts.isClassElement(node) && node.name !== undefined && ts.isPrivateIdentifier(node.name);
   const isInternal = ts.getJSDocTags(node).some(({ tagName }) => tagName.text === "internal");
   return !isPrivate && !isInternal && !node.getSourceFile().fileName.includes("/node_modules/");
-}
-
-function constructorOf(name: string, node: ts.ConstructorDeclaration): readonly Field[] {
-  if (!isShown(node)) return [];
-  const type = withoutBody(node).replace(/^constructor/, `new ${name}`);
-  const said = ts.getJSDocCommentsAndTags(node).find(ts.isJSDoc)?.comment;
-  const text = ts.getTextOfJSDocComment(said) ?? "";
-  const examples = ts
-    .getJSDocTags(node)
-    .filter(({ tagName }) => tagName.text === "example")
-    .map(({ comment }) => unfenced(ts.getTextOfJSDocComment(comment) ?? ""));
-  return [{ name: `new ${name}`, type, isOptional: false, text, examples, isMethod: true }];
 }
 
 /** The whole type, where fields do not say all of it. */
@@ -337,16 +353,17 @@ function isAdvice({ type }: ts.MethodDeclaration): boolean {
   return type?.kind === ts.SyntaxKind.NeverKeyword;
 }
 
-function withoutBody(node: ts.Declaration): string {
-  const body = ts.isFunctionLike(node) && "body" in node ? node.body : undefined;
+/** A signature as the source has it, comments and lines included. */
+function withoutBody(node: ts.SignatureDeclaration): string {
+  const body = "body" in node ? node.body : undefined;
   const text = node.getText();
   const end = body === undefined ? text.length : body.getStart() - node.getStart();
-  return plain(
-    text
-      .slice(0, end)
-      .replace(/^(?:export )?(?:async )?/, "")
-      .replace(/;\s*$/, ""),
-  );
+  const { character } = node.getSourceFile().getLineAndCharacterOfPosition(node.getStart());
+  return text
+    .slice(0, end)
+    .replaceAll(`\n${" ".repeat(character)}`, "\n")
+    .replace(/^(?:export )?(?:async )?/, "")
+    .replace(/;?\s*$/, "");
 }
 
 /** Code in one line, without comments. */
@@ -361,13 +378,9 @@ function plain(code: string): string {
     .trim();
 }
 
-function listTags(symbol: ts.Symbol, tag: string): readonly string[] {
-  const tags = symbol.getJsDocTags().filter(({ name }) => name === tag);
+function listTags(documented: Documented, tag: string): readonly string[] {
+  const tags = documented.getJsDocTags().filter(({ name }) => name === tag);
   return tags.map(({ text }) => ts.displayPartsToString(text)).filter((text) => text !== "");
-}
-
-function listExamples(symbol: ts.Symbol): readonly string[] {
-  return listTags(symbol, "example").map(unfenced);
 }
 
 /** Removes the fence around an example. */

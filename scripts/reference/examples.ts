@@ -31,7 +31,7 @@ function toModule(
   specifiers: ReadonlyMap<string, Declaration>,
   given: readonly string[],
 ): string {
-  const used = new Set(code.match(/(?<![.\w$])[A-Za-z_$][\w$]*/g));
+  const used = new Set(code.match(/(?<![\w$]|(?<!\.\.)\.)[A-Za-z_$][\w$]*/g));
   const declared = new Set(
     Array.from(
       code.matchAll(/\b(?:const|let|function|class|interface|type|import)\s+(?:type\s+)?([\w$]+)/g),

@@ -1,4 +1,4 @@
-// Which public names stand on which page of a subject. A name that is listed on none stands on the page of its entry, in `api/`.
+// Assigns public names to the pages of subjects. A name without a subject is on the page of its entry, in `api/`.
 
 export interface Outline {
   readonly file: string;
@@ -12,7 +12,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "agent.md",
     title: "Options of an agent",
     intro:
-      "What `defineAgent` takes, and what its options are made of. How they work together: [budgets](../budgets.md), [delegating](../delegating.md), [context](../context.md), [stopping](../stopping.md), [messages](../messages.md), [types](../types.md).",
+      "The options of `defineAgent` and their types. The guides explain how they work together: [budgets](../budgets.md), [delegating](../delegating.md), [context](../context.md), [stopping](../stopping.md), [messages](../messages.md), [types](../types.md).",
     parts: [
       { title: "The definition", names: ["defineAgent", "AgentDefinition"] },
       { title: "The model", names: ["ModelSettings", "ToolChoice"] },
@@ -43,7 +43,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "tool.md",
     title: "Options of a tool",
     intro:
-      "What `defineTool` and `defineDelegation` take, what a tool is handed, and what stands around it. Explained in [tools](../tools.md), [guards](../guards.md), [errors](../errors.md).",
+      "The options of `defineTool` and `defineDelegation`, the context of a tool call, wrappers, toolsets and guards. Explained in [tools](../tools.md), [guards](../guards.md) and [errors](../errors.md).",
     parts: [
       {
         title: "Tools",
@@ -102,11 +102,11 @@ export const OUTLINES: readonly Outline[] = [
     file: "orchestrator.md",
     title: "Options of an orchestrator",
     intro:
-      "What holds for all runs of an `Orchestrator`, and what it does. Options of one run are those of [start](start.md).",
+      "The options and methods of an `Orchestrator`. Its options apply to all its runs; [start](start.md) has the options of one run.",
     parts: [
       { title: "The orchestrator", names: ["Orchestrator", "OrchestratorOptions"] },
       {
-        title: "What the options are made of",
+        title: "Types of the options",
         names: [
           "Concurrency",
           "RetryPolicy",
@@ -123,25 +123,25 @@ export const OUTLINES: readonly Outline[] = [
     file: "start.md",
     title: "Options of a run",
     intro:
-      "What goes with `start`, `resume`, `recover`, `fork`, `execute` and `session` of an [orchestrator](orchestrator.md), and what can be done with a run that lives. Explained in [pausing](../pausing.md), [durability](../durability.md), [sessions](../sessions.md), [streaming](../streaming.md), [more than one machine](../scale-out.md).",
+      "The options of the methods of an [orchestrator](orchestrator.md) that start or continue a run, and the methods of the `Run` that they return. Explained in [pausing](../pausing.md), [durability](../durability.md), [sessions](../sessions.md), [streaming](../streaming.md) and [more than one machine](../scale-out.md).",
     parts: [
       { title: "Starting", names: ["StartOptions", "OptionsWithContext", "MessageContent"] },
       { title: "Resuming", names: ["ResumeOptions", "ResumeGrant"] },
       {
-        title: "Recovering",
+        title: "Resuming stored runs",
         names: ["StoredResumeOptions", "ResumeLostRunsOptions", "ResumedRuns"],
       },
       { title: "Forking", names: ["ForkOptions"] },
       {
-        title: "Executing and working",
+        title: "Workers and commands",
         names: ["ExecuteOptions", "RunRequest", "WorkerOptions", "Worker", "RunCommand"],
       },
       {
-        title: "On a session",
+        title: "Sessions",
         names: ["SessionOptions", "Session"],
       },
       {
-        title: "A run that lives",
+        title: "The run",
         names: [
           "Run",
           "EventsOptions",
@@ -159,7 +159,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "results.md",
     title: "Results, step records and messages",
     intro:
-      "What `run.result` gives, what each step leaves, and what histories are made of. All of it is plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md), [how an execution ends](../stopping.md#how-an-execution-ends).",
+      "The result of a run, the records of its steps, and the messages of histories. All values are plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md) and [how an execution ends](../stopping.md#how-an-execution-ends).",
     parts: [
       {
         title: "The result of a run",
@@ -176,7 +176,7 @@ export const OUTLINES: readonly Outline[] = [
         ],
       },
       {
-        title: "How it ended",
+        title: "Statuses and reasons",
         names: [
           "SettledStatus",
           "TerminalStatus",
@@ -189,7 +189,7 @@ export const OUTLINES: readonly Outline[] = [
         ],
       },
       {
-        title: "What it used",
+        title: "Usage and cost",
         names: [
           "Usage",
           "UsageReport",
@@ -233,7 +233,7 @@ export const OUTLINES: readonly Outline[] = [
         names: ["Question", "QuestionRef", "Answer", "PausedRun"],
       },
       {
-        title: "Subagents that were started, or refused",
+        title: "Started and refused subagents",
         names: [
           "SpawnOutcome",
           "SubagentReceipt",

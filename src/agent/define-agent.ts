@@ -481,6 +481,9 @@ export interface AgentDefinition<
    * Accepted are a zod schema of an object, an array or a union, and `jsonSchema({ … })` of an
    * object.
    *
+   * A reply that is JSON and fits the schema, whole or as its one fenced block, is also accepted as
+   * the result. If a hook watches `Finish`, only a call of `Finish` is.
+   *
    * @default no typed result: the agent ends with a text
    *
    * @example
@@ -501,7 +504,8 @@ export interface AgentDefinition<
    *
    * - `"native"`: through the structured output of the provider. Refused unless
    *   `Model.supportsStructuredOutputs` is true.
-   * - `"tool"`: through a call of the tool `Finish`.
+   * - `"tool"`: through a call of the tool `Finish`. A JSON text that fits the schema is accepted,
+   *   too, unless a hook watches `Finish`.
    * - `"auto"`: `"native"` if the model supports it, otherwise `"tool"`. Hooks on `Finish` and a
    *   `toolChoice` that names it also lead to `"tool"`.
    *

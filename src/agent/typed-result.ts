@@ -310,14 +310,19 @@ function isFinishChosen(choice: ToolChoice | undefined): boolean {
   return ("toolName" in choice ? [choice.toolName] : choice.toolNames).includes(FINISH_TOOL_NAME);
 }
 
-/** What the schema of the result makes of a text; undefined: it is no JSON, or is not to be looked at. */
+/** True if the agent may give its typed result as a JSON text instead of calling Finish. */
+export function acceptsTextResult({ role, hooks, nativeOutputSchema }: AgentRuntime): boolean {
+  const isOnlyByTool = nativeOutputSchema === undefined && isFinishWatched(hooks);
+  return role.finish !== undefined && !isOnlyByTool;
+}
+
+/** Checks a text against the schema of the result. `undefined` if it is not JSON, or texts are not accepted. */
 export function textResult(
-  { role, hooks, nativeOutputSchema }: AgentRuntime,
+  agent: AgentRuntime,
   text: string,
 ): ReturnType<FinishTool["bind"]> | undefined {
-  const { finish } = role;
-  if (finish === undefined || (nativeOutputSchema === undefined && isFinishWatched(hooks)))
-    return undefined;
+  const { finish } = agent.role;
+  if (finish === undefined || !acceptsTextResult(agent)) return undefined;
   const written = findJson(text);
   return written === undefined ? undefined : finish.bind(written);
 }

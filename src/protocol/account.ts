@@ -153,6 +153,11 @@ export const AmountsSchema = lazySchema(() =>
   z.record(AxisSchema(), z.int().nonnegative()).readonly(),
 );
 
+/** Amounts by budget axis, in the units of `Budget`. */
+export const BudgetAmountsSchema = lazySchema(() =>
+  z.partialRecord(z.enum(BUDGET_AXES), z.number()).readonly(),
+);
+
 export const GrantedBudgetSchema = lazySchema(() =>
   z.partialRecord(z.enum(BUDGET_AXES), z.number().nonnegative()).readonly(),
 );

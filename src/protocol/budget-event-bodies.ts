@@ -69,11 +69,11 @@ export interface BudgetEventBodies {
     /**
      * Remaining budget of the agent by axis, in the units of `Budget`. Contains limited axes only.
      */
-    readonly remaining: Readonly<Record<string, number>>;
+    readonly remaining: AccountGrant["budget"];
     /**
      * Remaining budget of the run by axis, in the units of `Budget`. Contains limited axes only.
      */
-    readonly runRemaining: Readonly<Record<string, number>>;
+    readonly runRemaining: AccountGrant["budget"];
     /** Requested model, if the process died during the call and the usage is an estimate. */
     readonly lostCall?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
@@ -130,6 +130,6 @@ export interface BudgetEventBodies {
     /** Name of the grantor, as the caller passed it. */
     readonly by: string;
     /** Remaining budget of the agent after the grant. Contains limited axes only. */
-    readonly remaining: Readonly<Record<string, number>>;
+    readonly remaining: AccountGrant["budget"];
   };
 }

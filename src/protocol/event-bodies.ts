@@ -2,8 +2,10 @@
 // compiler checks for both.
 
 import type { JsonValue } from "../kernel/json.ts";
+import type { AccountGrant } from "./account.ts";
 import type { BudgetEventBodies } from "./budget-event-bodies.ts";
 import type { InheritanceRecord } from "./context-manifest.ts";
+import type { FinishReason } from "./finish-reason.ts";
 import type { AgentId, CallId, QuestionId, RunId, SessionId } from "./ids.ts";
 import type { ModelSettings, ToolChoice } from "./model-settings.ts";
 import type { Answer, Question } from "./question.ts";
@@ -11,6 +13,7 @@ import type { StepTiming } from "./step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "./stop.ts";
 import type { SpawnRefusal, SubagentOutcome } from "./subagent.ts";
 import type { ToolErrorSeverity } from "./tool-error-record.ts";
+import type { ToolFailureCode } from "./tool-failure-code.ts";
 import type { ToolOutcomeType } from "./tool-outcome.ts";
 import type { ModelUsage, Usage, UsageReport } from "./usage.ts";
 
@@ -73,7 +76,7 @@ export interface EventBodies extends BudgetEventBodies {
       readonly maxTotalSubagents: number;
     };
     /** Budget of the run by axis, in the units of `Budget`. Contains limited axes only. */
-    readonly budget: Readonly<Record<string, number>>;
+    readonly budget: AccountGrant["budget"];
     /** Session that the run continues. Absent if the run has no session. */
     readonly sessionId?: SessionId | undefined;
     /** Milliseconds that the run waited for its slot. Absent without `maxConcurrentRuns`. */
@@ -162,7 +165,7 @@ export interface EventBodies extends BudgetEventBodies {
     /**
      * Remaining budget of the run by axis, in the units of `Budget`. Contains limited axes only.
      */
-    readonly budget: Readonly<Record<string, number>>;
+    readonly budget: AccountGrant["budget"];
     /** Number of times that the run has been paused. */
     readonly pauseCount: number;
     /** Milliseconds between the pause and the resumption. */
@@ -214,7 +217,7 @@ export interface EventBodies extends BudgetEventBodies {
      * Remaining budget by axis: the tightest of the agent's budget and its ancestors'. Contains
      * limited axes only.
      */
-    readonly budget: Readonly<Record<string, number>>;
+    readonly budget: AccountGrant["budget"];
   };
   /**
    * The execution pauses together with its run. `agent.resumed` follows when the run is resumed.
@@ -413,8 +416,8 @@ export interface EventBodies extends BudgetEventBodies {
    * ```
    */
   readonly "model.replied": {
-    /** Finish reason of the reply: a `FinishReason`. */
-    readonly finishReason: string;
+    /** Finish reason of the reply. */
+    readonly finishReason: FinishReason;
     /** Number of tool calls in the reply. */
     readonly toolCalls: number;
     /** Usage of the call, including failed attempts. */
@@ -505,8 +508,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly index?: number;
     /** Outcome of the call. */
     readonly outcome: Exclude<ToolOutcomeType, "succeeded">;
-    /** Failure code: a `ToolFailureCode`. */
-    readonly errorCode: string;
+    /** Failure code. */
+    readonly errorCode: ToolFailureCode;
     /** Consequence for the agent. */
     readonly severity: ToolErrorSeverity;
     /** Names of the guards and hooks that denied the call, separated by commas. */
@@ -556,8 +559,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly outcome: ToolOutcomeType;
     /** True if the outcome is `succeeded`. */
     readonly success: boolean;
-    /** Failure code: a `ToolFailureCode`. Absent on success. */
-    readonly errorCode?: string | undefined;
+    /** Failure code. Absent on success. */
+    readonly errorCode?: ToolFailureCode | undefined;
     /** Consequence for the agent. Absent on success. */
     readonly severity?: ToolErrorSeverity | undefined;
     /** Class name of the error that the tool threw, for example `TypeError`. */

@@ -1,10 +1,11 @@
 // Schemas of event bodies, one for each entry of `EventBodies`. Used for stored and received
 // events.
 
-import { BUDGET_AXES, GrantedBudgetSchema } from "./account.ts";
+import { BUDGET_AXES, BudgetAmountsSchema, GrantedBudgetSchema } from "./account.ts";
 import { ContextManifestSchema } from "./context-manifest.ts";
 import { HashSchema } from "./definition.ts";
 import { EVENT_SCHEMA_VERSION, WORK_TYPES, type EventBodies } from "./event-bodies.ts";
+import { FinishReasonSchema } from "./finish-reason.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
@@ -26,6 +27,7 @@ import {
 } from "./stop.ts";
 import { SpawnRefusalSchema, SubagentOutcomeSchema } from "./subagent.ts";
 import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
+import { ToolFailureCodeSchema } from "./tool-failure-code.ts";
 import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
 import { ModelUsageSchema, UsageReportSchema, UsageSchema } from "./usage.ts";
 
@@ -33,7 +35,6 @@ const count = lazySchema(() => z.int().nonnegative());
 const ordinal = lazySchema(() => z.int().positive());
 const text = lazySchema(() => z.string());
 const milliseconds = lazySchema(() => z.number());
-const RemainingSchema = lazySchema(() => z.record(text(), z.number()).readonly());
 const CountsSchema = lazySchema(() => z.record(text(), count()).readonly());
 const ToolKindSchema = lazySchema(() => z.enum(["function", "delegation", "external", "finish"]));
 const StopSignalsSchema = lazySchema(() => z.array(StopSignalSchema()).readonly());
@@ -57,7 +58,7 @@ const runBeginning = lazySchema(() => ({
   schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
   ...each(text(), "role", "task"),
   limits: z.strictObject(each(count(), "maxDepth", "maxBreadthPerParent", "maxTotalSubagents")),
-  budget: RemainingSchema(),
+  budget: BudgetAmountsSchema(),
   sessionId: SessionIdSchema().optional(),
   queuedMs: milliseconds().optional(),
   traceparent: text().optional(),
@@ -66,7 +67,7 @@ const agentBeginning = lazySchema(() => ({
   ...each(text(), "role", "provider", "model", "task"),
   description: text().optional(),
   spawnCallId: CallIdSchema().nullable(),
-  budget: RemainingSchema(),
+  budget: BudgetAmountsSchema(),
 }));
 const ending = lazySchema(() => ({
   status: TerminalStatusSchema(),
@@ -187,7 +188,7 @@ export const EVENT_SCHEMAS = {
   }),
   "model.warned": () => ({ warning: text() }),
   "model.replied": () => ({
-    finishReason: text(),
+    finishReason: FinishReasonSchema(),
     toolCalls: count(),
     usage: UsageSchema(),
     cacheWriteInputTokens: count().optional(),
@@ -212,7 +213,7 @@ export const EVENT_SCHEMAS = {
   "tool.rejected": () => ({
     ...calledTool(),
     outcome: ToolOutcomeTypeSchema().exclude(["succeeded"]),
-    errorCode: text(),
+    errorCode: ToolFailureCodeSchema(),
     severity: ToolErrorSeveritySchema(),
     ...each(text().exactOptional(), "blockedBy", "reason", "message"),
     spawn: z.strictObject(refusedSpawn()).exactOptional(),
@@ -225,7 +226,8 @@ export const EVENT_SCHEMAS = {
     toolName: text(),
     outcome: ToolOutcomeTypeSchema(),
     success: z.boolean(),
-    ...each(text().optional(), "errorCode", "errorName", "message"),
+    errorCode: ToolFailureCodeSchema().optional(),
+    ...each(text().optional(), "errorName", "message"),
     severity: ToolErrorSeveritySchema().optional(),
     resultCharacters: count(),
     ...each(count().optional(), "shownCharacters", "attachments"),
@@ -312,7 +314,7 @@ export const EVENT_SCHEMAS = {
     leaseId: LeaseIdSchema(),
     usage: UsageSchema(),
     otherModels: z.array(ModelUsageSchema().readonly()).readonly().optional(),
-    ...each(RemainingSchema(), "remaining", "runRemaining"),
+    ...each(BudgetAmountsSchema(), "remaining", "runRemaining"),
     lostCall: ModelNameSchema().optional(),
   }),
   "budget.released": () => ({ leaseId: LeaseIdSchema() }),
@@ -321,7 +323,7 @@ export const EVENT_SCHEMAS = {
   "budget.granted": () => ({
     ...each(text(), "accountPath", "by"),
     budget: GrantedBudgetSchema(),
-    remaining: RemainingSchema(),
+    remaining: BudgetAmountsSchema(),
   }),
   "signal.raised": () => ({ signal: StopSignalSchema() }),
   "continuation.evaluated": () => ({

@@ -188,15 +188,18 @@ const TypedSchema = lazySchema(() => z.looseObject({ type: z.enum(EVENT_TYPES) }
 /**
  * Asserts that a stored or received value is an event of this version of the vocabulary.
  *
- * @throws ZodError if a field is missing, unknown or of the wrong type.
+ * @throws ZodError if the type is unknown, or a field is missing, unknown or of the wrong type.
  *
  * @example
  * ```ts
- * const value: unknown = JSON.parse('{"type":"step.started"}');
- * assertEvent(value); // throws a ZodError: seq, atMs and the ids are missing
+ * const readAgentPath = (line: string): string => {
+ *   const value: unknown = JSON.parse(line);
+ *   assertEvent(value);
+ *   return value.agentPath;
+ * };
  * ```
  */
-export function assertEvent(value: unknown): void {
+export function assertEvent(value: unknown): asserts value is EspalierEvent {
   const { type } = TypedSchema().parse(value);
   schemas[type]?.().parse(value);
 }

@@ -2,6 +2,7 @@
 // history.
 
 import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import type { FinishReason } from "./finish-reason.ts";
 import {
   ContentSchema,
   contentText,
@@ -302,8 +303,8 @@ export type SpanContent =
   | {
       readonly type: "reply";
       readonly message: AssistantMessage;
-      /** Finish reason of the reply: a `FinishReason`. */
-      readonly finishReason: string;
+      /** Finish reason of the reply. */
+      readonly finishReason: FinishReason;
       /**
        * Finish reason in the provider's vocabulary, such as `eos_token`. Absent if it is the same.
        */

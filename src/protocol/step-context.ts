@@ -1,6 +1,7 @@
 // Context at the start of a step (R172), and the messages of its request that are not the history
 // (R173).
 
+import { BudgetAmountsSchema, type AccountGrant } from "./account.ts";
 import { AttachmentKindSchema, type AttachmentKind } from "./attachment.ts";
 import { HashSchema } from "./definition.ts";
 import type { JsonObject } from "../kernel/json.ts";
@@ -53,7 +54,7 @@ export interface StepContext {
    * Remaining budget of the agent before the step by axis, in the units of `Budget`. Contains
    * limited axes only.
    */
-  readonly budget: Readonly<Record<string, number>>;
+  readonly budget: AccountGrant["budget"];
   /** Parameters of the request. */
   readonly parameters: {
     /** Maximum output tokens of the reply. */
@@ -121,7 +122,7 @@ export const StepContextSchema = lazyObject(() => ({
   promptHash: HashSchema(),
   toolsHash: HashSchema(),
   outputHash: HashSchema().exactOptional(),
-  budget: z.record(z.string(), z.number()).readonly(),
+  budget: BudgetAmountsSchema(),
   parameters: RequestParametersSchema().readonly(),
   shown: z.array(ShownPartSchema()).readonly().exactOptional(),
 })) satisfies () => z.ZodType<StepContext>;

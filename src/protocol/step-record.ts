@@ -1,3 +1,4 @@
+import { FinishReasonSchema, type FinishReason } from "./finish-reason.ts";
 import { StepIdSchema, type StepId } from "./ids.ts";
 import { lazyObject, z } from "./lazy-schema.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
@@ -35,8 +36,8 @@ export interface StepRecord {
     readonly isResult?: true | undefined;
     /** Refusal text, if the model declined to answer. */
     readonly refusal?: string | undefined;
-    /** Finish reason of the reply: a `FinishReason`. */
-    readonly finishReason: string;
+    /** Finish reason of the reply. */
+    readonly finishReason: FinishReason;
   };
   /** Tool calls of the reply and their executions. Each call has one execution, in call order. */
   readonly tools: {
@@ -74,7 +75,7 @@ export const StepRecordSchema = lazyObject(() => ({
     text: z.string(),
     isResult: z.literal(true).optional(),
     refusal: z.string().optional(),
-    finishReason: z.string(),
+    finishReason: FinishReasonSchema(),
   }),
   tools: z.strictObject({
     calls: z.array(ToolCallSchema()).readonly(),

@@ -6,6 +6,7 @@ import type { AgentId, ExecutionId } from "./ids.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import type { ErrorRecord, StopReason, TerminalStatus } from "./stop.ts";
 import type { ToolErrorRecord } from "./tool-error-record.ts";
+import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "./tool-failure-code.ts";
 import type { RemovedTool } from "./tool-rule.ts";
 import type { UsageReport } from "./usage.ts";
 
@@ -90,58 +91,6 @@ export interface SpawnRequest {
   /** Definition of a new role. The parent's role must have `dynamicRoles`. */
   readonly roleDefinition?: DynamicRole;
 }
-
-/**
- * List of all refusal codes of subagents.
- *
- * @example
- * ```ts
- * const refused = SPAWN_REFUSAL_CODES.map((code) => [code, result.refusalsByCode[code] ?? 0]);
- * ```
- */
-export const SPAWN_REFUSAL_CODES = [
-  /** No role of this name may be started. */
-  "unknown_role",
-  /** The agent may not define roles. */
-  "forbidden_role",
-  /** The dynamic role is invalid. */
-  "invalid_role",
-  /** Building the inherited context failed. */
-  "context_policy_failed",
-  /** The agent has no subagent of that name. */
-  "unknown_subagent",
-  /** The subagent is still running. */
-  "subagent_running",
-  /** The subagent has ended or is paused, so it cannot read a message or be cancelled. */
-  "subagent_ended",
-  /** Other subagents of the same reply have already decided the outcome of the group. */
-  "group_decided",
-  /** A guard or a hook denied the call. */
-  "blocked",
-  /** A rule or a filter forbids the tool. */
-  "tool_not_available",
-  /** The tree has reached `maxDepth`. */
-  "depth_limit",
-  /** The parent has reached `maxBreadthPerParent`. */
-  "breadth_limit",
-  /** The run has reached `maxTotalSubagents`. */
-  "total_limit",
-  /** The budget has no room for a subagent. */
-  "budget_exhausted",
-  /** Creating the subagent failed. */
-  "setup_failed",
-] as const;
-/**
- * Reason why a subagent was not started.
- *
- * @example
- * ```ts
- * for await (const event of run.events())
- *   if (event.type === "subagent.refused" && event.refusal.code === "budget_exhausted")
- *     console.warn(`${event.agentPath}: no budget left for ${event.role}`);
- * ```
- */
-export type SpawnRefusalCode = (typeof SPAWN_REFUSAL_CODES)[number];
 
 /**
  * Refusal to start a subagent. The parent's model reads the message.

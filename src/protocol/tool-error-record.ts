@@ -1,4 +1,5 @@
 import type { CallId } from "./ids.ts";
+import type { ToolFailureCode } from "./tool-failure-code.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
 /**
@@ -35,8 +36,8 @@ export interface ToolErrorRecord {
   readonly toolName: string;
   /** Number of the step in its execution, from 1. */
   readonly stepNumber: number;
-  /** Failure code: a `ToolFailureCode`. */
-  readonly code: string;
+  /** Failure code. */
+  readonly code: ToolFailureCode;
   /** Consequence for the agent. */
   readonly severity: ToolErrorSeverity;
   /** Message that the model read. */

@@ -1,7 +1,7 @@
 // Table of all failures of tool calls, with their severity and their effect on the error budget.
 
-import type { SpawnRefusalCode } from "./subagent.ts";
 import type { ToolErrorSeverity } from "./tool-error-record.ts";
+import type { ToolFailureCode } from "./tool-failure-code.ts";
 import type { ToolOutcomeType } from "./tool-outcome.ts";
 
 /** Consequences of a failure code. */
@@ -14,56 +14,6 @@ export interface FailureClass {
    */
   readonly counts: "error" | "retry" | "nothing";
 }
-
-/**
- * Code of a tool call that did not succeed. `docs/errors.md` lists all codes with examples.
- *
- * @example
- * ```ts
- * const skipped: readonly ToolFailureCode[] = ["skipped", "not_executed"];
- * ```
- */
-export type ToolFailureCode =
-  /** The delegation was refused. */
-  | SpawnRefusalCode
-  /** The arguments are invalid JSON. */
-  | "invalid_json"
-  /** The arguments do not match the tool's schema. */
-  | "invalid_arguments"
-  /** The tool requested a corrected call. */
-  | "tool_retry"
-  /** The call was corrected as often as the tool allows, and still failed. */
-  | "retry_limit"
-  /** There is no tool of this name. */
-  | "unknown_tool"
-  /** The tool threw, returned a value that is not JSON, or `provideError` reported its failure. */
-  | "tool_error"
-  /** The tool exceeded its `timeoutMs`. */
-  | "tool_timeout"
-  /** The process died during the call, and the tool must not run twice. */
-  | "interrupted"
-  /** The subagent failed. */
-  | "subagent_failed"
-  /** The subagent was stopped before its answer. The result contains its partial text. */
-  | "subagent_partial"
-  /** The subagent ended without a text and without a typed result. */
-  | "subagent_no_output"
-  /** The subagent was cancelled. */
-  | "subagent_cancelled"
-  /** The approver denied the call. */
-  | "denied"
-  /** `needsApproval` failed, so the call was not permitted. */
-  | "approval_check_failed"
-  /** The caller skipped the calls of the step with `skipToolCalls`. */
-  | "skipped"
-  /** The budget of `toolCalls` is used up. */
-  | "tool_call_limit"
-  /** The time limit has passed. */
-  | "time_limit"
-  /** The agent had to end during the call. */
-  | "cancelled"
-  /** The agent stopped before the call. */
-  | "not_executed";
 
 const RETRY: FailureClass = { severity: "retryable", outcome: "retry", counts: "retry" };
 const FAILED: FailureClass = { severity: "recoverable", outcome: "failed", counts: "error" };

@@ -5,6 +5,7 @@ import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
+import { ToolFailureCodeSchema, type ToolFailureCode } from "./tool-failure-code.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
 
 /**
@@ -74,10 +75,10 @@ export interface ToolExecution {
   readonly attachments?: readonly Attachment[] | undefined;
   /** True if the attachments are never sent to a model, which then reads `text` only. */
   readonly isTextOnly?: true | undefined;
-  /** Failure code: a `ToolFailureCode`. Absent on success. */
-  readonly errorCode?: string | undefined;
+  /** Failure code. Absent on success. */
+  readonly errorCode?: ToolFailureCode | undefined;
   /** Code of the last failure, if `errorCode` is `retry_limit`. */
-  readonly causeCode?: string | undefined;
+  readonly causeCode?: ToolFailureCode | undefined;
   /** Consequence for the agent. Absent on success. */
   readonly severity?: ToolErrorSeverity | undefined;
   /** Name of the guard or hook that denied the call. */
@@ -108,8 +109,8 @@ export const ToolExecutionSchema = lazyObject(() => ({
   structured: JsonValueSchema().optional(),
   attachments: z.array(AttachmentSchema()).readonly().optional(),
   isTextOnly: z.literal(true).optional(),
-  errorCode: z.string().optional(),
-  causeCode: z.string().optional(),
+  errorCode: ToolFailureCodeSchema().optional(),
+  causeCode: ToolFailureCodeSchema().optional(),
   severity: ToolErrorSeveritySchema().optional(),
   blockedBy: z.string().optional(),
   metadata: JsonObjectSchema().optional(),

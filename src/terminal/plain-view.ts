@@ -224,13 +224,10 @@ const DECIDERS: Readonly<Record<Answered["by"], string>> = {
  * Failures of tools, and calls that a limit or a hook refused. Those of subagents, refused spawns
  * and denials have a line of their own already.
  */
-function isNews({
-  outcome,
-  errorCode = "",
-}: EspalierEvent<"tool.rejected" | "tool.ended">): boolean {
+function isNews({ outcome, errorCode }: EspalierEvent<"tool.rejected" | "tool.ended">): boolean {
   if (outcome === "retry") return true;
   if (outcome === "failed") return errorCode !== "subagent_failed";
-  return outcome === "refused" && REFUSALS.has(errorCode);
+  return outcome === "refused" && REFUSALS.has(errorCode ?? "");
 }
 
 const REFUSALS: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@
 
 import { messageOf } from "../kernel/error.ts";
 import { asSentence } from "../kernel/sentence.ts";
-import type { ToolFailureCode } from "../protocol/tool-failure.ts";
+import type { ToolFailureCode } from "../protocol/tool-failure-code.ts";
 import { problemsText, type ArgumentProblem } from "./arguments/argument-problems.ts";
 import type { Tool } from "./tool.ts";
 

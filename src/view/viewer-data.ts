@@ -126,12 +126,12 @@ export interface RunSummary extends RunTime {
   /** Tokens and cost of all agents together. */
   readonly spent: Spent;
   /** Budget of the run by axis, grants included. Only limited axes are present. */
-  readonly budget: Readonly<Record<string, number>>;
+  readonly budget: AxisAmounts;
   /**
    * Unspent budget by axis. Reservations of calls in flight count as unspent. Only limited axes are
    * present.
    */
-  readonly remaining: Readonly<Record<string, number>>;
+  readonly remaining: AxisAmounts;
   /** Why the run ended or paused; for a failed run, its error. Absent while the run is active. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
   /** Run from which this run was forked. Absent if the run is not a fork. */
@@ -168,7 +168,12 @@ export interface RunOverview extends RunSummary {
 }
 
 /**
- * Amounts by budget axis, for example `{ costUsd: 0.5, steps: 30 }`. Only limited axes are present.
+ * Amounts by budget axis. Only limited axes are present.
+ *
+ * @example
+ * ```ts
+ * const left: AxisAmounts = { costUsd: 0.5, steps: 30 };
+ * ```
  */
 export type AxisAmounts = Readonly<Record<string, number>>;
 
@@ -694,14 +699,14 @@ export interface AgentDetail {
    */
   readonly endedAtMs?: number | undefined;
   /** Budget of the agent at its start plus later grants, by axis. Only limited axes are present. */
-  readonly budget: Readonly<Record<string, number>>;
+  readonly budget: AxisAmounts;
   /** Unspent budget by axis. Only limited axes are present. */
-  readonly remaining?: Readonly<Record<string, number>> | undefined;
+  readonly remaining?: AxisAmounts | undefined;
   /**
    * Amounts that the agent itself used of its budget, without its subagents. Only limited axes are
    * present.
    */
-  readonly used: Readonly<Record<string, number>>;
+  readonly used: AxisAmounts;
   /** Tokens and cost of the agent's own model calls. */
   readonly own: Spent;
   /** Tokens and cost of the agent and all its descendants. */
@@ -807,7 +812,12 @@ export interface CallDetail extends Partial<CallFold> {
 
 /**
  * Started tool call that has not ended. If the process of the run crashed, the tool may run again
- * when the run continues.
+ * when the run continues. `GET /runs/:run/interrupted` responds with `{ calls: OpenToolCall[] }`.
+ *
+ * @example
+ * ```ts
+ * const describeCall = ({ agentPath, toolName }: OpenToolCall) => `${toolName} of ${agentPath}`;
+ * ```
  */
 export interface OpenToolCall {
   /** Path of the calling agent in the tree, for example `lead/researcher#2`. */
@@ -836,8 +846,17 @@ export interface LogEntry {
   readonly event: Readonly<Record<string, unknown>>;
 }
 
-/** Page of the list of runs. */
+/**
+ * Page of the list of runs, the response of `GET /runs`.
+ *
+ * @example
+ * ```ts
+ * const findNextPath = ({ next }: RunPage) =>
+ *   next === undefined ? undefined : `/api/v1/runs?before=${next}`;
+ * ```
+ */
 export interface RunPage {
+  /** Open and paused runs, then ended runs, newest first. */
   readonly runs: readonly RunRow[];
   /** Value of `before` for the next page. `undefined` if this is the last page. */
   readonly next?: RunId | undefined;
@@ -849,15 +868,32 @@ export interface RunPage {
   readonly forgotten?: number;
 }
 
-/** Open questions of all runs. */
+/**
+ * Open questions of all runs, the response of `GET /questions`.
+ *
+ * @example
+ * ```ts
+ * const describeInbox = ({ questions, isCut }: Inbox) =>
+ *   `${questions.length}${isCut === true ? " or more" : ""} open questions`;
+ * ```
+ */
 export interface Inbox {
+  /** Open questions. */
   readonly questions: readonly QuestionRow[];
   /** True if more open or paused runs exist than were read. */
   readonly isCut?: true;
 }
 
-/** Page of the log of a run. */
+/**
+ * Page of the log of a run, the response of `GET /runs/:run/log`.
+ *
+ * @example
+ * ```ts
+ * const getTypes = ({ entries }: LogPage) => entries.map(({ event }) => event["type"]);
+ * ```
+ */
 export interface LogPage {
+  /** Events in the order of the journal. */
   readonly entries: readonly LogEntry[];
   /** Value of `after` for the next page. `undefined` if this is the last page for now. */
   readonly next?: number;

@@ -52,7 +52,7 @@ describe("is asked for its result", () => {
     "who writes JSON with a slip, as nobody says how it was meant": says("{'count': 3}"),
   };
   for (const [name, reply] of Object.entries(cases))
-    proves(["M52"], name, async () => {
+    proves(["M52", "D734"], name, async () => {
       const { role, model } = soloist([reply, FINISH], { output });
       const result = await newFixture().run(role);
       expect([result.output, result.steps.map(({ io }) => "isResult" in io)]).toEqual([
@@ -60,7 +60,7 @@ describe("is asked for its result", () => {
         [false, false],
       ]);
       expect(model.requests[1]?.messages.at(-1)?.text).toBe(
-        "You have not given your result yet. Call the Finish tool with the result; text is not enough.",
+        "You have not given your result yet: your text is not the result as JSON. Call the Finish tool with the result.",
       );
     });
 
@@ -101,7 +101,7 @@ test("without a typed result a text is a text", async () => {
 });
 
 proves(
-  ["M52"],
+  ["M52", "D734"],
   "a hook that watches Finish is not gone past: the model is to call it",
   async () => {
     const seen: unknown[] = [];
@@ -113,12 +113,15 @@ proves(
       },
       { name: "watches", tools: ["Finish"] },
     );
-    const { role } = soloist([says('{"count": 3}'), FINISH], { output, hooks: [hook] });
+    const { role, model } = soloist([says('{"count": 3}'), FINISH], { output, hooks: [hook] });
     const result = await newFixture().run(role);
     expect([result.output, seen]).toEqual([
       { count: 4, unit: "trees" },
       [["Finish", { count: 4 }]],
     ]);
+    expect(model.requests[1]?.messages.at(-1)?.text).toBe(
+      "You have not given your result yet. Call the Finish tool with the result; text is not accepted.",
+    );
   },
 );
 

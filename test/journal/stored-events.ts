@@ -26,13 +26,10 @@ export async function storedEvents(
   runId: RunId,
 ): Promise<readonly EspalierEvent[]> {
   const records = await storedRecords(store, runId);
-  return records.flatMap((record) =>
-    record.type === "event" && isEvent(record.event) ? [record.event] : [],
-  );
-}
-
-/** Throws for what is none. */
-function isEvent(value: unknown): value is EspalierEvent {
-  assertEvent(value);
-  return true;
+  return records.flatMap((record) => {
+    if (record.type !== "event") return [];
+    const { event }: { readonly event: unknown } = record;
+    assertEvent(event);
+    return [event];
+  });
 }

@@ -48,6 +48,42 @@ const OPTIONS: readonly (readonly [field: string, options: unknown])[] = [
   ["ids", { ids: null }],
 ];
 
+proves(["D733"], "an option of a role or a run is not one of an orchestrator", () => {
+  const advice: Readonly<Record<string, string>> = {
+    budget: "Pass it to start(), or set it in a role.",
+    maxSteps: "Pass budget: { steps: … } to start(), or set it in a role.",
+    model: "Set it in a role.",
+    tools: "Set it in a role.",
+    instructions: "Set it in a role.",
+    session: "Pass it to start().",
+    constructor: "Correct the name.",
+  };
+  for (const [name, sentence] of Object.entries(advice)) {
+    const { message } = thrownBy(() => Reflect.construct(Orchestrator, [{ [name]: 1 }]));
+    expect(message.endsWith(`, got "${name}". ${sentence}`), message).toBe(true);
+  }
+});
+
+proves(["D733"], "an option of a role or an orchestrator is not one of a run", () => {
+  const advice: Readonly<Record<string, string>> = {
+    maxSteps: "Use budget: { steps: … }.",
+    maxTurns: "Use budget: { steps: … }.",
+    model: "Set it in the role.",
+    tools: "Set it in the role.",
+    instructions: "Set it in the role.",
+    store: "Pass it to new Orchestrator().",
+    constructor: "Correct the name.",
+  };
+  const { role } = soloist([]);
+  const orchestrator = new Orchestrator();
+  for (const [name, sentence] of Object.entries(advice)) {
+    const start = (): unknown =>
+      Reflect.apply(orchestrator.start, orchestrator, [role, "t", { [name]: 1 }]);
+    const { message } = thrownBy(start);
+    expect(message.endsWith(`, got "${name}". ${sentence}`), message).toBe(true);
+  }
+});
+
 const STARTS: readonly (readonly [
   field: string,
   role: unknown,

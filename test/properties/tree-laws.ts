@@ -234,6 +234,6 @@ const REJECTIONS: ReadonlySet<string> = new Set([
   "retry_limit",
 ]);
 
-function isRejection({ outcome, errorCode = "" }: EspalierEvent<"tool.ended">): boolean {
-  return outcome === "refused" || outcome === "not_executed" || REJECTIONS.has(errorCode);
+function isRejection({ outcome, errorCode }: EspalierEvent<"tool.ended">): boolean {
+  return outcome === "refused" || outcome === "not_executed" || REJECTIONS.has(errorCode ?? "");
 }

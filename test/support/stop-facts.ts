@@ -1,5 +1,6 @@
 // Steps, facts and conditions for tests of stop conditions, and an execution in which conditions are asked.
 
+import type { FinishReason } from "../../src/protocol/finish-reason.ts";
 import {
   askCondition,
   type Check,
@@ -35,7 +36,7 @@ export function stepCalling(number: number, ...toolNames: readonly string[]): St
 
 export function stepEnding(
   number: number,
-  finishReason: string,
+  finishReason: FinishReason,
   ...toolNames: readonly string[]
 ): StepRecord {
   const step = stepCalling(number, ...toolNames);

@@ -306,7 +306,7 @@ describe("few values", () => {
     const lead = run.root;
     run.started();
     lead.started();
-    for (const [index, errorCode] of ["unknown_tool", "blocked", "skipped"].entries()) {
+    for (const [index, errorCode] of (["unknown_tool", "blocked", "skipped"] as const).entries()) {
       const callId = `call_${index}`;
       lead.callsNobody(callId);
       lead.gets(callId, CANARY, { outcome: "refused", errorCode });

@@ -15,7 +15,7 @@ import {
   stepIdOf,
 } from "../../src/protocol/ids.ts";
 import type { Question } from "../../src/protocol/question.ts";
-import type { SpawnRefusalCode } from "../../src/protocol/subagent.ts";
+import type { SpawnRefusalCode } from "../../src/protocol/tool-failure-code.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { SAMPLE_MANIFEST } from "../support/sample-manifest.ts";

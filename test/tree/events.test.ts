@@ -3,6 +3,7 @@
 // result.
 
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 
 import {
   assertEvent,
@@ -183,6 +184,20 @@ describe("what events say", () => {
       expect(() => assertEvent(unnumbered), event.type).toThrow();
     }
   });
+
+  proves(
+    ["D731"],
+    "assertEvent narrows a value to an event and refuses unknown types",
+    async () => {
+      const { s } = await fiveEndings();
+      const [first] = s.sink.events;
+      const value: unknown = JSON.parse(JSON.stringify(first));
+      assertEvent(value);
+      expect<EspalierEvent>(value).toEqual(first);
+      for (const type of ["none", "toString", "__proto__", "", undefined])
+        expect(() => assertEvent({ ...value, type }), type).toThrow(z.ZodError);
+    },
+  );
 
   proves(
     ["R181"],

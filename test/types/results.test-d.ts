@@ -15,7 +15,12 @@ import {
   type PausedRunResult,
 } from "../../src/index.ts";
 import type { IncompleteRunResult } from "../../src/extend.ts";
-import type { PauseCode, SettledStatus, TerminalStatus } from "../../src/protocol/stop.ts";
+import type {
+  PauseCode,
+  SettledStatus,
+  StopCode,
+  TerminalStatus,
+} from "../../src/protocol/stop.ts";
 import { replay, type Recording } from "../../src/testing/index.ts";
 
 declare const model: Model;
@@ -63,6 +68,16 @@ test("the status narrows a result", async () => {
     default:
       expectTypeOf(result).toBeNever();
   }
+});
+
+test("the code of an unfinished run is a built-in one or any other", async () => {
+  const result = await orchestrator.start(reviewer, "Review it.").result;
+  if (result.status !== "stopped") return;
+  const { code } = result.reason;
+  expectTypeOf(code).toEqualTypeOf<StopCode | (string & {})>();
+  expectTypeOf<StopCode>().toExtend<typeof code>();
+  expectTypeOf<string>().toExtend<typeof code>();
+  void (code === "step_limit" || code === "tired");
 });
 
 test("fields that were taken out of a result are narrowed by its status", async () => {

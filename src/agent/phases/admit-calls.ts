@@ -31,7 +31,7 @@ import { restoreCall, storedCallOf, readArguments } from "../tool-calls/parsed-c
 import type { CallInProgress } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import { removalReason } from "../../policies/context-notes.ts";
-import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
+import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
 
 /** The outcome of admitting a batch of calls. */
 export interface Admission {

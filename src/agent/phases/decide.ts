@@ -18,7 +18,7 @@ import {
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks, consult, hookBounds } from "../consult.ts";
-import { parsedOutput, textResult } from "../typed-result.ts";
+import { acceptsTextResult, parsedOutput, textResult } from "../typed-result.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, lastStepSignal, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
@@ -210,7 +210,9 @@ function remind(agent: AgentRuntime, state: AgentState): AgentState {
         ].join("\n")
       : isNative
         ? "You have not given your result yet. Answer with the result as JSON only, following its schema."
-        : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with the result; text is not enough.`;
+        : acceptsTextResult(agent)
+          ? `You have not given your result yet: your text is not the result as JSON. Call the ${FINISH_TOOL_NAME} tool with the result.`
+          : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with the result; text is not accepted.`;
   return addMessages(state, [notice(text)]);
 }
 

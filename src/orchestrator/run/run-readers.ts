@@ -10,7 +10,6 @@ import { checkCount, checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import { FinishReasonSchema } from "../../protocol/finish-reason.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import {
@@ -482,8 +481,10 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[
   const { text, refusal } = io;
   const { calls: toolCalls, executions } = tools;
   const message = { role: "assistant", text, toolCalls, ...defined({ refusal }) } as const;
-  const finishReason = FinishReasonSchema().catch("unknown").parse(io.finishReason);
-  return [...listReplyPieces({ message, finishReason }), ...executions.map(resultBody)];
+  return [
+    ...listReplyPieces({ message, finishReason: io.finishReason }),
+    ...executions.map(resultBody),
+  ];
 }
 
 /** Returns the stream parts of a whole reply. Empty for a reply without content. */

@@ -17,7 +17,7 @@ import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Question } from "../../protocol/question.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
-import type { ErrorRecord, StopReason, StopSignal } from "../../protocol/stop.ts";
+import type { ErrorRecord, StopCode, StopReason, StopSignal } from "../../protocol/stop.ts";
 import {
   addUsage,
   NO_USAGE,
@@ -246,14 +246,15 @@ export interface IncompleteRunResult<out Output = unknown> extends RunResultBase
   /** `stopped` by a limit, a stop condition or a request; `failed` by an error; or `cancelled`. */
   readonly status: "stopped" | "failed" | "cancelled";
   /**
-   * Reason of the end, such as `step_limit` or `error`.
+   * Reason of the end, such as `step_limit` or `error`. Its code is a `StopCode`, or that of a
+   * custom stop condition.
    *
    * @example
    * ```ts
    * if (result.status === "stopped") console.warn(result.reason.code, result.reason.message);
    * ```
    */
-  readonly reason: StopReason;
+  readonly reason: StopReason<StopCode | (string & {})>; // An editor offers the codes of the union.
   /** Typed result of the root. `undefined` if the root ended before it gave one. */
   readonly output: Output | undefined;
   /** Always `undefined`: only a paused run has one. */

@@ -162,10 +162,25 @@ const START_FIELDS = [
   "traceparent",
 ];
 
+const OF_ROLES = "Set it in the role.";
+const OF_ORCHESTRATORS = "Pass it to new Orchestrator().";
+/** Advice for options of roles and orchestrators. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  model: OF_ROLES,
+  instructions: OF_ROLES,
+  tools: OF_ROLES,
+  subagents: OF_ROLES,
+  output: OF_ROLES,
+  store: OF_ORCHESTRATORS,
+  hooks: OF_ORCHESTRATORS,
+  approver: OF_ORCHESTRATORS,
+  sinks: OF_ORCHESTRATORS,
+};
+
 /** Throws `invalid_option`. */
 export function checkStartOptions(options: StartOptions): void {
   const field = "start options";
-  checkKeys(field, options, START_FIELDS);
+  checkKeys(field, options, START_FIELDS, ELSEWHERE);
   const { runId, budget, deadlineAtMs, traceparent } = options;
   if (runId !== undefined) checkRunId("runId", runId);
   if (budget !== undefined) checkBudget("budget", budget);

@@ -455,13 +455,34 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   ids: hasMethods("next"),
 };
 
+const OF_ROLES = "Set it in a role.";
+const OF_RUNS = "Pass it to start().";
+const BUDGET = "Pass budget: { steps: … } to start(), or set it in a role.";
+/** Advice for options of roles and runs. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  model: OF_ROLES,
+  instructions: OF_ROLES,
+  tools: OF_ROLES,
+  subagents: OF_ROLES,
+  output: OF_ROLES,
+  toolDefaults: OF_ROLES,
+  budget: "Pass it to start(), or set it in a role.",
+  maxSteps: BUDGET,
+  maxTurns: BUDGET,
+  context: OF_RUNS,
+  session: OF_RUNS,
+  metadata: OF_RUNS,
+  signal: OF_RUNS,
+  deadlineAtMs: OF_RUNS,
+};
+
 /**
  * Throws `invalid_option`, with the option, the expected and the actual value. `limits` and
  * `concurrency` are checked where their defaults are added.
  */
 function checkOrchestratorOptions(options: OrchestratorOptions): void {
   const checks: FieldChecks = CHECKS;
-  checkKeys("options", options, Object.keys(checks));
+  checkKeys("options", options, Object.keys(checks), ELSEWHERE);
   for (const [field, value] of Object.entries(options))
     if (value !== undefined) checks[field]?.(field, value);
   if (options.retryPolicy !== undefined) checkRetryPolicy("retryPolicy", options.retryPolicy);

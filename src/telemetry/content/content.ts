@@ -22,6 +22,7 @@ import {
 } from "../bounded/bounded-attributes.ts";
 import { ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "../spans/span-maker.ts";
+import { FinishReasonSchema } from "../../protocol/finish-reason.ts";
 import { getReplyPieces } from "../../protocol/reply-message.ts";
 import {
   type Message,
@@ -231,7 +232,7 @@ const SpanContentSchema = lazyUnion("type", () => [
   z.strictObject({
     type: z.literal("reply"),
     message: AssistantMessageSchema(),
-    finishReason: z.string(),
+    finishReason: FinishReasonSchema(),
     rawFinishReason: z.string().optional(),
   }),
   z.strictObject({ type: z.literal("arguments"), value: JsonValueSchema() }),

@@ -128,8 +128,8 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
     case "agent.started":
     case "agent.resumed":
       setAttribute(span, GEN_AI.agentDescription, body.description);
-      for (const axis of Object.keys(body.budget))
-        setAttribute(span, budgetLimit(axis), body.budget[axis]);
+      for (const [axis, amount] of Object.entries(body.budget))
+        setAttribute(span, budgetLimit(axis), amount);
       return;
     case "model.requested":
       setAttribute(span, GEN_AI.requestMaxTokens, body.maxOutputTokens);
