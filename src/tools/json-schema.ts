@@ -20,7 +20,7 @@ import { isZodLike } from "./arguments/unusable-schema.ts";
  * const getWeather = defineTool({
  *   name: "get_weather",
  *   description: "Returns the weather of a city.",
- *   input: jsonSchema<{ readonly city: string }>({
+ *   inputSchema: jsonSchema<{ readonly city: string }>({
  *     type: "object",
  *     properties: { city: { type: "string" } },
  *     required: ["city"],
