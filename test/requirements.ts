@@ -2215,6 +2215,9 @@ const requirements = {
   D734: {
     text: "The notice to an agent whose text is no typed result says that the text is not the result as JSON, or that no text is accepted",
   },
+  D738: {
+    text: "The reason of each limit has its axis, the account, the maximum and the current amount",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

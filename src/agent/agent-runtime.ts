@@ -11,7 +11,7 @@ import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model, OutputSchema } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
-import { toStopSignal } from "../policies/stop-signals.ts";
+import { describeTimeLimit, toStopSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import { inScope } from "../protocol/correlation.ts";
@@ -226,8 +226,9 @@ export class AgentRuntime {
   /** Ends the agent and all below it, since its time is over. */
   endAt(deadlineAtMs: number): void {
     const { agentId, agentPath } = this.identity;
-    const message = `The time limit of ${agentPath} is over.`;
-    this.#abort({ type: "deadline", message, deadlineAtMs, agentId });
+    const maximumMs = this.account.maximumTimeMs(deadlineAtMs);
+    const message = describeTimeLimit(agentPath, maximumMs);
+    this.#abort({ type: "deadline", message, deadlineAtMs, maximumMs, agentId, agentPath });
   }
 
   /** Its time is over: that ends it, unless a replay decides when it ends. */

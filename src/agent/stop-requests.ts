@@ -9,6 +9,7 @@ import { pauseIfPossible } from "./pausing.ts";
 import { recordError, recordEvaluation, recordSignal } from "./transition.ts";
 import { defined, type JsonObject } from "../kernel/json.ts";
 import { getStopCode } from "../policies/budget.ts";
+import { describeTimeLimit } from "../policies/stop-signals.ts";
 import type { BudgetRefusal, LastStep } from "../budget/lease.ts";
 import { findOvershoots } from "../budget/room.ts";
 
@@ -120,7 +121,7 @@ function signalOf(
 
 function explanation(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, requested, reserve } = refusal;
-  if (axis === "timeMs") return `The time limit of ${accountPath} is over.`;
+  if (axis === "timeMs") return describeTimeLimit(accountPath, maximum);
   const rest = reserve === undefined ? "" : `, ${reserve} are reserved for its own answer`;
   return `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent${rest} and ${requested} more were requested.`;
 }

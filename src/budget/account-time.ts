@@ -61,6 +61,17 @@ export function deadlineRefusal(account: AccountFigures, nowMs: number): BudgetR
   return { ...refusal, maximum, spent };
 }
 
+/**
+ * Returns the milliseconds that an agent had until `deadline`: its own time limit, or the time from
+ * its start to a deadline of the run or of an ancestor.
+ */
+export function maximumTimeMs(account: AccountFigures, deadline: number): number {
+  const { timeLimitMs, openedAtMs, fixedDeadlineAtMs } = account;
+  const untilDeadline = Math.max(0, deadline - openedAtMs);
+  const isOwn = deadline !== fixedDeadlineAtMs && untilDeadline >= (timeLimitMs ?? Infinity);
+  return isOwn && timeLimitMs !== null ? timeLimitMs : untilDeadline;
+}
+
 /** Returns the end of the account's time limit, as its clock has run so far. */
 function movingDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { timeLimitMs, openedAtMs } = account;

@@ -469,6 +469,11 @@ export class BudgetAccount implements AccountFigures {
     return time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs());
   }
 
+  /** Returns the milliseconds that the agent had until a deadline that has passed. */
+  maximumTimeMs(deadlineAtMs: number): number {
+    return time.maximumTimeMs(this, deadlineAtMs);
+  }
+
   /**
    * Returns the spent part of the agent's own time limit in milliseconds. `undefined` if the agent
    * has none.

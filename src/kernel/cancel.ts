@@ -32,7 +32,10 @@ export type CancelReason =
       readonly message: string;
       /** Deadline in milliseconds since the epoch. */
       readonly deadlineAtMs: number;
+      /** Milliseconds that the limit allowed. */
+      readonly maximumMs: number;
       readonly agentId: string;
+      readonly agentPath: string;
     };
 
 /** Says when work must end: our own, or the platform's. */

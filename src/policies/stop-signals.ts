@@ -36,11 +36,18 @@ export function statusOf(reason: StopReason): TerminalStatus {
   }
 }
 
+/** Describes a time limit that is over. */
+export function describeTimeLimit(accountPath: string, maximumMs: number): string {
+  return `The time limit of ${accountPath} allows ${maximumMs} ms; that time is over.`;
+}
+
 /** Returns the stop signal of an agent that was cancelled for this reason. */
 export function toStopSignal(reason: CancelReason): StopSignal {
   const { message, agentId } = reason;
   if (reason.type === "deadline") {
-    const data = { deadlineAtMs: reason.deadlineAtMs, agentId };
+    const { deadlineAtMs, maximumMs: maximum, agentPath: accountPath } = reason;
+    const limit = { axis: "timeMs", accountPath, maximum, current: maximum };
+    const data = { ...limit, deadlineAtMs, agentId };
     return { source: "budget", reason: { code: "time_limit", message, data } };
   }
   return { source: "caller", reason: { code: "cancelled", message, data: { agentId } } };

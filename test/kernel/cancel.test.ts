@@ -197,7 +197,9 @@ test("a reason is ours or none", () => {
     type: "deadline",
     message: "Late.",
     deadlineAtMs: 5,
+    maximumMs: 5,
     agentId: "agent_1",
+    agentPath: "lead",
   };
   const signals = [
     AbortSignal.abort(REASON),

@@ -287,22 +287,34 @@ proves(
     expect([ending(result), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
     expect(reason).toEqual({
       type: "deadline",
-      message: "The time limit of solo is over.",
+      message: "The time limit of solo allows 1000 ms; that time is over.",
       deadlineAtMs: 1_000,
+      maximumMs: 1_000,
       agentId: "agent_1",
+      agentPath: "solo",
     });
   },
 );
 
-proves(["R58"], "an absolute deadline holds beside a longer relative one", async () => {
+proves(["R58", "D738"], "an absolute deadline holds beside a longer relative one", async () => {
   const fixture = newFixture();
   const { role, model } = soloist(
     [() => (fixture.clock.advance(50), asks("work", {})), says("never")],
     { tools: [spyTool("work")] },
   );
   const run = fixture.start(role, "Do it.", { budget: { timeMs: 1_000 }, deadlineAtMs: 50 });
-  expect([ending(await fixture.outcome(run)), model.requests.length]).toEqual([
-    ["stopped", "time_limit"],
-    1,
-  ]);
+  const result = await fixture.outcome(run);
+  expect([ending(result), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
+  expect(result.reason).toEqual({
+    code: "time_limit",
+    message: "The time limit of solo allows 50 ms; that time is over.",
+    data: {
+      axis: "timeMs",
+      accountPath: "solo",
+      maximum: 50,
+      current: 50,
+      deadlineAtMs: 50,
+      agentId: "agent_1",
+    },
+  });
 });

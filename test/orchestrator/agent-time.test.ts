@@ -371,9 +371,11 @@ test("a node's time stands still with its questions; at the deadline it is abort
   const reason: unknown = lead.cancelSignal.reason;
   expect(reason).toEqual({
     type: "deadline",
-    message: "The time limit of lead is over.",
+    message: "The time limit of lead allows 10 ms; that time is over.",
     deadlineAtMs: 60,
+    maximumMs: 10,
     agentId: "lead",
+    agentPath: "lead",
   });
   expect(child.cancelSignal.reason).toBe(reason);
   child.close();

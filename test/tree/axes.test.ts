@@ -123,7 +123,7 @@ describe("timeMs", () => {
       expect([status, reason.code, reason.message]).toEqual([
         "stopped",
         "time_limit",
-        `The time limit of ${level} is over.`,
+        `The time limit of ${level} allows 30 ms; that time is over.`,
       ]);
       expect(steps.map((step) => step.tools.executions.map((execution) => execution.type))).toEqual(
         [["succeeded"], ["succeeded"], ["cancelled"]],

@@ -31,7 +31,7 @@ import {
 
 describe("time limits", () => {
   proves(
-    ["R56"],
+    ["R56", "D738"],
     "the time of a run ends every agent of it, during a tool two levels down",
     async () => {
       const reasons: unknown[] = [];
@@ -48,15 +48,13 @@ describe("time limits", () => {
       expect(s.sink.ofType("agent.ended")).toEqual([]);
       s.clock.advance(1);
       const result = await s.outcome(run);
-      const message = "The time limit of root is over.";
+      const message = "The time limit of root allows 1000 ms; that time is over.";
+      const at = { deadlineAtMs: 1_000, agentId: "agent_1" };
       expect(reasons).toEqual([
-        { type: "deadline", message, deadlineAtMs: 1_000, agentId: "agent_1" },
+        { type: "deadline", message, ...at, maximumMs: 1_000, agentPath: "root" },
       ]);
-      const reason = {
-        code: "time_limit",
-        message,
-        data: { deadlineAtMs: 1_000, agentId: "agent_1" },
-      };
+      const limit = { axis: "timeMs", accountPath: "root", maximum: 1_000, current: 1_000 };
+      const reason = { code: "time_limit", message, data: { ...limit, ...at } };
       expect(result.agents.map((agent) => [agent.status, agent.reason, agent.durationMs])).toEqual([
         ["stopped", reason, 1_000],
         ["stopped", reason, 1_000],
@@ -88,7 +86,7 @@ describe("time limits", () => {
         subagent: "child#1",
         outcome: "no_output",
         reason: "time_limit",
-        explanation: "The time limit of root/child#1 is over.",
+        explanation: "The time limit of root/child#1 allows 100 ms; that time is over.",
         text: "",
         steps: 1,
         totalTokens: 30,
