@@ -39,23 +39,22 @@ export function grouped(whole: number): string {
   return String(whole).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
+type Keys = readonly string[];
+type Advice = Readonly<Record<string, string>>;
+
 /**
  * Throws `invalid_option` unless `value` is a plain object with keys of `known` only: a slip must not switch a limit off. `elsewhere` has
  * the advice for keys that belong to another object, by key.
  */
-export function checkKeys(
-  field: string,
-  value: unknown,
-  known: readonly string[],
-  elsewhere: Readonly<Record<string, string>> = {},
-): void {
+export function checkKeys(field: string, value: unknown, known: Keys, elsewhere?: Advice): void {
   if (!isPlainObject(value)) {
     const advice = value instanceof Promise ? "Await it." : `Its fields are ${known.join(", ")}.`;
     throw mismatch(field, "a plain object", value, advice);
   }
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  const advice = new Map(Object.entries(elsewhere)).get(unknown) ?? adviceForKey(unknown, known);
+  const advice =
+    new Map(Object.entries(elsewhere ?? {})).get(unknown) ?? adviceForKey(unknown, known);
   throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, advice);
 }
 

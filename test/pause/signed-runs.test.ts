@@ -157,7 +157,7 @@ describe("keys", () => {
     const result = await newFixture({ signingKey: KEY }).run(clerk());
     const messageFor = (stored: unknown) => {
       const orchestrator = new Orchestrator({ signingKey: KEY });
-      return thrownBy(() => Reflect.apply(orchestrator.resume, orchestrator, [stored, []])).message;
+      return thrownBy(() => Reflect.apply(orchestrator.resume, orchestrator, [stored])).message;
     };
     expect(messageFor(Promise.resolve(result.pausedRun))).toContain("it is a promise; await it");
     expect(messageFor(result)).toContain("it is the result; pass result.pausedRun");

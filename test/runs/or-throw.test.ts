@@ -60,7 +60,7 @@ const ENDS: Readonly<
     run: () => start([asks("pay", { eur: 5 })]),
     reason: "answers_needed",
     message:
-      "Expected run run_1 to complete, got paused (answers_needed): Waits for approval of pay (solo). Continue it: orchestrator.resume(error.result.pausedRun, answers).",
+      "Expected run run_1 to complete, got paused (answers_needed): Waits for approval of pay (solo). Continue it: orchestrator.resume(error.result.pausedRun, { answers }).",
   },
 };
 

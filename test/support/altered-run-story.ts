@@ -2,7 +2,7 @@
 // tools, questions of three agents, an external call and a subagent in the background. Once it is resumed,
 // each agent calls all that it knows until a limit stops it.
 
-import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { z } from "zod";
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
@@ -150,9 +150,9 @@ export async function resumeStory(
 ): Promise<Deeds | string> {
   const { lead, toolRuns } = cast(true);
   try {
-    const run = orchestratorOf([lead], options).resume(readPausedRun(text), {
-      answers: answersIn(text),
-    });
+    // Parsed, and no more: what was altered is for the orchestrator to find.
+    const stored = z.custom<PausedRun>().parse(JSON.parse(text));
+    const run = orchestratorOf([lead], options).resume(stored, { answers: answersIn(text) });
     const { usage, agents } = await run.settled;
     const { steps, totalTokens: tokens, toolCalls } = usage.total;
     const stepsByPath = agents.map((agent) => [agent.agentPath, agent.usage.own.steps] as const);

@@ -150,7 +150,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { exectue: () => "" },
     "invalid_option",
     "tool.exectue",
-    "one of name, description, input, coerceArguments, strictSchema, execute, needsApproval, sequential, retryAfterCrash, timeoutMs, maxRetries, maxResultCharacters, longResultPolicy, maxIdenticalCalls",
+    "one of name, description, inputSchema, coerceArguments, strictSchema, execute, needsApproval, sequential, retryAfterCrash, timeoutMs, maxRetries, maxResultCharacters, longResultPolicy, maxIdenticalCalls",
     '"exectue"',
   ],
 ];
@@ -178,7 +178,7 @@ test("a type that JSON cannot express is refused with the reason", () => {
     code: "invalid_definition",
     message:
       "Expected search.inputSchema.when to be a schema that JSON Schema can express, got another one: Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
-    data: { field: "search.inputSchemaSchema.when" },
+    data: { field: "search.inputSchema.when" },
   });
 });
 

@@ -149,7 +149,7 @@ proves(
     const model = new ScriptedModel([]);
     const tool = () =>
       defineTool({ name: "visit", description: "Visits.", inputSchema: visits, execute: () => "" });
-    expect(thrownBy(tool).message).toBe(about("visit.input.items[].properties.when"));
+    expect(thrownBy(tool).message).toBe(about("visit.inputSchema.items[].properties.when"));
     const role = () => defineAgent({ name: "guide", instructions: "Work.", model, output: visits });
     expect(thrownBy(role).message).toBe(about("guide.output.items[].properties.when"));
     const either = z.object({ at: z.union([z.string(), z.tuple([z.date()])]) });
@@ -182,7 +182,7 @@ for (const [what, make, got] of [
     const { code, message } = thrownBy(() =>
       Reflect.apply(inputSchema, undefined, ["t.input", make(), LENIENT]),
     );
-    const start = `Expected t.inputSchema to be a zod object schema, got ${got}. Use z.object({ … })`;
+    const start = `Expected t.input to be a zod object schema, got ${got}. Use z.object({ … })`;
     expect([code, message.slice(0, start.length)]).toEqual(["invalid_definition", start]);
   });
 }
@@ -218,7 +218,7 @@ for (const [what, schema, reason] of UNUSABLE_JSON) {
     );
     expect([thrown.code, thrown.data["field"]]).toEqual(["invalid_definition", "t.input"]);
     expect(thrown.message).toContain(
-      `Expected t.inputSchema to be a JSON Schema that can be checked, got one that cannot: ${reason}`,
+      `Expected t.input to be a JSON Schema that can be checked, got one that cannot: ${reason}`,
     );
   });
 }

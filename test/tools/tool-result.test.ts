@@ -94,17 +94,17 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "a text",
     "text",
-    'Expected toolResult to be a plain object, got "text". Its fields are text, structured, attachments, show.',
+    'Expected toolResult to be a plain object, got "text". Its fields are text, structured, attachments, showAttachments.',
   ],
   [
     "nothing",
     undefined,
-    "Expected toolResult to be a plain object, got undefined. Its fields are text, structured, attachments, show.",
+    "Expected toolResult to be a plain object, got undefined. Its fields are text, structured, attachments, showAttachments.",
   ],
   [
     "another field",
     { txt: "a" },
-    'Expected toolResult.txt to be one of text, structured, attachments, show, got "txt". Use text.',
+    'Expected toolResult.txt to be one of text, structured, attachments, showAttachments, got "txt". Use text.',
   ],
   [
     "a text that is a number",

@@ -216,9 +216,7 @@ export function returnedOutcome(result: unknown): CallOutcome {
   const known = asToolResult(result);
   if (known === undefined) return { type: "succeeded", text: resultText(result) };
   const { text, structured, attachments, showAttachments } = known;
-  const kept =
-    attachments.length === 0
-      ? {}
-      : { attachments, ...(showAttachments ? {} : { isTextOnly: true as const }) };
+  const visibility = showAttachments ? {} : { isTextOnly: true as const };
+  const kept = attachments.length === 0 ? {} : { attachments, ...visibility };
   return { type: "succeeded", text, ...defined({ structured }), ...kept };
 }
