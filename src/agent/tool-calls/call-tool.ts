@@ -210,13 +210,14 @@ function toolRuntime(call: CallInProgress): ToolRuntime {
   });
 }
 
+const TEXT_ONLY = { isTextOnly: true } as const;
+
 /** Returns the outcome of a call whose tool returned this. Throws whatever reading the result throws, and a `TypeError` for a value that is not JSON. */
 export function returnedOutcome(result: unknown): CallOutcome {
   if (typeof result === "string") return { type: "succeeded", text: result };
   const known = asToolResult(result);
   if (known === undefined) return { type: "succeeded", text: resultText(result) };
   const { text, structured, attachments, showAttachments } = known;
-  const visibility = showAttachments ? {} : { isTextOnly: true as const };
-  const kept = attachments.length === 0 ? {} : { attachments, ...visibility };
+  const kept = attachments.length > 0 && { attachments, ...(showAttachments ? {} : TEXT_ONLY) };
   return { type: "succeeded", text, ...defined({ structured }), ...kept };
 }
