@@ -250,7 +250,7 @@ export class AgentFold {
    * `undefined` if no execution had settled.
    */
   findEndBefore(seq: number): ExecutionEnd | undefined {
-    const { end: end } = this;
+    const { end } = this;
     if (end !== undefined && end.endSeq < seq) return end;
     return this.#earlierRests?.findLast(({ endSeq }) => endSeq < seq);
   }

@@ -250,13 +250,7 @@ export class RunFold {
     const agent = event.type.startsWith("run.") ? undefined : this.#byId.get(event.agentId);
     if (agent === undefined) this.#ofRun(event);
     else {
-      const {
-        isWorking,
-        isSettled: isAtRest,
-        toolErrorCount: toolErrorCount,
-        end: rest,
-        activity,
-      } = agent;
+      const { isWorking, isSettled: isAtRest, toolErrorCount, end: rest, activity } = agent;
       const unpricedCalls = event.type === "agent.ended" ? agent.own.unpricedCalls : 0;
       agent.touch(record);
       agent.apply(event);

@@ -173,7 +173,7 @@ describe("what is handed in as a session and is none", () => {
 
 test("a start on a value that is no session says where to get one", () => {
   const { role } = soloist([]);
-  const start = (session: unknown) => () =>
+  const start = (session: unknown) => (): unknown =>
     Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [role, "Go.", { session }]);
   expect(thrownBy(start("customer-42")).message).toBe(
     'Expected start options.session to be a session, got "customer-42". Get it from orchestrator.openSession().',

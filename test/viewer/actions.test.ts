@@ -239,10 +239,8 @@ proves(
     const [pear, plum] = await inbox();
     if (pear === undefined) throw new Error("It asks.");
     expect(plum).toBeDefined();
-    expect(await statusOf(place)).toMatchObject({
-      status: "input_required",
-      owner: { isThisProcess: true },
-    });
+    const status = await statusOf(place);
+    expect(status).toMatchObject({ status: "input_required", owner: { isThisProcess: true } });
     const said = await act(place, ID, { key: "1", type: "answer", answers: [approved(pear)] });
     expect(said).toMatchObject({
       status: 202,
