@@ -2215,6 +2215,15 @@ const requirements = {
   D734: {
     text: "The notice to an agent whose text is no typed result says that the text is not the result as JSON, or that no text is accepted",
   },
+  D735: {
+    text: "A scripted call of a tool that the request does not have is a script_mismatch, unless the model allows unknown tools",
+  },
+  D736: {
+    text: "An unfinished script names its model and its next reply",
+  },
+  D737: {
+    text: "A plain error of a script is a failure of the model with the message of the error, and is not retried",
+  },
   D738: {
     text: "The reason of each limit has its axis, the account, the maximum and the current amount",
   },

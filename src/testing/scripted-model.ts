@@ -9,6 +9,7 @@ import { checkList, shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
+import { ModelError } from "../model/model-error.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import { buildReplyMessage, getReplyPieces, type ReplyPiece } from "../protocol/reply-message.ts";
@@ -69,8 +70,14 @@ export interface ScriptedReply {
   /** Parts of the request that the model reports as ignored or changed. */
   readonly warnings?: readonly string[];
   /**
-   * Error that the call throws in place of a reply. Use a `ModelError` to simulate a failure of the
-   * provider.
+   * Error with which the call fails in place of a reply. A `ModelError` is thrown unchanged: its code
+   * decides whether the call is retried. Any other error fails the call without a retry, as a
+   * `ModelError` with the code `model_invalid_reply` and the message of the error.
+   *
+   * @example
+   * ```ts
+   * const model = new ScriptedModel([{ error: new Error("No connection.") }]);
+   * ```
    */
   readonly error?: Error;
   /**
@@ -177,7 +184,22 @@ export interface ScriptedModelOptions {
    * ```
    */
   readonly countTokens?: ((request: ModelRequest) => number) | null;
+  /**
+   * Whether a reply may call a tool that the request does not have. The run then refuses the call.
+   * By default, such a call fails with `script_mismatch`, since the name is usually a slip.
+   *
+   * @default false
+   *
+   * @example
+   * ```ts
+   * const script = [asks("no_such_tool", {}), says("I cannot do that.")];
+   * const model = new ScriptedModel(script, { allowUnknownTools: true });
+   * ```
+   */
+  readonly allowUnknownTools?: boolean;
 }
+
+const DEFAULT_ID = "scripted";
 
 const DEFAULT_USAGE: TokenUsage = {
   inputTokens: 10,
@@ -216,7 +238,8 @@ export function asks(
 
 /**
  * Model for tests that replies from a script. A request that the script does not expect, or that no
- * provider would accept, fails with `script_mismatch`.
+ * provider would accept, fails with `script_mismatch`. So does a reply that calls a tool that the
+ * request does not have.
  *
  * With `onDelta` it streams texts word by word, and calls whole. It streams at once when `after`
  * has resolved, and nothing of a reply with `error`.
@@ -227,6 +250,27 @@ export function asks(
  * const buyer = defineAgent({ name: "buyer", instructions: "Find prices.", model, tools: [search] });
  * const { text } = await new Orchestrator().start(buyer, "What do pears cost?").result;
  * console.log(text, model.requests.length); // 12 euros. 2
+ * ```
+ *
+ * @example
+ * ```ts
+ * const clerk = defineAgent({
+ *   name: "clerk",
+ *   description: "Finds the price of a thing.",
+ *   instructions: "Find the price.",
+ *   model: new ScriptedModel([asks("Finish", { euros: 12 })], { id: "clerk-model" }),
+ *   output: z.object({ euros: z.number() }),
+ * });
+ * const lead = defineAgent({
+ *   name: "lead",
+ *   instructions: "Delegate the work.",
+ *   model: new ScriptedModel([
+ *     asks("SpawnSubagent", { role: "clerk", task: "What do pears cost?" }),
+ *     says("12 euros."),
+ *   ]),
+ *   subagents: [clerk],
+ * });
+ * const { text } = await new Orchestrator().start(lead, "Pears?").orThrow();
  * ```
  */
 export class ScriptedModel implements Model {
@@ -249,6 +293,7 @@ export class ScriptedModel implements Model {
   /** Requests that the model received, in order. */
   readonly requests: ModelRequest[] = [];
   readonly #steps: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply);
+  readonly #allowUnknownTools: boolean;
   #callCount = 0;
 
   /**
@@ -268,7 +313,8 @@ export class ScriptedModel implements Model {
     if (typeof script !== "function")
       checkList("script", script, 'List its replies: [says("Done.")].');
     this.#steps = script;
-    this.id = options.id ?? "scripted";
+    this.id = options.id ?? DEFAULT_ID;
+    this.#allowUnknownTools = options.allowUnknownTools ?? false;
     this.supportsStructuredOutputs = options.supportsStructuredOutputs ?? false;
     this.supportsToolChoice = options.supportsToolChoice ?? false;
     if (options.replayKey !== undefined) this.replayKey = options.replayKey;
@@ -281,8 +327,8 @@ export class ScriptedModel implements Model {
   /**
    * Returns the next reply of the script, and adds the request to `requests`.
    *
-   * @throws EspalierError `script_mismatch` if the script has no reply left, or if the message list
-   * of the request is invalid.
+   * @throws EspalierError `script_mismatch` if the script has no reply left, if the message list of
+   * the request is invalid, or if the reply calls a tool that the request does not have.
    */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
     const index = this.requests.length;
@@ -298,8 +344,9 @@ export class ScriptedModel implements Model {
     const reply = replyOf(step, request, this.id);
     if (reply.after !== undefined)
       await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
-    if (reply.error !== undefined) throw reply.error;
+    if (reply.error !== undefined) throw this.#toFailure(reply.error);
     const answer = this.#modelReply(reply);
+    if (!this.#allowUnknownTools) this.#checkTools(answer.message, request, index + 1);
     if (options.onDelta !== undefined)
       for (const delta of deltasOf(answer.message)) options.onDelta(delta);
     return answer;
@@ -319,9 +366,32 @@ export class ScriptedModel implements Model {
    * ```
    */
   assertComplete(): void {
-    const expected = typeof this.#steps === "function" ? this.requests.length : this.#steps.length;
-    if (this.requests.length >= expected) return;
-    throw mismatch(`Expected ${expected} calls of ${this.id}, got ${this.requests.length}.`);
+    const got = this.requests.length;
+    const next = typeof this.#steps === "function" ? undefined : this.#steps[got];
+    if (next === undefined) return;
+    const advice = this.id === DEFAULT_ID ? " Set the option id to tell models apart." : "";
+    throw mismatch(
+      `Expected ${this.#steps.length} calls of ${this.id}, got ${got}. Not requested: reply ${got + 1} (${describeStep(next)}).${advice}`,
+    );
+  }
+
+  #toFailure(error: Error): Error {
+    if (EspalierError.is(error)) return error;
+    return new ModelError({
+      code: "model_invalid_reply",
+      message: `The model ${this.id} failed: ${asSentence(messageOf(error))}`,
+      data: { provider: this.provider, model: this.id },
+      cause: error,
+    });
+  }
+
+  #checkTools({ toolCalls }: AssistantMessage, { tools }: ModelRequest, number: number): void {
+    const names = tools.map(({ name }) => name);
+    const unknown = toolCalls.find(({ toolName }) => !names.includes(toolName));
+    if (unknown === undefined) return;
+    throw mismatch(
+      `Expected reply ${number} of ${this.id} to call a tool of the request (${names.join(", ") || "none"}), got ${shown(unknown.toolName)}. Correct the script, or set allowUnknownTools to test a refusal.`,
+    );
   }
 
   #modelReply(reply: ScriptedReply): ModelReply {
@@ -346,6 +416,20 @@ export class ScriptedModel implements Model {
 
 function mismatch(message: string, cause?: unknown): EspalierError {
   return new EspalierError({ code: "script_mismatch", message, cause });
+}
+
+/** Describes a step of a script that was not requested: the tools that it calls, or its text. */
+function describeStep(step: ScriptStep): string {
+  if (typeof step === "function") return "a function";
+  if (step.error !== undefined) return "an error";
+  const { pieces = [], calls = [] } = step;
+  const names = [...calls, ...pieces.filter((piece) => piece.type === "call")].map(
+    ({ toolName }) => toolName,
+  );
+  if (names.length > 0) return `calls of ${names.join(", ")}`;
+  if (step.refusal !== undefined) return `the refusal ${shown(step.refusal)}`;
+  const texts = pieces.flatMap((piece) => (piece.type === "text" ? [piece.text] : []));
+  return `the text ${shown(step.text ?? texts.join(""))}`;
 }
 
 const REPLY_FIELDS = {

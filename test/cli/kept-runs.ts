@@ -103,6 +103,6 @@ export function agent(
   replies: readonly ScriptedReply[],
   more: Partial<AgentDefinition> = {},
 ): AgentRole {
-  const model = new ScriptedModel(replies);
+  const model = new ScriptedModel(replies, { allowUnknownTools: true });
   return defineAgent({ name, description: "Works.", instructions: "Work.", model, ...more });
 }

@@ -113,7 +113,7 @@ proves(["D521"], "reports why a call did not run", async () => {
   const lead = defineAgent({
     name: "lead",
     instructions: "Work.",
-    model: new ScriptedModel([asks("none", {}), says("Done.")]),
+    model: new ScriptedModel([asks("none", {}), says("Done.")], { allowUnknownTools: true }),
   });
   const events: EspalierEvent[] = [];
   const sinks = [{ emit: (event: EspalierEvent) => void events.push(event) }];

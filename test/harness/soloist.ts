@@ -17,6 +17,6 @@ export function soloist(
   more: Partial<Omit<AgentDefinition, "model">> = {},
   options: ScriptedModelOptions = {},
 ): Soloist {
-  const model = new ScriptedModel(script, options);
+  const model = new ScriptedModel(script, { allowUnknownTools: true, ...options });
   return { model, role: defineAgent({ name: "solo", instructions: "Work.", ...more, model }) };
 }

@@ -133,6 +133,7 @@ const CONDITIONS: Readonly<Record<ConditionName, StopCondition>> = {
 
 function modelOf({ hasOutput, canCount }: RolePlan, name: string, outside: Outside): Model {
   return new ScriptedModel((request) => outside.reply(request, hasOutput), {
+    allowUnknownTools: true,
     id: `${name}-model`,
     price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 },
     countTokens: canCount ? ({ messages }) => messages.length * 4 : null,

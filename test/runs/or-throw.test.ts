@@ -40,7 +40,7 @@ const ENDS: Readonly<
   run_failed: {
     run: () => start([{ error: new Error("boom") }]),
     reason: "error",
-    message: `Expected run run_1 to complete, got failed (error): Expected the model scripted to fail with a ModelError, got boom. Correct the model's adapter. ${SO_FAR}`,
+    message: `Expected run run_1 to complete, got failed (error): The model scripted failed: boom. ${SO_FAR}`,
   },
   run_stopped: {
     run: () => start([asks("nothing", {}), says("Done.")], { steps: 1 }),

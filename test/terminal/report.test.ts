@@ -67,12 +67,15 @@ proves(["D729"], "the time row of a run that was continued counts all its execut
     fixture.clock.advance(ms);
     return { calls: [{ toolName: "nothing", arguments: {} }] };
   };
-  const model = new ScriptedModel([
-    worksFor(60_000),
-    () => (fixture.clock.advance(10_000), says("Done.")),
-    worksFor(60_000),
-    () => (fixture.clock.advance(10_000), says("Done.")),
-  ]);
+  const model = new ScriptedModel(
+    [
+      worksFor(60_000),
+      () => (fixture.clock.advance(10_000), says("Done.")),
+      worksFor(60_000),
+      () => (fixture.clock.advance(10_000), says("Done.")),
+    ],
+    { allowUnknownTools: true },
+  );
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
   const timeRow = async (options: StartOptions): Promise<string | undefined> => {
     const budget = { steps: 1, ...options.budget };
@@ -91,7 +94,9 @@ proves(["D729"], "the time row of a run that was continued counts all its execut
 
 test("a report of a run that was stopped says by what, and that nothing was limited if so", async () => {
   const fixture = newFixture();
-  const model = new ScriptedModel([{ calls: [{ toolName: "nothing", arguments: {} }] }]);
+  const model = new ScriptedModel([{ calls: [{ toolName: "nothing", arguments: {} }] }], {
+    allowUnknownTools: true,
+  });
   const role = defineAgent({ name: "lead", instructions: "Lead.", model, budget: { steps: 1 } });
   const stopped = await fixture.run(role);
   expect(shown(formatRunReport({ ...stopped, traceId: TRACE_ID }, { width: 80 })))

@@ -290,10 +290,10 @@ test("plain lines say once what happened, without any escape sequence", async ()
 test("plain lines tell retries and ends by a limit, with the reason", async () => {
   const { ModelError } = await import("../../src/index.ts");
   const overloaded = new ModelError({ code: "model_overloaded", message: "Too many requests." });
-  const model = new ScriptedModel([
-    { error: overloaded },
-    { calls: [{ toolName: "nothing", arguments: {} }] },
-  ]);
+  const model = new ScriptedModel(
+    [{ error: overloaded }, { calls: [{ toolName: "nothing", arguments: {} }] }],
+    { allowUnknownTools: true },
+  );
   const { terminal, fixture, clock } = theatre({ isTTY: false });
   const run = fixture.start(defineAgent({ name: "lead", instructions: "Lead.", model }), "Work.", {
     budget: { steps: 1 },

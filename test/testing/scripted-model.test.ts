@@ -6,16 +6,31 @@ import { expect, test } from "vitest";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../../src/model/model.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import {
+  asks,
+  says,
+  ScriptedModel,
+  type ScriptedReply,
+  type ScriptStep,
+} from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { latch } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
 import { answered } from "../support/ledger-fixture.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import { texts } from "../support/texts.ts";
 
 const TASK: Message = { role: "user", text: "Do it.", origin: "task" };
-const REQUEST: ModelRequest = { messages: [TASK], tools: [], maxOutputTokens: 100 };
+const TOOLS = ["search", "a", "b"].map((name) => ({
+  name,
+  description: "Works.",
+  inputSchema: {},
+}));
+const REQUEST: ModelRequest = { messages: [TASK], tools: TOOLS, maxOutputTokens: 100 };
 const USAGE = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 5, reasoningTokens: 0 };
+
+const SEARCH = { toolName: "search", arguments: {} };
 
 function ask(
   model: ScriptedModel,
@@ -101,12 +116,61 @@ test("a call that the script does not expect is an error that says so", async ()
   });
 });
 
-test("replies that were not asked for are an error that says so", async () => {
+proves(
+  ["D735"],
+  "a call of a tool that the request does not have is a script_mismatch",
+  async () => {
+    const script = [says("One."), asks("researcher", {}), asks("researcher", {})];
+    const model = new ScriptedModel(script, { id: "lead-model" });
+    await ask(model);
+    expect([
+      await rejectionOf(ask(model)),
+      (await rejectionOf(ask(model, {}, { ...REQUEST, tools: [] }))).message,
+    ]).toEqual([
+      {
+        code: "script_mismatch",
+        message:
+          'Expected reply 2 of lead-model to call a tool of the request (search, a, b), got "researcher". Correct the script, or set allowUnknownTools to test a refusal.',
+        data: {},
+      },
+      'Expected reply 3 of lead-model to call a tool of the request (none), got "researcher". Correct the script, or set allowUnknownTools to test a refusal.',
+    ]);
+    const allowing = new ScriptedModel([asks("researcher", {})], { allowUnknownTools: true });
+    expect((await ask(allowing)).message.toolCalls.map(({ toolName }) => toolName)).toEqual([
+      "researcher",
+    ]);
+  },
+);
+
+proves(["D736"], "an unfinished script names the model and its next reply", async () => {
+  const scripts: Readonly<Record<string, ScriptStep>> = {
+    'the text "Two."': says("Two."),
+    "calls of search, a": says("So.", { calls: [SEARCH, { ...SEARCH, toolName: "a" }] }),
+    "calls of b": {
+      pieces: [
+        { type: "call", callId: CallIdSchema().parse("c"), toolName: "b", argumentsText: "" },
+      ],
+    },
+    "an error": { error: new Error("Broken.") },
+    "a function": echo,
+    'the refusal "No."': { refusal: "No." },
+  };
+  for (const [next, step] of Object.entries(scripts)) {
+    const model = new ScriptedModel([says("One."), step, says("Three.")], { id: "clerk-model" });
+    await ask(model);
+    expect(thrownBy(() => model.assertComplete()).message).toBe(
+      `Expected 3 calls of clerk-model, got 1. Not requested: reply 2 (${next}).`,
+    );
+  }
+});
+
+proves(["D736"], "replies that were not asked for are an error that says so", async () => {
   const model = new ScriptedModel([says("One."), says("Two.")]);
   await ask(model);
   expect(thrownBy(() => model.assertComplete())).toEqual({
     code: "script_mismatch",
-    message: "Expected 2 calls of scripted, got 1.",
+    message:
+      'Expected 2 calls of scripted, got 1. Not requested: reply 2 (the text "Two."). Set the option id to tell models apart.',
     data: {},
   });
   await ask(model);
@@ -127,6 +191,25 @@ test("a request that no provider would take is an error that names every problem
 test("a script may fail, with the very error", async () => {
   const error = new ModelError({ code: "model_overloaded", message: "Busy." });
   await expect(ask(new ScriptedModel([{ error }]))).rejects.toBe(error);
+});
+
+proves(["D737"], "a plain error is a failure of the model, which is not retried", async () => {
+  const cause = new TypeError("No connection.");
+  const failure = await ask(new ScriptedModel([{ error: cause }])).catch((error: unknown) => error);
+  expect(failure).toEqual(
+    new ModelError({
+      code: "model_invalid_reply",
+      message: "The model scripted failed: No connection.",
+      data: { provider: "scripted", model: "scripted" },
+      cause,
+    }),
+  );
+  const { role } = soloist([{ error: cause }]);
+  const result = await newFixture().run(role);
+  expect([result.status, result.reason.message]).toEqual([
+    "failed",
+    "The model scripted failed: No connection.",
+  ]);
 });
 
 test("a reply that waits for a latch comes when it is opened", async () => {

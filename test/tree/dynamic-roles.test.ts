@@ -211,7 +211,7 @@ describe("an agent whose role was written", () => {
   test("starts no subagent itself, and writes no roles: it has no SpawnSubagent", async () => {
     const fast = new ScriptedModel(
       [{ calls: [draft("another", { instructions: "Help." })] }, says("Fast.")],
-      { id: "fast-model" },
+      { id: "fast-model", allowUnknownTools: true },
     );
     const { lead } = setUp([calls(draft("helper", { instructions: "Help." })), says("Done.")], {
       models: { fast },

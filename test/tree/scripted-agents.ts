@@ -43,7 +43,8 @@ export const UNWATCHED = { maxIdenticalDelegations: "unlimited" } as const;
 export function part(name: string, script: Script, options: PartOptions = {}): Part {
   const { scripted, delegation, ...definition } = options;
   const bounded = typeof script === "function" ? withEnd(script) : script;
-  const model = new ScriptedModel(bounded, { id: `${name}-model`, ...scripted });
+  const id = `${name}-model`;
+  const model = new ScriptedModel(bounded, { id, allowUnknownTools: true, ...scripted });
   const description = `Works as ${name}.`;
   const instructions = `You are ${name}.`;
   const role = defineAgent({

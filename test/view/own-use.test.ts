@@ -56,12 +56,15 @@ proves(["D624"], "counts the tool calls of a step as the account of the agent do
   const calls = (...inputs: readonly object[]) => ({
     calls: inputs.map((input) => ({ toolName: "look", arguments: input })),
   });
-  const model = new ScriptedModel([
-    calls({ at: "a" }, { at: "no" }, { at: 1 }),
-    calls({ at: "no" }, { at: "b" }),
-    asks("none", {}),
-    says("Done."),
-  ]);
+  const model = new ScriptedModel(
+    [
+      calls({ at: "a" }, { at: "no" }, { at: 1 }),
+      calls({ at: "no" }, { at: "b" }),
+      asks("none", {}),
+      says("Done."),
+    ],
+    { allowUnknownTools: true },
+  );
   const guard = toolGuard(({ arguments: input }) =>
     sameJson(input, { at: "no" }) ? { type: "deny", reason: "No." } : { type: "allow" },
   );
