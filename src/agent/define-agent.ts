@@ -239,9 +239,9 @@ export interface AgentDefinition<
    */
   readonly errorPolicy?: Partial<ErrorPolicy>;
   /**
-   * Roles that the model may start as subagents, through the tool `SpawnSubagent`. A role is listed
-   * as a value, or by the name of a role elsewhere in the tree. A name also allows recursion: a
-   * role may list its own name.
+   * Roles that the model may start as subagents. It calls the tool `SpawnSubagent` with the `role`
+   * and the `task`, and reads the result of the subagent. A role is listed as a value, or by the name
+   * of a role elsewhere in the tree. A name also allows recursion: a role may list its own name.
    *
    * @default no subagents
    *
@@ -475,8 +475,8 @@ export interface AgentDefinition<
     readonly toolChoice?: ToolChoice;
   };
   /**
-   * The schema of a typed result, available as `result.output`. The agent must end with a value
-   * that fits the schema.
+   * The schema of a typed result, available as `result.output`. The model ends the run by calling
+   * the tool `Finish` with the result as its arguments.
    *
    * Accepted are a zod schema of an object, an array or a union, and `jsonSchema({ … })` of an
    * object.

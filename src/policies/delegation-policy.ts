@@ -80,17 +80,25 @@ export interface DelegationPolicy {
    */
   readonly share: BudgetShare;
   /**
-   * The part of the agent's own budget that subagents must leave for its final answer. `timeMs`
-   * cannot be reserved.
+   * The part of the agent's remaining budget that subagents must leave for its final answer. The
+   * budget of the root includes the `budget` of `start`. An axis without a limit has no reserve. A
+   * reserve that reaches the limit refuses all subagents.
    *
    * @default nothing is reserved
    *
    * @example
    * ```ts
-   * const delegation: Partial<DelegationPolicy> = { reserve: { steps: 1, outputTokens: 4_000 } };
+   * const lead = defineAgent({
+   *   name: "lead",
+   *   instructions: "Delegate the research, then write the answer.",
+   *   model,
+   *   subagents: [researcher],
+   *   delegation: { reserve: { steps: 1, costUsd: 0.1 } },
+   * });
+   * orchestrator.start(lead, "What do pears cost?", { budget: { steps: 20, costUsd: 1 } });
    * ```
    */
-  readonly reserve: Budget;
+  readonly reserve: Omit<Budget, "timeMs">;
   /**
    * Maximum number of times that one run may start the same role with the same task. The next time
    * needs an approval, and is refused without an approver. Calls of one reply count once.

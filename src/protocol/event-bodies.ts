@@ -468,7 +468,18 @@ export interface EventBodies extends BudgetEventBodies {
     /** Milliseconds that all attempts of the call waited for slots and provider rate limits. */
     readonly queuedMs: number;
   };
-  /** A tool call runs: the tool exists, the arguments are valid, and the call is permitted. */
+  /**
+   * A tool call runs: the tool exists, the arguments are valid, and the call is permitted.
+   *
+   * Events contain no arguments and no results, so that they can be logged. Both are in the stream
+   * parts of `run.stream()` and in the steps of the result.
+   *
+   * @example
+   * ```ts
+   * for await (const part of run.stream())
+   *   if (part.type === "call") console.log(part.agentPath, part.toolName);
+   * ```
+   */
   readonly "tool.started": {
     /** Tool name. */
     readonly toolName: string;
@@ -491,7 +502,7 @@ export interface EventBodies extends BudgetEventBodies {
    * ```ts
    * for await (const event of run.events())
    *   if (event.type === "tool.rejected")
-   *     console.warn(event.toolName, event.errorCode, event.reason ?? event.message);
+   *     console.warn(event.toolName, event.spawn?.refusal.message ?? event.reason ?? event.message);
    * ```
    */
   readonly "tool.rejected": {
@@ -516,7 +527,10 @@ export interface EventBodies extends BudgetEventBodies {
     readonly blockedBy?: string;
     /** Reasons for the denial, from guards, the hook or the approver. */
     readonly reason?: string;
-    /** Failure message, without secrets. At most 500 characters. */
+    /**
+     * Failure message, without secrets. At most 500 characters. Absent for a refused subagent, whose
+     * message is in `spawn.refusal`, and for a denial, which has a `reason`.
+     */
     readonly message?: string;
     /** Refused subagent, if the call would have started one. */
     readonly spawn?: {

@@ -43,7 +43,8 @@ export interface DynamicRole {
 }
 
 /**
- * Request to start a subagent, as `context.spawn` and `context.queueSubtask` take it.
+ * Request to start a subagent. The model writes it as the arguments of `SpawnSubagent`, and code
+ * passes it to `context.spawn` and `context.queueSubtask`.
  *
  * @example
  * ```ts
