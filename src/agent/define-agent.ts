@@ -274,8 +274,8 @@ export interface AgentDefinition<
    */
   readonly contextPolicy?: Partial<SubagentContextPolicy>;
   /**
-   * Rules for delegation: background work, budget shares, and the effect of a failed subagent on
-   * its siblings.
+   * Rules for delegation: the budget shares of subagents, the reserve for the agent's own answer,
+   * background work, and the effect of a failed subagent on its siblings.
    *
    * @example
    * ```ts

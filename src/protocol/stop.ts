@@ -53,6 +53,15 @@ export const PAUSE_CODES = [
 /**
  * Built-in reason code of an end. When several signals are raised, the first in this list wins.
  *
+ * - Status `failed`: `error`.
+ * - Status `cancelled`: `cancelled`.
+ * - Status `completed`: `completed`.
+ * - Status `stopped`, by the budget: `step_limit`, `token_limit`, `time_limit`, `cost_limit`,
+ *   `tool_call_limit`.
+ * - Status `stopped`, by failed or denied calls: `retry_limit`, `error_budget`, `blocked`.
+ * - Status `stopped`, by a request, a hook or a condition: `stop_requested`, `input_refused`,
+ *   `tool_called`, `finish_reason`.
+ *
  * A custom stop condition may declare any other code. It ranks between `blocked` and
  * `finish_reason`.
  *

@@ -89,7 +89,7 @@ const CASES: Readonly<Record<string, Case>> = {
     (question) => approve(question),
     {
       type: "unanswered",
-      reason: `${UNUSABLE} (a question of kind external cannot be answered with approved).`,
+      reason: `${UNUSABLE} (a question of kind external takes provideResult() or provideError(), not an answer of type approved).`,
     },
     ["failure", "approver"],
   ],

@@ -202,7 +202,7 @@ proves(["V143"], "an answer that does not fit its call is not lost without a wor
   const pay = `import { defineTool } from "espalier";
 import { z } from "zod";
 const input = z.object({ eur: z.number().refine((eur) => eur < 999, "less") });
-const pay = { name: "pay", description: "Pays.", input, needsApproval: true, execute: () => "Paid." };
+const pay = { name: "pay", description: "Pays.", inputSchema: input, needsApproval: true, execute: () => "Paid." };
 export default { tools: [defineTool(pay)] };`;
   using folder = temporaryFolder({
     "lead.md": "---\nmodel: m\ntools: [pay]\n---\nWork.\n",

@@ -152,7 +152,7 @@ proves(["M19"], "a tool that asks for a strict form and has none is refused, wit
   expect([
     refusalOf({ inputSchema: z.object({ m: z.record(z.string(), z.string()) }), strictSchema }),
     refusalOf({ inputSchema: jsonSchema({ type: "object" }), strictSchema }),
-    refusalOf({ input, strictSchema: "yes" }),
+    refusalOf({ inputSchema: input, strictSchema: "yes" }),
   ]).toEqual([
     "Expected go.strictSchema to be false for an input without a strict form (.m: a record of any keys), got true. Declare its fields, or leave strictSchema out.",
     "Expected go.strictSchema to be false for an input without a strict form (.: a record of any keys), got true. Declare its fields, or leave strictSchema out.",

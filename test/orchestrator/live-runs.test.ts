@@ -1,7 +1,7 @@
 // Goal: an orchestrator knows the runs that it leads, and can be closed without cutting any of them off.
 // Method: runs that are held at a latch; orchestrators that are asked in between.
 
-import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
@@ -102,8 +102,9 @@ proves(["S7.37"], "closing waits for the runs under way and lets none begin", as
     data: {},
   };
   expect(thrownBy(() => orchestrator.start(role, "Two."))).toEqual(refused);
-  expect(thrownBy(() => orchestrator.resume(readPausedRun("{}")))).toEqual(refused);
-  expect(thrownBy(() => orchestrator.fork(readPausedRun("{}")))).toEqual(refused);
+  const stored = z.custom<PausedRun>().parse({});
+  expect(thrownBy(() => orchestrator.resume(stored))).toEqual(refused);
+  expect(thrownBy(() => orchestrator.fork(stored))).toEqual(refused);
   expect(await rejectionOf(orchestrator.resume(run.runId))).toEqual(refused);
   expect(await rejectionOf(orchestrator.resumeLostRuns())).toEqual(refused);
   await flushEventLoop();

@@ -175,7 +175,7 @@ proves(["M63"], "a recording is replayed at the prices that it is given", async 
 test("a run that continues under other prices lists both", async () => {
   const tool = { tools: [] };
   const fixture = newFixture({ prices: listOf(() => LISTED) });
-  const model = new ScriptedModel([asks("none", {}), says("Done.")]);
+  const model = new ScriptedModel([asks("none", {}), says("Done.")], { allowUnknownTools: true });
   const role = solo(model, tool);
   const run = fixture.start(role);
   run.requestPause();

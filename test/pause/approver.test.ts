@@ -167,7 +167,8 @@ describe("an approver", () => {
       "type: Invalid discriminator value. Expected 'approved' | 'denied' | 'result' | 'failure'",
     "answers another question": "it answers another question",
     "answers for other arguments": "its arguments differ from those of the call",
-    "gives a result": "a question of kind approval cannot be answered with result",
+    "gives a result":
+      "a question of kind approval takes approve() or deny(), not an answer of type result",
     "gives arguments that do not fit":
       'its arguments do not fit: amount: expected a number, got "all"',
     "gives arguments that are no object":

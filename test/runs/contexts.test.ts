@@ -2,7 +2,7 @@
 // given again to continue (H14); what is asked for is what is given (H12).
 // Method: a context that cannot be copied, frozen or written as JSON without notice, in a tree whose every part looks at it.
 
-import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import { readPausedRun, type PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 
@@ -410,7 +410,6 @@ test("what gives contexts must be a function", async () => {
   const options: object = { context: { owner: "Ann" } };
   expect((await rejectionOf(orchestrator.resumeLostRuns(options)))?.code).toBe("invalid_option");
   const unknown: object = { contextOf: () => ({ owner: "Ann" }) };
-  expect(thrownBy(() => orchestrator.resume(readPausedRun("{}"), unknown)).code).toBe(
-    "invalid_option",
-  );
+  const stored = z.custom<PausedRun>().parse({});
+  expect(thrownBy(() => orchestrator.resume(stored, unknown)).code).toBe("invalid_option");
 });

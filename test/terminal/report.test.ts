@@ -137,6 +137,8 @@ test("a report of a run that was stopped says by what, and that nothing was limi
   expect(formatRunReport(completed)).toContain("Budget of the run\nno limits\n");
 });
 
+const FAILED = { code: "error", message: "It failed.", data: {} } as const;
+
 test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
@@ -147,7 +149,7 @@ test("with the address of Jaeger, a report ends with a link to the trace, and to
     `Trace    http://localhost:16686/trace/${TRACE_ID}`,
   ]);
   expect(
-    formatRunReport({ ...completed, status: "failed" }, at)
+    formatRunReport({ ...completed, status: "failed", reason: FAILED }, at)
       .split("\n")
       .slice(-2),
   ).toEqual([

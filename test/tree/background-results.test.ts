@@ -75,7 +75,7 @@ proves(["D303"], "a question of one of them pauses the run, and is not lost", as
   // Once no subagent works for it any more, it is asked for the result.
   expect(lead.model.requests.slice(2).map((request) => receivedTexts(request))).toEqual([
     [report("worker#1")],
-    [expect.stringContaining("You have not given your result yet.")],
+    [expect.stringContaining("You have not given your result yet: ")],
   ]);
 });
 

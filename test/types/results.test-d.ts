@@ -70,12 +70,18 @@ test("the status narrows a result", async () => {
   }
 });
 
-test("the code of an unfinished run is a built-in one or any other", async () => {
+test("the code of a failed or cancelled run follows from its status", async () => {
+  const result = await orchestrator.start(reviewer, "Review it.").result;
+  if (result.status === "failed") expectTypeOf(result.reason.code).toEqualTypeOf<"error">();
+  if (result.status === "cancelled") expectTypeOf(result.reason.code).toEqualTypeOf<"cancelled">();
+});
+
+test("the code of a stopped run is a built-in one or any other", async () => {
   const result = await orchestrator.start(reviewer, "Review it.").result;
   if (result.status !== "stopped") return;
   const { code } = result.reason;
-  expectTypeOf(code).toEqualTypeOf<StopCode | (string & {})>();
-  expectTypeOf<StopCode>().toExtend<typeof code>();
+  type Ends = "error" | "cancelled" | "completed";
+  expectTypeOf(code).toEqualTypeOf<Exclude<StopCode, Ends> | (string & {})>();
   expectTypeOf<string>().toExtend<typeof code>();
   void (code === "step_limit" || code === "tired");
 });

@@ -99,7 +99,7 @@ export function problemWith(answer: Answer, question: Question): string | undefi
   if (answer.argumentsHash !== question.argumentsHash)
     return "its arguments differ from those of the call";
   if (kindAnsweredBy(answer.type) !== question.kind)
-    return `a question of kind ${question.kind} cannot be answered with ${answer.type}`;
+    return `a question of kind ${question.kind} takes ${question.kind === "approval" ? "approve() or deny()" : "provideResult() or provideError()"}, not an answer of type ${answer.type}`;
   return undefined;
 }
 

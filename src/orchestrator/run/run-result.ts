@@ -242,24 +242,33 @@ export interface CompletedRunResult<out Output = unknown> extends RunResultBase 
  * if (result.status === "failed") console.error(result.errors);
  * ```
  */
-export interface IncompleteRunResult<out Output = unknown> extends RunResultBase {
-  /** `stopped` by a limit, a stop condition or a request; `failed` by an error; or `cancelled`. */
-  readonly status: "stopped" | "failed" | "cancelled";
-  /**
-   * Reason of the end, such as `step_limit` or `error`. Its code is a `StopCode`, or that of a
-   * custom stop condition.
-   *
-   * @example
-   * ```ts
-   * if (result.status === "stopped") console.warn(result.reason.code, result.reason.message);
-   * ```
-   */
-  readonly reason: StopReason<StopCode | (string & {})>; // An editor offers the codes of the union.
+export type IncompleteRunResult<Output = unknown> = RunResultBase & {
   /** Typed result of the root. `undefined` if the root ended before it gave one. */
   readonly output: Output | undefined;
   /** Always `undefined`: only a paused run has one. */
   readonly pausedRun: undefined;
-}
+} & (
+    | {
+        /** A limit, a stop condition, a hook or a request stopped the run. */
+        readonly status: "stopped";
+        /** Reason of the end. Its code is a `StopCode` or that of a custom stop condition. */
+        readonly reason: StopReason<
+          Exclude<StopCode, "error" | "cancelled" | "completed"> | (string & {})
+        >;
+      }
+    | {
+        /** An error ended the run. */
+        readonly status: "failed";
+        /** Reason of the end. */
+        readonly reason: StopReason<"error">;
+      }
+    | {
+        /** The run was cancelled. */
+        readonly status: "cancelled";
+        /** Reason of the end. */
+        readonly reason: StopReason<"cancelled">;
+      }
+  );
 
 /**
  * Result of a paused run, which has not ended. Pass `pausedRun` to `orchestrator.resume`, with

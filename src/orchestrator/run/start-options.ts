@@ -47,7 +47,8 @@ export interface StartOptions {
    */
   readonly runId?: string;
   /**
-   * Limits for the whole tree, in addition to the budget of the root's role.
+   * Limits for the whole tree. On each axis the tighter of this budget and that of the root's role
+   * applies. To keep a part for the answer of the root, set `delegation.reserve` of its role.
    *
    * @example
    * ```ts
