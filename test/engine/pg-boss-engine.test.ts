@@ -193,7 +193,7 @@ proves(["E52"], "without the package pg-boss it is said which one is missing", (
     "pg-boss",
     `import { pgBossEngine } from "./src/engine/pg-boss/pg-boss-engine.ts";
      const engine = pgBossEngine({ connectionString: "postgres://127.0.0.1:1/nothing" });
-     await engine.lead({ runId: "run_1", role: "lead", version: "v1" }).catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
+     await engine.enqueue({ runId: "run_1", role: "lead", version: "v1" }).catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
   );
   expect(JSON.parse(output)).toEqual({
     code: "invalid_option",
