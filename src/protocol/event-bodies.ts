@@ -469,15 +469,19 @@ export interface EventBodies extends BudgetEventBodies {
     readonly queuedMs: number;
   };
   /**
-   * A tool call runs: the tool exists, the arguments are valid, and the call is permitted.
+   * A tool call runs: the tool exists, the arguments are valid, and the call is permitted. A call that
+   * does not run has `tool.rejected` in place of this event and `tool.ended`.
    *
-   * Events contain no arguments and no results, so that they can be logged. Both are in the stream
-   * parts of `run.stream()` and in the steps of the result.
+   * The event contains no arguments. Arguments and results are in the stream parts of `run.stream()`
+   * and in the steps of the result.
    *
    * @example
    * ```ts
-   * for await (const part of run.stream())
-   *   if (part.type === "call") console.log(part.agentPath, part.toolName);
+   * for await (const event of run.events()) {
+   *   if (event.type === "tool.started") console.log("calls", event.toolName);
+   *   if (event.type === "tool.ended") console.log(event.toolName, event.outcome);
+   *   if (event.type === "tool.rejected") console.warn(event.toolName, event.errorCode);
+   * }
    * ```
    */
   readonly "tool.started": {

@@ -59,8 +59,10 @@ export const PAUSE_CODES = [
  * - Status `stopped`, by the budget: `step_limit`, `token_limit`, `time_limit`, `cost_limit`,
  *   `tool_call_limit`.
  * - Status `stopped`, by failed or denied calls: `retry_limit`, `error_budget`, `blocked`.
+ * - Status `stopped`, by the model, whose reply was cut off, filtered or declined, or by a
+ *   `hasFinishReason` condition: `finish_reason`.
  * - Status `stopped`, by a request, a hook or a condition: `stop_requested`, `input_refused`,
- *   `tool_called`, `finish_reason`.
+ *   `tool_called`.
  *
  * A custom stop condition may declare any other code. It ranks between `blocked` and
  * `finish_reason`.
