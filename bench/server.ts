@@ -72,7 +72,7 @@ function tokensOf(value: unknown): number {
 }
 
 function toolCall(index: number | string, name: string, input: object): object {
-  const call = { toolName: name, arguments: JSON.stringify(input) };
+  const call = { name, arguments: JSON.stringify(input) };
   return { id: `call_${index}`, type: "function", function: call };
 }
 

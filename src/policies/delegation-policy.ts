@@ -82,7 +82,8 @@ export interface DelegationPolicy {
   /**
    * The part of the agent's remaining budget that subagents must leave for its final answer. The
    * budget of the root includes the `budget` of `start`. An axis without a limit has no reserve. A
-   * reserve that reaches the limit refuses all subagents.
+   * reserve that reaches the limit refuses all subagents. Time cannot be reserved: set `timeMs` in
+   * the `budget` of the roles of the subagents.
    *
    * @default nothing is reserved
    *

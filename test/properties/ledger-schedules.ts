@@ -99,21 +99,19 @@ class Player {
   openAccount({ parent, limits, reserve, lifeMs, limitMs }: Seed): void {
     const { accounts } = this.#reference;
     const above = accounts[parent % Math.max(1, accounts.length)];
-    const path = `agent_${accounts.length}`;
+    const agentPath = `agent_${accounts.length}`;
     const openedAtMs = this.#clock.nowMs();
     const deadlineAtMs = lifeMs === undefined ? undefined : openedAtMs + lifeMs;
     const parentId = above === undefined ? undefined : this.#ids[above.index];
     const account = parentId === undefined ? undefined : this.#ledger.getAccount(parentId);
-    const agentId = AgentIdSchema().parse(path);
+    const agentId = AgentIdSchema().parse(agentPath);
     const times = { deadlineAtMs, timeMs: limitMs };
-    this.#ledger.open(
-      { agentId, agentPath: path, limits, keptForSelf: reserve, ...times },
-      account,
-    );
+    const opening = { agentId, agentPath, limits, keptForSelf: reserve, ...times };
+    this.#ledger.open(opening, account);
     this.#copy.adopt(this.#ledger.getAccount(agentId).snapshotAt(this.#ledger.clock.nowMs()));
     this.#reference.openAccount(
       above,
-      { path, limits, reserve },
+      { path: agentPath, limits, reserve },
       { openedAtMs, deadlineAtMs, limitMs },
     );
     this.#ids.push(agentId);

@@ -78,7 +78,7 @@ proves(
     expect(thrownBy(() => run.events({ from: 3 }))).toEqual({
       code: "events_not_persisted",
       message:
-        "Cannot read event 3 of the run: it is past, and the run has no store. Give the orchestrator a store, or subscribe in the same tick in which the run starts.",
+        "Cannot read event 3 of the run: it is past, and the run has no store. Leave from out to read from the next event, or give the orchestrator a store.",
       data: { from: 3 },
     });
     for (const from of [0, 1.5, -1, Number.NaN])

@@ -17,7 +17,7 @@ export function agent(
   replies: ConstructorParameters<typeof ScriptedModel>[0],
   more: Partial<AgentDefinition> = {},
 ): AgentRole {
-  const model = new ScriptedModel(replies);
+  const model = new ScriptedModel(replies, { allowUnknownTools: true });
   return defineAgent({ name, description: "Works.", instructions: "Work.", model, ...more });
 }
 

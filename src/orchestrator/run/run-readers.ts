@@ -195,7 +195,7 @@ function readPastEvents(
 function makeNotKeptError(from: number, keptFrom: number | undefined): EspalierError {
   const got =
     keptFrom === undefined
-      ? "it is past, and the run has no store. Give the orchestrator a store, or subscribe in the same tick in which the run starts."
+      ? "it is past, and the run has no store. Leave from out to read from the next event, or give the orchestrator a store."
       : `the stored events begin with event ${keptFrom}. The run had no store before.`;
   return new EspalierError({
     code: "events_not_persisted",

@@ -141,8 +141,14 @@ export interface Run<out Output = unknown> {
    *
    * @example
    * ```ts
-   * for await (const event of run.events({ from: 1 }))
+   * for await (const event of run.events())
    *   if (event.type === "tool.ended") console.log(event.agentPath, event.toolName, event.outcome);
+   * ```
+   *
+   * @example
+   * ```ts
+   * const stored = new Orchestrator({ store }).start(role, "Compare three markets.");
+   * for await (const event of stored.events({ from: 1 })) console.log(event.seq, event.type);
    * ```
    */
   events(options?: EventsOptions): AsyncIterableIterator<EspalierEvent, undefined>;
