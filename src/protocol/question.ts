@@ -155,7 +155,8 @@ export function kindAnsweredBy(type: AnswerType): Question["kind"] {
 }
 
 /**
- * Creates an answer that permits the call with the arguments that the question contains.
+ * Creates an answer that permits the call with the arguments that the question contains. For a
+ * question of kind `approval`; for kind `external` use `provideResult`.
  *
  * `change.arguments` replaces the arguments that the model wrote. The tool's schema parses them,
  * and they must be valid.
@@ -177,11 +178,14 @@ export function approve(
 }
 
 /**
- * Creates an answer that forbids the call. The model reads the reason and continues.
+ * Creates an answer that forbids the call. The model reads the reason and continues. For a question
+ * of kind `approval`; for kind `external` use `provideError`.
  *
  * @example
  * ```ts
- * const answers = result.questions.map((question) => deny(question, "No deployments on Friday."));
+ * const answers = result.questions.map((question) =>
+ *   question.kind === "approval" ? deny(question, "Not on Friday.") : provideError(question, "No."),
+ * );
  * ```
  */
 export function deny(question: QuestionRef, reason = "The call was not approved."): Answer {
@@ -189,7 +193,8 @@ export function deny(question: QuestionRef, reason = "The call was not approved.
 }
 
 /**
- * Creates an answer with the result of a call that was executed outside the run.
+ * Creates an answer with the result of a call that was executed outside the run. For a question of
+ * kind `external`; for kind `approval` use `approve`.
  *
  * @example
  * ```ts
@@ -202,7 +207,8 @@ export function provideResult(question: QuestionRef, result: JsonValue): Answer 
 }
 
 /**
- * Creates an answer that reports a failed call. The model reads the message and continues.
+ * Creates an answer that reports a failed call. The model reads the message and continues. For a
+ * question of kind `external`; for kind `approval` use `deny`.
  *
  * @example
  * ```ts

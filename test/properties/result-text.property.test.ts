@@ -126,7 +126,7 @@ test("a text leaks exactly the arguments that it is equal to", () => {
         leakedCall({ text: around(JSON.stringify(value, undefined, 2)), toolCalls: [call] }) !==
         undefined;
       expect(leaks(given)).toBe(isExact(given));
-      expect(leaks({ toolName: "look", arguments: given })).toBe(isExact(given));
+      expect(leaks({ name: "look", arguments: given })).toBe(isExact(given));
       expect(leaks(said)).toBe(canonicalJson(said) === canonicalJson(given) && isExact(given));
     }),
     RUNS,

@@ -48,7 +48,7 @@ void shop.resume("run");
 void shop.resumeLostRuns();
 // advice: The roles of this orchestrator need a context. Pass it: execute(request, { context }).
 void shop.execute(request);
-// advice: The roles of this orchestrator need a context. Pass it: work(engine, { context }).
+// advice: The roles of this orchestrator need a context. Pass it: startWorker(engine, { context }).
 void shop.startWorker(engine);
 
 shop.start(clerk, "Work.", { context });
