@@ -32,7 +32,7 @@ const outputs = [
       type: "function_call",
       id: "fc_1",
       call_id: "call_1",
-      toolName: "look_up",
+      name: "look_up",
       arguments: '{"word":"espalier","language":null}',
     },
   ],
@@ -98,7 +98,7 @@ assert.deepEqual(input.slice(2), [
   {
     type: "function_call",
     call_id: "call_1",
-    toolName: "look_up",
+    name: "look_up",
     arguments: '{"word":"espalier"}', // without the null that stands for what was left out
   },
   {

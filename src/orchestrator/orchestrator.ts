@@ -191,6 +191,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
       ? unknown
       : "The roles of this orchestrator need a context. Pass it: resume(run, { context }).",
     run: PausedRun | string,
+    options?: ResumeOptions,
   ): never;
   resume(run: PausedRun | string, options: StoredResumeOptions = {}): Run | Promise<Run> {
     if (typeof run === "string") return this.#resumeStored(run, options);

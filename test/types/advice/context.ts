@@ -77,5 +77,5 @@ shop.start(writer, 3);
 shop.start("writer", "Write.");
 // error: Argument of type 'number' is not assignable to parameter of type 'string | PausedRun'.
 press.resume(3);
-// error: Argument of type 'string' is not assignable to parameter of type 'readonly Answer[]'.
+// error: Type 'string' is not assignable to type 'readonly Answer[]'.
 press.resume(paused, { answers: "yes" });
