@@ -1,12 +1,18 @@
 // A call that needs an approval, and one that another program executes: the run pauses, is stored as JSON, and continues in a fresh process.
 
-import { readPausedRun } from "espalier";
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 
 import { z } from "zod";
 
-import { approve, defineAgent, defineTool, provideResult, Orchestrator } from "espalier";
+import {
+  approve,
+  defineAgent,
+  defineTool,
+  provideResult,
+  Orchestrator,
+  readPausedRun,
+} from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 const sent: string[] = [];
@@ -95,7 +101,6 @@ const asking = defineAgent({
   tools: [sendMail],
 });
 const { pausedRun } = await signing.start(asking, "Write to Eve.").result;
-const altered = JSON.stringify(pausedRun).replaceAll("eve@example.com", "mallory@example.com");
-assert.throws(() => signing.resume(readPausedRun(altered), { role: asking }), {
-  code: "invalid_signature",
-});
+assert.ok(pausedRun);
+const altered = { ...pausedRun, pausedAtMs: pausedRun.pausedAtMs - 60_000 };
+assert.throws(() => signing.resume(altered, { role: asking }), { code: "invalid_signature" });

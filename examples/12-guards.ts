@@ -83,12 +83,13 @@ const afterConfirmation = toolFilter(
     ),
   { name: "after-confirmation", tools: ["write"] },
 );
-const model = new ScriptedModel([
+const script = [
   asks("write", { path: "docs/tulips.md", text: "…" }), // not offered yet: refused, and the model reads so
   asks("confirm", {}),
   asks("write", { path: "docs/tulips.md", text: "…" }),
   says("Written."),
-]);
+];
+const model = new ScriptedModel(script, { allowUnknownTools: true });
 const careful = defineAgent({
   name: "careful",
   instructions: "Confirm before you write.",
