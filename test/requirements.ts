@@ -2227,6 +2227,9 @@ const requirements = {
   D738: {
     text: "The reason of each limit has its axis, the account, the maximum and the current amount",
   },
+  D739: {
+    text: "`resume` with the JSON text of a paused run rejects with `invalid_option` and names `readPausedRun`",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -1,6 +1,6 @@
 // Orchestrator: the facade. Validates its arguments at once, then returns runs.
 
-import { checkText, mismatch } from "../kernel/check.ts";
+import { checkText } from "../kernel/check.ts";
 import {
   checkAgentRole,
   type AgentRole,
@@ -202,10 +202,6 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   async #resumeStored(runId: string, options: StoredResumeOptions): Promise<Run> {
     this.#live.assertOpen();
-    if (runId.startsWith('{"')) {
-      const advice = "Pass a paused run as an object: resume(readPausedRun(text)).";
-      throw mismatch("runId", "the id of a run", runId, advice);
-    }
     checkRunId("runId", runId);
     checkStoredResumeOptions(options);
     return await this.#live.during(async () => {

@@ -15,6 +15,25 @@ import { rejectionOf, thrownBy } from "../support/thrown.ts";
 
 const ID = runId("order-4711");
 
+proves(
+  ["D739"],
+  "the JSON text of a paused run is no id of a run: the error names its reader",
+  async () => {
+    const role = solo(doings(), { count: 1, tool: { needsApproval: true } });
+    const { process, pushed } = engineWorld();
+    const one = process({ roles: [role] });
+    const { pausedRun } = await pushed(one.start(role, "Go.", { runId: ID }).result);
+    const text = JSON.stringify(pausedRun);
+    const { code, message } = await rejectionOf(one.resume(text));
+    expect([code, message]).toEqual([
+      "invalid_option",
+      expect.stringMatching(/ Read a stored paused run with readPausedRun\(text\)\.$/),
+    ]);
+    const { message: plain } = await rejectionOf(one.resume("."));
+    expect(plain).toMatch(/Choose another id\.$/);
+  },
+);
+
 const MISTAKEN: readonly Budget[] = [{ steps: 3 }, { costUsd: 1 }, { timeMs: 1_000 }];
 
 for (const budget of MISTAKEN)

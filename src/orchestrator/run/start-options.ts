@@ -204,7 +204,11 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
   const isText = typeof runId === "string" && runId !== "" && runId.length <= LONGEST_RUN_ID;
   if (isText && runId.isWellFormed() && !runId.includes("\0") && !STEPS.includes(runId)) return;
   const expected = `1 to ${LONGEST_RUN_ID} characters of well-formed Unicode without U+0000, and not . or ..`;
-  throw mismatch(field, expected, runId, "Choose another id.");
+  const isJson = typeof runId === "string" && runId.startsWith("{");
+  const advice = isJson
+    ? "Read a stored paused run with readPausedRun(text)."
+    : "Choose another id.";
+  throw mismatch(field, expected, runId, advice);
 }
 
 /**
