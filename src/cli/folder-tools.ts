@@ -17,7 +17,7 @@ import { defineTool, type FunctionTool } from "espalier";
 import { z } from "zod";
 
 import { codeOf } from "./exit-codes.ts";
-import { timeMs } from "./machine-time.ts";
+import { getTimeMs } from "./machine-time.ts";
 
 const MAX_ENTRIES = 200;
 const MAX_SHOWN_BYTES = 8_000;
@@ -458,7 +458,7 @@ const WHOLE_SECONDS_MS = 2_100;
 /** Waits until a change would have another time than this last one. */
 async function sleepUntilSettled(changedNs: bigint): Promise<void> {
   const granularityMs = changedNs % NS_PER_SECOND === 0n ? WHOLE_SECONDS_MS : TICK_MS;
-  const ageMs = timeMs() - Number(changedNs / NS_PER_MS);
+  const ageMs = getTimeMs() - Number(changedNs / NS_PER_MS);
   // The clock of a file server may be ahead.
   if (ageMs <= granularityMs) await sleep(granularityMs);
 }

@@ -1,7 +1,7 @@
 // The time of the machine, for commands that look at runs.
 
-/** The time in which leaders of runs give their signs of life. */
-export function timeMs(): number {
+/** Returns the wall-clock time, in milliseconds since the epoch. Heartbeats of runs use it, too. */
+export function getTimeMs(): number {
   // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
   return Date.now();
 }

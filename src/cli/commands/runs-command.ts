@@ -7,7 +7,7 @@ import type { RunRow } from "espalier/view";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
-import { timeMs } from "../machine-time.ts";
+import { getTimeMs } from "../machine-time.ts";
 import { outputStyle, runsText, STATUSES } from "../run-text.ts";
 import { openProjectStore } from "../project.ts";
 import { note, ownCommand, say, type Shell } from "../shell.ts";
@@ -28,7 +28,7 @@ export const body: CommandBody = async (call) => {
   const read = listNewestRuns(kept.store, limit, statuses);
   const empty = `${statuses === undefined ? "No runs" : "No matching runs"} in ${kept.name}.`;
   if (isWatched) return await watchRuns(shell, read, empty);
-  const nowMs = timeMs();
+  const nowMs = getTimeMs();
   const { rows, problems, isMore, unread } = await read(nowMs);
   if (has("json")) say(shell, jsonLine({ runs: rows }));
   else if (rows.length > 0) say(shell, runsText(rows, { ...outputStyle(shell), nowMs }));
@@ -131,7 +131,7 @@ async function watchRuns(
   });
   try {
     while (!signal.aborted) {
-      const nowMs = timeMs();
+      const nowMs = getTimeMs();
       const { rows, problems } = await read(nowMs);
       const style = outputStyle(shell);
       const table = rows.length === 0 ? [] : runsText(rows, { ...style, nowMs }).split("\n");

@@ -9,7 +9,7 @@ import type { CommandBody, CommandCall } from "../command-call.ts";
 import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
 import { aloneText, resultIn, RunReading, LAST_RUN, namedPaths, namedRun } from "../run-reading.ts";
-import { timeMs } from "../machine-time.ts";
+import { getTimeMs } from "../machine-time.ts";
 import { outputStyle, errorsText, runText } from "../run-text.ts";
 import { openProjectStore } from "../project.ts";
 import { note, ownCommand, say } from "../shell.ts";
@@ -49,7 +49,7 @@ function showRun(
   result: RunResult | undefined,
 ): void {
   const { fold, questions } = run;
-  const nowMs = timeMs();
+  const nowMs = getTimeMs();
   const parts = { fold, head: run.head(nowMs), questions, nowMs };
   if (has("json")) {
     const { causes, refusals } = fold.snapshot();

@@ -10,7 +10,7 @@ import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { describeResult } from "../follow-run.ts";
 import { jsonLine } from "../json-text.ts";
 import { aloneText, resultIn, RunReading, namedPaths, namedRun } from "../run-reading.ts";
-import { wakeAfter, timeMs } from "../machine-time.ts";
+import { wakeAfter, getTimeMs } from "../machine-time.ts";
 import { openProjectStore } from "../project.ts";
 import { note, ownCommand, say, type Shell } from "../shell.ts";
 
@@ -31,7 +31,7 @@ export const body: CommandBody = async (call) => {
     await run.advance((event) => follower.take(event));
     follower.catchUp();
     if (isAtRest(run)) break;
-    const listing = run.listing(timeMs());
+    const listing = run.listing(getTimeMs());
     const alone = aloneText(listing, ownCommand(shell));
     // Says once that nothing will come by itself.
     if (alone !== undefined && listing.status !== said) note(shell, alone);
@@ -78,8 +78,8 @@ class Follower {
     const plain = { write: (piece: string) => stdout.write(piece), on: ignored, off: ignored };
     const stream = isWhole ? stdout : plain;
     // The time is that of the runs: what happened an hour ago is shown as an hour old.
-    const monotonicMs = (): number => this.#pastMs ?? timeMs();
-    const clock = { nowMs: timeMs, monotonicMs, setTimer: wakeAfter };
+    const monotonicMs = (): number => this.#pastMs ?? getTimeMs();
+    const clock = { nowMs: getTimeMs, monotonicMs, setTimer: wakeAfter };
     this.#view = this.#isRaw ? undefined : terminalView({ stream, env, clock });
   }
 

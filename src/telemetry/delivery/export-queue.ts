@@ -325,11 +325,11 @@ export class ExportQueue {
     const { endpoint } = this.#options;
     const where = endpoint === undefined ? "" : ` ${endpoint}`;
     const [lost, unconfirmed] = [this.#lostSpans, this.#unconfirmedSpans];
-    const getCounts =
+    const counts =
       (lost > 0 ? `Spans lost: ${lost}. ` : "") +
       (unconfirmed > 0 ? `Spans that the endpoint may have stored: ${unconfirmed}. ` : "");
     emitWarning(
-      `Expected the trace endpoint${where} to take all spans, got: ${reason}. ${getCounts}Traces have ` +
+      `Expected the trace endpoint${where} to take all spans, got: ${reason}. ${counts}Traces have ` +
         `gaps; runs are not affected. ${advice} Further losses are counted, without another warning.`,
       "ESPALIER_SPANS_LOST",
     );
