@@ -137,7 +137,7 @@ write(
 
 const sidebar = groupsOf(documents).map(({ text, files }) => ({
   text,
-  collapsed: text === "Decisions",
+  collapsed: text === "Project",
   items: files.map((file) => ({
     text: file === "README.md" ? "What it is" : titleOf(file),
     link: pageOf(file).replace(/\/index$/, "/"),

@@ -12,7 +12,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "agent.md",
     title: "Options of an agent",
     intro:
-      "The options of `defineAgent` and their types. The guides explain how they work together: [budgets](../budgets.md), [delegating](../delegating.md), [context](../context.md), [stopping](../stopping.md), [messages](../messages.md), [types](../types.md).",
+      "The options of `defineAgent` and their types. The guides explain how they work together: [budgets](../budgets.md), [delegating](../subagents.md), [context](../context.md), [stopping](../cancellation.md), [messages](../messages.md), [types](../typescript.md).",
     parts: [
       { title: "The definition", names: ["defineAgent", "AgentDefinition"] },
       { title: "The model", names: ["ModelSettings", "ToolChoice"] },
@@ -43,7 +43,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "tool.md",
     title: "Options of a tool",
     intro:
-      "The options of `defineTool` and `defineDelegation`, the context of a tool call, wrappers, toolsets and guards. Explained in [tools](../tools.md), [guards](../guards.md) and [errors](../errors.md).",
+      "The options of `defineTool` and `defineDelegation`, the context of a tool call, wrappers, toolsets and guards. Explained in [tools](../tools.md), [guards](../guardrails.md) and [errors](../errors.md).",
     parts: [
       {
         title: "Tools",
@@ -123,7 +123,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "start.md",
     title: "Options of a run",
     intro:
-      "The options of the methods of an [orchestrator](orchestrator.md) that start or continue a run, and the methods of the `Run` that they return. Explained in [pausing](../pausing.md), [durability](../durability.md), [sessions](../sessions.md), [streaming](../streaming.md) and [more than one machine](../scale-out.md).",
+      "The options of the methods of an [orchestrator](orchestrator.md) that start or continue a run, and the methods of the `Run` that they return. Explained in [pausing](../human-in-the-loop.md), [durability](../crash-recovery.md), [sessions](../sessions.md), [streaming](../streaming.md) and [more than one machine](../scale-out.md).",
     parts: [
       { title: "Starting", names: ["StartOptions", "OptionsWithContext", "MessageContent"] },
       { title: "Resuming", names: ["ResumeOptions", "ResumeGrant"] },
@@ -159,7 +159,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "results.md",
     title: "Results, step records and messages",
     intro:
-      "The result of a run, the records of its steps, and the messages of histories. All values are plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md) and [how an execution ends](../stopping.md#how-an-execution-ends).",
+      "The result of a run, the records of its steps, and the messages of histories. All values are plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md) and [how an execution ends](../cancellation.md#how-an-execution-ends).",
     parts: [
       {
         title: "The result of a run",

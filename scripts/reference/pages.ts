@@ -141,7 +141,7 @@ function eventsPage(source: Source, all: ReadonlyMap<string, Declaration>, homes
   );
   const intro = [
     `A run emits events of ${events.length} types, numbered per run without gaps.`,
-    "Read them with `run.events()`, `sinks`, `observe` or from the store ([streaming](../streaming.md), [reading runs](../reading.md)). Match on `type`.",
+    "Read them with `run.events()`, `sinks`, `observe` or from the store ([streaming](../streaming.md), [reading runs](../inspect-runs.md)). Match on `type`.",
   ].join(" ");
   const stamp = known(all, "EspalierEvent").fields.filter(({ name }) => name !== "type");
   const parts = [...families].flatMap(([family, members]) => [

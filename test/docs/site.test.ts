@@ -27,5 +27,5 @@ test("guides, references and decisions are placed by their folder", () => {
     groups.flatMap(({ text, files }) =>
       files.some((file) => file.endsWith("zzz.md")) ? text : [],
     ),
-  ).toEqual(["Guides", "Reference", "Decisions"]);
+  ).toEqual(["Guides", "Reference", "Project"]);
 });

@@ -1,5 +1,5 @@
 // Goal: every way of settling has its own pair of status and reason, is documented, and is reported by one event.
-// Method: one script per ending; the pairs compared with those in docs/stopping.md, and with the codes that the source knows.
+// Method: one script per ending; the pairs compared with those in docs/cancellation.md, and with the codes that the source knows.
 
 import { readFileSync } from "node:fs";
 
@@ -19,7 +19,7 @@ type Pair = readonly [status: string, code: string];
 
 /** The pairs in the table of the document, from top to bottom. */
 function documentedPairs(): readonly Pair[] {
-  const [, section = ""] = readFileSync("docs/stopping.md", "utf8").split(
+  const [, section = ""] = readFileSync("docs/cancellation.md", "utf8").split(
     /^## How an execution ends$/m,
   );
   const [chapter = ""] = section.split(/^## /m);

@@ -26,12 +26,13 @@ test("code may say everything but the name and the instructions", () => {
 });
 
 test("the document names every field that only code can say", () => {
-  const document = readFileSync("docs/roles.md", "utf8");
+  const document = readFileSync("docs/agent-files.md", "utf8");
   expect(CODE_FIELDS.filter((field) => !document.includes(`\`${field}\``))).toEqual([]);
 });
 
 test("the file in the document is the one of the example", () => {
-  const [, sample = ""] = /```md\n([\s\S]*?)```/.exec(readFileSync("docs/roles.md", "utf8")) ?? [];
+  const [, sample = ""] =
+    /```md\n([\s\S]*?)```/.exec(readFileSync("docs/agent-files.md", "utf8")) ?? [];
   expect(sample).toBe(readFileSync("examples/roles/researcher.md", "utf8"));
 });
 
