@@ -2230,6 +2230,9 @@ const requirements = {
   D739: {
     text: "`resume` with the JSON text of a paused run rejects with `invalid_option` and names `readPausedRun`",
   },
+  D700: {
+    text: "The workflow runs the gate on the Node of package.json, with a time limit and the permission to read alone",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
