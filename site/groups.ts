@@ -81,6 +81,9 @@ const GROUPS = [
       "docs/invariants.md",
       "docs/BENCHMARKS.md",
       "CONTRIBUTING.md",
+      "VERSIONING.md",
+      "REVIEW.md",
+      "SECURITY.md",
     ],
   },
 ] as const satisfies readonly {

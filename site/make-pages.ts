@@ -27,7 +27,7 @@ const ROOT = join(import.meta.dirname, "..");
 const PAGES = join(import.meta.dirname, "pages");
 const ENTRIES = join(import.meta.dirname, "entries");
 
-const documents = globSync(["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**/*.md"], {
+const documents = globSync(["*.md", "docs/**/*.md"], {
   cwd: ROOT,
 }).toSorted();
 const examples = globSync(["examples/**/*.{ts,md,json,yaml}"], { cwd: ROOT }).toSorted();
