@@ -52,10 +52,10 @@ const lead = defineAgent({
   subagents: [reader, critic],
   contextPolicy: {
     inheritMessages: true,
-    messageWindowSize: 2, // the last two messages at most, a call never without its result
+    messageWindowSize: 2, // at most the last two messages
     metadataKeys: ["book"],
     injectedTexts: ["House rule: quote the page."],
-    deniedTools: ["write_note"], // for its subagents, and for everybody below them
+    deniedTools: ["write_note"], // for all agents below the lead
   },
 });
 

@@ -29,9 +29,9 @@ const lead = defineAgent({
   model,
   subagents: [researcher],
   delegation: {
-    background: true, // the model may start subagents in the background, list them, wait for them, write to them, cancel them
-    parentEndPolicy: "await", // with its answer given, the agent waits for them ("cancel": ends them, "detach": leaves them to the run)
-    failurePolicy: "isolate", // one that fails harms no other ("fail_fast", { quorum: 2 }: ends those of the same reply)
+    background: true, // the model may start subagents in the background
+    parentEndPolicy: "await", // or "cancel", "detach"
+    failurePolicy: "isolate", // or "fail_fast", { quorum: 2 }
   },
 });
 

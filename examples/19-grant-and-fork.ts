@@ -39,7 +39,7 @@ console.log(`${completed.text} ${completed.usage.total.steps} steps in all.`);
 assert.deepEqual([completed.status, completed.usage.total.steps], ["completed", 5]);
 
 const fork = orchestrator.fork(run.snapshot(), {
-  atStep: 1, // the history of the root up to here, and the subagents that it had started by then
+  atStep: 1, // keep the root's history up to the end of step 1
   message: "Is the first chapter not enough?",
 });
 const forked = await fork.result;
