@@ -56,7 +56,7 @@ const GROUPS = [
   {
     text: "Reference",
     folder: "docs/reference/",
-    files: ["docs/cli.md", "docs/glossary.md"],
+    files: ["docs/cli.md", "docs/configuration.md", "docs/glossary.md"],
   },
   {
     text: "Operations",
