@@ -1,22 +1,25 @@
-// One budget holds over the whole tree. What cannot be paid for is not started, and the model reads why.
+// One budget holds over the whole tree. A call that does not fit is not made, and the result names the limit.
 
 import assert from "node:assert/strict";
 
 import { defineAgent, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
-const worker = defineAgent({
-  name: "worker",
-  description: "Does one part",
-  instructions: "Work.",
-  model: new ScriptedModel(() => says("Done.")),
-});
-
+// Scripted models. In your program: openai("gpt-5-mini"). Each reply uses 15 tokens.
+const workerModel = new ScriptedModel(() => says("Done."));
 const leadModel = new ScriptedModel([
   asks("SpawnSubagent", { role: "worker", task: "Part one" }),
   asks("SpawnSubagent", { role: "worker", task: "Part two" }),
   says("One part is done."),
 ]);
+
+const worker = defineAgent({
+  name: "worker",
+  description: "Does one part",
+  instructions: "Work.",
+  model: workerModel,
+  budget: { steps: 5 }, // for each worker
+});
 const lead = defineAgent({
   name: "lead",
   instructions: "Delegate.",
@@ -24,11 +27,15 @@ const lead = defineAgent({
   subagents: [worker],
 });
 
-// Every reply of these models costs 15 tokens: two of the lead, one of the worker, and nothing is left for a second worker.
-const { status, reason, usage } = await new Orchestrator().start(lead, "Do both parts.", {
-  budget: { totalTokens: 45 },
-}).result;
-
+const orchestrator = new Orchestrator({
+  limits: { maxDepth: 1, maxTotalSubagents: 5 },
+});
+const run = orchestrator.start(lead, "Do both parts.", {
+  budget: { totalTokens: 45, steps: 20, timeMs: 60_000 }, // for the whole tree
+});
+const { status, reason, usage } = await run.result;
 console.log(`${status}: ${reason.message}`);
+
+// Two replies of the lead and one of the worker: nothing is left for a second worker.
 assert.deepEqual([status, reason.code], ["stopped", "token_limit"]);
 assert.equal(usage.total.totalTokens, 45);

@@ -20,6 +20,7 @@ const GROUPS = [
       "docs/subagents.md",
       "docs/context.md",
       "docs/budgets.md",
+      "docs/usage-accounting.md",
       "docs/tools.md",
       "docs/models.md",
       "docs/messages.md",
