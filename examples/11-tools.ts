@@ -15,17 +15,22 @@ const stock = new Map([
 const order = defineTool({
   name: "order",
   description: "Orders plants. Give the name in English and how many.",
-  inputSchema: z.object({ plant: z.string(), count: z.int().min(1).max(100) }),
-  maxRetries: 3, // after that the agent stops with `retry_limit`
+  inputSchema: z.object({
+    plant: z.string(),
+    count: z.int().min(1).max(100),
+  }),
   timeoutMs: 10_000,
-  execute: ({ plant, count }, { retryCount }) => {
+  maxRetries: 3, // then the agent stops with `retry_limit`
+  execute: ({ plant, count }) => {
     const left = stock.get(plant);
     if (left === undefined) {
       const known = [...stock.keys()].join(", ");
-      throw new ToolRetryError(`There is no ${plant}.`, { hint: `We have: ${known}.` });
+      throw new ToolRetryError(`There is no ${plant}.`, {
+        hint: `We have: ${known}.`,
+      });
     }
     if (left < count) throw new Error(`Only ${left} of ${plant} are left.`);
-    return { ordered: count, plant, correctedAfter: retryCount };
+    return { ordered: count, plant };
   },
 });
 
@@ -64,7 +69,7 @@ assert.deepEqual(
   [
     'The arguments of order do not fit its schema:\n- count: expected an integer, got "many"\nCorrect them and call order again.',
     "order asks for a corrected call: There is no Rosa. We have: rose, tulip.",
-    '{"correctedAfter":2,"ordered":3,"plant":"rose"}',
+    '{"ordered":3,"plant":"rose"}',
     "order failed: Only 0 of tulip are left.",
   ],
 );

@@ -29,14 +29,13 @@ const fetchPage = defineTool({
   },
 });
 
-// From the inside out: each attempt has 2 s, there are 3 of them, all together have 10 s.
-const patient = withTimeout(
-  withRetries(withTimeout(fetchPage, { timeoutMs: 2_000 }), { maxAttempts: 3, initialDelayMs: 10 }),
-  { timeoutMs: 10_000 },
-);
-// At most 20 calls in any second, over the whole tree of a run, whichever agent makes them.
-const polite = withRateLimit(patient, rateLimit({ maxCalls: 20, windowMs: 1_000 }));
-const web = prefixTools([polite], "web_");
+// Each attempt has 2 s. All three attempts together have 10 s.
+const attempt = withTimeout(fetchPage, { timeoutMs: 2_000 });
+const retried = withRetries(attempt, { maxAttempts: 3, initialDelayMs: 10 });
+const bounded = withTimeout(retried, { timeoutMs: 10_000 });
+// At most 20 calls per second, by all agents of a run together.
+const limit = rateLimit({ maxCalls: 20, windowMs: 1_000 });
+const web = prefixTools([withRateLimit(bounded, limit)], "web_");
 
 const look = defineTool({
   name: "look",

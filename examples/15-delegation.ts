@@ -16,10 +16,13 @@ const researcher = defineAgent({
 
 const research = defineDelegation({
   name: "research",
-  description: "Lets somebody research a topic, and gives their report.",
+  description: "Has a topic researched, and returns the report.",
   inputSchema: z.object({ topic: z.string().min(3) }),
   execute: ({ topic }, { spawn }) =>
-    spawn({ role: "researcher", task: `Research ${topic}, in three sentences.` }),
+    spawn({
+      role: "researcher",
+      task: `Research ${topic}, in three sentences.`,
+    }),
 });
 
 const model = new ScriptedModel([
@@ -31,8 +34,13 @@ const lead = defineAgent({
   instructions: "Have one topic researched, then answer.",
   model,
   tools: [research],
-  subagents: [researcher], // which roles a delegation may start; any other is refused, and the model reads so
-  toolFilters: [toolFilter(() => false, { name: "only research", tools: ["SpawnSubagent"] })],
+  subagents: [researcher], // the roles that a delegation can start
+  toolFilters: [
+    toolFilter(() => false, {
+      name: "only research",
+      tools: ["SpawnSubagent"],
+    }),
+  ],
 });
 
 const run = new Orchestrator().start(lead, "Which fruit for a wall?");
