@@ -1,5 +1,5 @@
 // Makes the pages of the site out of the documents of the project, and one out of every example and file that they link to. Links between files of the
-// repository become links between pages; one that leads nowhere is an error. Entries of the package become what TypeDoc reads.
+// repository become links between pages; one that leads nowhere is an error.
 
 import {
   cpSync,
@@ -12,20 +12,10 @@ import {
 } from "node:fs";
 import { dirname, join, posix } from "node:path";
 
-import { z } from "zod";
-
 import { groupsOf } from "./groups.ts";
-
-const ManifestSchema = z.object({
-  exports: z.record(
-    z.string(),
-    z.union([z.string(), z.object({ "@espalier/source": z.string() })]),
-  ),
-});
 
 const ROOT = join(import.meta.dirname, "..");
 const PAGES = join(import.meta.dirname, "pages");
-const ENTRIES = join(import.meta.dirname, "entries");
 
 const documents = globSync(["*.md", "docs/**/*.md"], {
   cwd: ROOT,
@@ -34,30 +24,11 @@ const examples = globSync(["examples/**/*.{ts,md,json,yaml}"], { cwd: ROOT }).to
 /** What is shown as it is: examples, and whatever else a document links to. */
 const listings = new Set(examples);
 
-/** The entries of the package, `espalier/otel` for example, and the source of each: TypeDoc makes a page of each. */
-const manifest: unknown = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-const sources = new Map(
-  Object.entries(ManifestSchema.parse(manifest).exports).flatMap(([name, aims]) =>
-    typeof aims === "string"
-      ? []
-      : [[posix.join("espalier", name), aims["@espalier/source"]] as const],
-  ),
-);
-
 /** Where the page of a file is, without its ending. */
 function pageOf(file: string): string {
   if (file === "README.md") return "/index";
   if (file.startsWith("docs/")) return `/${file.slice("docs/".length).replace(/\.md$/, "")}`;
-  if (file.startsWith("etc/")) return apiPageOf(file);
   return `/${file.replace(/\.(?:md|ts)$/, "").replaceAll(/\.(?=\w+$)/g, "-")}`; // no ending that a browser would take for another kind of file
-}
-
-/** The report of an entry leads to the page of its API. */
-function apiPageOf(report: string): string {
-  const entry = [...sources.keys()].find(
-    (name) => report === `etc/${name.replaceAll("/", "-")}.api.md`,
-  );
-  return `/api/${entry ?? ""}`;
 }
 
 const FOLDERS = new Map([
@@ -69,7 +40,7 @@ function linked(file: string, target: string): string {
   const [path = "", anchor] = target.split("#");
   const aim = path === "" ? file : posix.normalize(posix.join(posix.dirname(file), path));
   const folder = FOLDERS.get(aim.replace(/\/$/, ""));
-  if (folder === undefined && !documents.includes(aim) && !aim.startsWith("etc/")) {
+  if (folder === undefined && !documents.includes(aim)) {
     if (statSync(join(ROOT, aim), { throwIfNoEntry: false })?.isFile() !== true)
       throw new Error(`Expected links to files of the project, got ${target} in ${file}.`);
     listings.add(aim);
@@ -120,7 +91,6 @@ function titleOf(file: string): string {
 }
 
 rmSync(PAGES, { recursive: true, force: true });
-rmSync(ENTRIES, { recursive: true, force: true });
 for (const file of documents)
   write(pageOf(file), withLinks(file, readFileSync(join(ROOT, file), "utf8")));
 for (const file of listings) write(pageOf(file), listing(file));
@@ -144,10 +114,3 @@ const sidebar = groupsOf(documents).map(({ text, files }) => ({
   })),
 }));
 writeFileSync(join(PAGES, "sidebar.json"), JSON.stringify(sidebar));
-
-for (const [entry, source] of sources) {
-  const file = join(ENTRIES, `${entry}.ts`);
-  mkdirSync(dirname(file), { recursive: true });
-  const path = posix.relative(posix.dirname(`site/entries/${entry}.ts`), source);
-  writeFileSync(file, `export * from "${path}";\n`);
-}

@@ -1,4 +1,4 @@
-// The site: pages made by `make-pages.ts` and TypeDoc, searched in the browser. Nothing is asked of any other server.
+// The site: pages made by `make-pages.ts`, searched in the browser. Nothing is asked of any other server.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -7,15 +7,6 @@ import { slugOf } from "../slug.ts";
 
 const read = (file: string) =>
   JSON.parse(readFileSync(new URL(`../pages/${file}`, import.meta.url), "utf8"));
-
-/** What of markdown-it makes HTML that stands in a text. */
-interface Markdown {
-  readonly renderer: {
-    readonly rules: {
-      html_inline?: (tokens: readonly { readonly content: string }[], index: number) => string;
-    };
-  };
-}
 
 export default {
   title: "espalier",
@@ -26,25 +17,9 @@ export default {
   cleanUrls: false,
   lastUpdated: false,
   markdown: {
-    anchor: {
-      slugify: slugOf,
-      // TypeDoc links to STOP_CODES as `stop-codes`.
-      slugifyWithState: (
-        title: string,
-        { env }: { readonly env: { readonly relativePath: string } },
-      ) =>
-        env.relativePath.startsWith("api/") ? slugOf(title).replaceAll("_", "-") : slugOf(title),
-    },
-    // Its anchors of properties keep the underscore that its links to them do not have.
-    config: ({ renderer: { rules } }: Markdown) => {
-      rules.html_inline = (tokens, index) =>
-        (tokens[index]?.content ?? "").replace(/(?<=<a id="property-)[^"]+/u, (name) =>
-          name.replaceAll("_", "-"),
-        );
-    },
+    anchor: { slugify: slugOf },
   },
   vite: {
-    build: { chunkSizeWarningLimit: 1_000 }, // the API of an entry is one page
     // The theme's links to networks fetch their pictures from a server of icons; there are none here.
     resolve: {
       alias: [
@@ -61,11 +36,8 @@ export default {
     nav: [
       { text: "First tree", link: "/guides/first-tree" },
       { text: "Examples", link: "/examples/" },
-      { text: "API", link: "/api/" },
+      { text: "API", link: "/reference/exports" },
     ],
-    sidebar: {
-      "/": read("sidebar.json"),
-      "/api/": read("api/typedoc-sidebar.json"),
-    },
+    sidebar: read("sidebar.json"),
   },
 };
