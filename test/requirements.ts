@@ -2233,6 +2233,9 @@ const requirements = {
   D700: {
     text: "The workflow runs the gate on the Node of package.json, with a time limit and the permission to read alone",
   },
+  D701: {
+    text: "Counts of words and forms that make documents and comments hard to read stay within bounds that are only ever tightened",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
