@@ -1,4 +1,4 @@
-// Goal: the demo keeps what the readme says of it: without a key, with a server, with and without a
+// Goal: the demo does what its documents say: without a key, with a server, with and without a
 // place for traces. Method: the real program in a process of its own, with nothing in its environment
 // but what the test puts there.
 
@@ -34,27 +34,28 @@ test("without a key it says first that it is no language model, and surveys the 
 
 proves(
   ["S7.36"],
-  "the picture in the README is what the demo leaves, but for times and tokens",
+  "the first guide shows the table that the demo prints, except for times and tokens",
   async () => {
     const { stderr } = await demo();
     const [, picture = ""] = /\nTree\n([\s\S]+?)\n\nUsage by role\n/.exec(stderr) ?? [];
     if (process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "") repaint(picture);
-    const [, , pictured = ""] = PICTURE.exec(readFileSync("README.md", "utf8")) ?? [];
+    const [, , pictured = ""] = PICTURE.exec(readFileSync(GUIDE, "utf8")) ?? [];
     expect(
       inOutline(picture),
-      "the picture in README.md; if the change is meant, run with UPDATE_GOLDEN=1 on a quiet machine",
+      `the table in ${GUIDE}; if the change is meant, run with UPDATE_GOLDEN=1 on a quiet machine`,
     ).toEqual(inOutline(pictured));
     expect(stderr).toMatch(/^11 agents, .*, no spawn refused$/m);
   },
 );
 
+const GUIDE = "docs/guides/first-tree.md";
 const PICTURE = /(<!-- picture: npm run demo -->\n+```text\n)([\s\S]*?)(\n```)/;
 
 function repaint(picture: string): void {
-  const readme = readFileSync("README.md", "utf8");
+  const guide = readFileSync(GUIDE, "utf8");
   const paint = (_shown: string, before: string, _old: string, after: string): string =>
     before + picture + after;
-  writeFileSync("README.md", readme.replace(PICTURE, paint));
+  writeFileSync(GUIDE, guide.replace(PICTURE, paint));
 }
 
 /** The cells of each line, without figures that differ from run to run; tasks as far as every width shows them. */

@@ -16,11 +16,38 @@ import { responds } from "../support/responses-replies.ts";
 const FIRST_PROGRAM = "examples/first-program.ts";
 const readme = readFileSync("README.md", "utf8");
 
-test("the program of the README is that in examples/, and its text has at most 1,500 words", () => {
-  expect(readme.split(/\s+/).length).toBeLessThan(1_500);
+test("the program of the README is that in examples/, and its text has at most 1,200 words", () => {
+  expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1_200);
   const snippets = [...readme.matchAll(/<!-- snippet: (.+) -->\n+```ts\n([\s\S]*?)```/g)];
   expect(snippets.map(([, file]) => file)).toEqual(["examples/in-brief.ts"]);
   for (const [, file = "", snippet] of snippets) expect(snippet).toBe(readFileSync(file, "utf8"));
+});
+
+/** The cells after the label of a row, which is in the first or second column. */
+const cellsOf = (text: string, label: string): readonly string[] => {
+  const rows = text.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  const row = rows.find((cells) => cells.slice(1, 3).includes(label)) ?? [];
+  return row.slice(row.indexOf(label) + 1, -1);
+};
+
+test("the README compares espalier by the figures of the benchmarks", () => {
+  const [, peers = ""] = readFileSync("docs/BENCHMARKS.md", "utf8").split("<!-- peers -->");
+  const cpu = (row: string) => cellsOf(peers, row).slice(1); // without the bare loop
+  const ends = ["espalier", "ai-sdk", "openai-agents"].map((row) => cellsOf(peers, row));
+  const limit = (column: number) => ends.map((cells) => cells[column]);
+  const rows = {
+    "CPU per step, after 3 warm-up runs": cpu("CPU per step, three warm-up runs"),
+    "CPU per step, after 60 warm-up runs": cpu("CPU per step, sixty warm-up runs"),
+    "tokens spent, limit 10,000": limit(0),
+    "depth reached, limit 2": limit(1),
+    "model calls": limit(2),
+  };
+  const shown = Object.keys(rows).map((row) => [row, cellsOf(readme, row)]);
+  expect(Object.fromEntries(shown)).toEqual(rows);
+  const [, date = ""] = /, (\d{4}-\d\d-\d\d), Node/.exec(peers) ?? [];
+  const [, agents = "", ai = ""] = /`@openai\/agents` ([\d.]+), `ai` ([\d.]+)/.exec(peers) ?? [];
+  for (const word of [date, `\`ai\` ${ai}`, `\`@openai/agents\` ${agents}`])
+    expect(readme).toContain(word);
 });
 
 proves(
