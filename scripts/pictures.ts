@@ -1,4 +1,4 @@
-// `npm run pictures`: the pictures of the viewer in README.md and docs/viewer.md, light and dark. A real viewer shows real runs: the demo by the
+// `npm run pictures`: the pictures of the viewer in README.md and docs/, light and dark. A real viewer shows real runs: the demo by the
 // offline planner, the same under a budget that is too small, and a run that asks. Chromium looks at it; where there is none it says so, and
 // leaves the pictures as they are.
 
@@ -20,8 +20,8 @@ import { surveyLead } from "../src/cli/survey/survey-roles.ts";
 import { findChromium, openTab } from "../test/page/chromium.ts";
 
 const FOLDER = resolve("docs/pictures");
-/** As wide as the page needs, and no wider: it is shown smaller than that. */
-const SIZE = { width: 1_280, height: 520 };
+/** About the width of a document, so that text in a picture stays readable. */
+const SIZE = { width: 900, height: 540 };
 const SCHEMES = ["light", "dark"] as const;
 /** A picture is read with its document: above this it is too slow, and the repository grows with each one. */
 const MAX_BYTES = 150_000;
