@@ -64,11 +64,15 @@ assert(typeof address === "object" && address !== null);
 const anthropic = createAnthropic({
   apiKey: "key",
   baseURL: `http://127.0.0.1:${address.port}/v1`,
-  fetch: sameOriginFetch, // no redirect carries the key or a prompt to another server
+  fetch: sameOriginFetch, // keeps the key and the prompt on this server
 });
 const claude = aiSdkModel(anthropic("claude-sonnet-5"), {
   reasoning: "medium",
-  price: { inputUsdPerMillion: 3, cachedInputUsdPerMillion: 0.3, outputUsdPerMillion: 15 },
+  price: {
+    inputUsdPerMillion: 3,
+    cachedInputUsdPerMillion: 0.3,
+    outputUsdPerMillion: 15,
+  },
 });
 const role = defineAgent({
   name: "gardener",

@@ -9,7 +9,9 @@ import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
 import { z } from "zod";
 
 // Responses at OpenAI itself, and where you say so; Chat Completions anywhere else.
-const model = openai("gpt-5.6", { reasoning: { effort: "low", summary: "auto" } });
+const model = openai("gpt-5.6", {
+  reasoning: { effort: "low", summary: "auto" },
+});
 const azure = openai("my-deployment", {
   baseUrl: "https://mine.openai.azure.com/openai/v1",
   api: "responses",

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 
 import { defineAgent, defineTool, Orchestrator, ModelError, type Model } from "espalier";
-import { toCallId, buildReplyMessage, getReplyPieces } from "espalier/extend";
+import { toCallId, buildReplyMessage, getReplyPieces, type ReplyPiece } from "espalier/extend";
 import { z } from "zod";
 
 // The server: it thinks, calls a tool, and wants its thought back with the result.
@@ -35,47 +35,49 @@ const ReplySchema = z.object({
   tokens: z.object({ in: z.int(), out: z.int() }),
 });
 
+type Reply = z.infer<typeof ReplySchema>;
+
 const oracle: Model = {
   provider: "oracle",
   id: "oracle-2",
   generate: async ({ messages, tools, maxOutputTokens }, { signal }) => {
-    const said = messages.map((message) =>
+    const parts = messages.map((message) =>
       message.role === "assistant" ? getReplyPieces(message) : message,
     );
-    const body = JSON.stringify({ said, tools, most: maxOutputTokens });
+    const body = JSON.stringify({ parts, tools, maxOutputTokens });
     const response = await fetch(url, { method: "POST", body, signal });
     if (!response.ok) {
-      const message = `Expected a reply from the oracle, got status ${response.status}.`;
+      const message = `Expected a reply, got status ${response.status}.`;
       throw new ModelError({ code: "model_unavailable", message });
     }
-    const { text, thought, seal, call, tokens } = ReplySchema.parse(await response.json());
-    const data = seal === undefined ? undefined : { oracle: { seal } };
-    const message = buildReplyMessage([
-      ...(thought === undefined ? [] : [{ type: "reasoning" as const, text: thought, data }]),
-      { type: "text", text },
-      ...(call === undefined
-        ? []
-        : [
-            {
-              type: "call" as const,
-              callId: toCallId(call.id),
-              toolName: call.tool,
-              argumentsText: call.input,
-            },
-          ]),
-    ]);
+    const reply = ReplySchema.parse(await response.json());
     return {
-      message,
-      finishReason: call === undefined ? "stop" : "tool_calls",
+      message: buildReplyMessage(toPieces(reply)),
+      finishReason: reply.call === undefined ? "stop" : "tool_calls",
       usage: {
-        inputTokens: tokens.in,
+        inputTokens: reply.tokens.in,
         cachedInputTokens: 0,
-        outputTokens: tokens.out,
+        outputTokens: reply.tokens.out,
         reasoningTokens: 0,
       },
     };
   },
 };
+
+function toPieces({ text, thought, seal, call }: Reply): ReplyPiece[] {
+  const pieces: ReplyPiece[] = [];
+  if (thought !== undefined) {
+    const data = seal === undefined ? undefined : { oracle: { seal } };
+    pieces.push({ type: "reasoning", text: thought, data });
+  }
+  pieces.push({ type: "text", text });
+  if (call !== undefined) {
+    const callId = toCallId(call.id);
+    const { tool: toolName, input: argumentsText } = call;
+    pieces.push({ type: "call", callId, toolName, argumentsText });
+  }
+  return pieces;
+}
 
 const weather = defineTool({
   name: "weather",
