@@ -50,13 +50,13 @@ const hideMessage = (message: Message): Message =>
 
 const redact: RedactContent = (content) => {
   switch (content.type) {
-    case "request": // what a model is asked: messages and tools
+    case "request": // messages and tools of a request
       return { ...content, messages: content.messages.map(hideMessage) };
-    case "reply": // what it says; also the provider's finish reason, `rawFinishReason`
+    case "reply": // also the provider's finish reason, `rawFinishReason`
       return { ...content, message: hideReply(content.message) };
-    case "arguments": // with which a tool was called: not exported at all
+    case "arguments": // of a tool call: not exported at all
       return undefined;
-    case "result": // what a tool gave, as the model reads it
+    case "result": // of a tool call, as the model reads it
       return { ...content, text: hide(content.text) };
   }
 };

@@ -1,10 +1,16 @@
-// An application that has a provider of its own, SDK 2.x: its spans are counted in a large queue, and what its libraries do in a tool stands
-// below that tool.
+// An application with its own OpenTelemetry SDK 2.x: spans pass through a queue that loses none, spans of
+// instrumented libraries are below their tool, and metrics go to the registered provider.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 
-import { trace } from "@opentelemetry/api";
+import { metrics, trace } from "@opentelemetry/api";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
@@ -38,7 +44,14 @@ const provider = new NodeTracerProvider({
 provider.register();
 const orchestrator = new Orchestrator({ tracing: openTelemetry() });
 
-// What an instrumented library does: it knows nothing of runs.
+// Keeps the metrics in memory. Yours is the OTLPMetricExporter of OpenTelemetry, for example.
+const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+
+// espalier finds the registered provider when a run starts.
+const reader = new PeriodicExportingMetricReader({ exporter });
+metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+
+// A call of an instrumented library, which knows nothing of runs.
 const fetched = (page: string): string => {
   trace.getTracer("http").startSpan(`GET ${page}`).end();
   return "An espalier is a tree trained to grow within a frame.";
@@ -62,6 +75,7 @@ const role = defineAgent({
 const budget = { totalTokens: 10_000 };
 const { status } = await orchestrator.start(role, "What is an espalier?", { budget }).result;
 await provider.shutdown();
+await reader.forceFlush();
 endpoint.close();
 
 assert.equal(status, "completed");
@@ -90,4 +104,11 @@ const spans = received
 const request = spans.find(({ name }) => name === "GET /espalier");
 const above = spans.find(({ spanId }) => spanId === request?.parentSpanId);
 assert.deepEqual([above?.name, above?.traceId], ["execute_tool look_up", request?.traceId]);
+
+const measured = exporter
+  .getMetrics()
+  .flatMap(({ scopeMetrics }) => scopeMetrics)
+  .flatMap((scope) => scope.metrics.map(({ descriptor }) => descriptor.name));
+assert(measured.includes("gen_ai.client.inference.duration"));
+await reader.shutdown();
 console.log(`${spans.length} spans delivered, with that of a library below its tool.`);

@@ -68,6 +68,7 @@ const GROUPS = [
       "docs/viewer.md",
       "docs/inspect-runs.md",
       "docs/telemetry.md",
+      "docs/span-export.md",
       "docs/jaeger.md",
       "docs/metrics.md",
       "docs/logging.md",

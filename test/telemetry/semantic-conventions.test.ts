@@ -115,17 +115,25 @@ test("old metrics are those that are made only on request", () => {
 });
 
 test("the document shows every metric as the code has it", () => {
-  const rows = [
-    ...DOCUMENT.matchAll(/^\| `([a-z_.]+)` +\|([^|]+)\|([^|]+)\|([^|]+)\|([^|]+)\|$/gm),
-  ];
-  const shown = rows.map(([, name, kind, unit, attributes, when]) =>
-    [name, kind, unit, attributes, when].map((cell) => cell?.trim()),
+  const fullNames = new Map(
+    [...DOCUMENT.matchAll(/^\| ([a-z ]+?) +\| `([a-z_.]+)` +\|[^|]+\|$/gm)].map(
+      ([, short = "", name = ""]) => [short, name],
+    ),
   );
+  const rows = [...DOCUMENT.matchAll(/^\| `([a-z_.]+)` +\|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)];
+  const shown = rows.map(([, name, kind, attributes = "", when]) => [
+    name,
+    kind?.trim(),
+    attributes
+      .split(",")
+      .map((short) => fullNames.get(short.trim()) ?? short.trim())
+      .join(", "),
+    when?.trim(),
+  ]);
   const expected = DEFINITIONS.map(({ name, kind, unit, attributes, description }) => [
     name,
-    { counter: "counter", histogram: "histogram", upDownCounter: "up-down" }[kind],
-    `\`${unit}\``,
-    attributes.map((attribute) => `\`${attribute}\``).join(", ") || "none",
+    `${{ counter: "counter", histogram: "histogram", upDownCounter: "up-down" }[kind]}, \`${unit}\``,
+    attributes.join(", ") || "none",
     description,
   ]);
   expect(shown).toEqual(expected);
