@@ -1,24 +1,22 @@
-// Cancelling ends the tree leaves first. A tool that obeys its signal ends at once; one that does not is left behind.
+// Cancelling ends the tree, the deepest agents first. A tool that passes its signal on ends at once.
 
 import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
 
 import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
-const started = Promise.withResolvers<void>();
 const wait = defineTool({
   name: "wait",
-  description: "Waits for ever.",
+  description: "Waits for an hour.",
   inputSchema: z.object({}),
-  execute: (_input, { signal }) => {
-    started.resolve();
-    return new Promise<string>((resolve) =>
-      signal.addEventListener("abort", () => resolve("told to end")),
-    );
+  execute: async (_input, { signal }) => {
+    await setTimeout(3_600_000, "Done.", { signal }); // rejects on abort
   },
 });
+
 const child = defineAgent({
   name: "child",
   description: "Waits",
@@ -35,17 +33,17 @@ const lead = defineAgent({
   ]),
   subagents: [child],
 });
-
-const run = new Orchestrator().start(lead, "Wait.");
+const orchestrator = new Orchestrator();
 const ends: string[] = [];
-const listening = (async () => {
-  for await (const event of run.events())
-    if (event.type === "agent.ended") ends.push(`${event.agentPath} ${event.status}`);
-})();
-await started.promise;
-const { reason } = await run.cancel("The user pressed Ctrl-C.");
-await listening;
+
+const run = orchestrator.start(lead, "Wait.");
+for await (const event of run.events()) {
+  if (event.type === "tool.started" && event.toolName === "wait")
+    void run.cancel("The user pressed Ctrl-C.");
+  if (event.type === "agent.ended") ends.push(`${event.agentPath} ${event.status}`);
+}
+const { status, reason } = await run.result;
 
 console.log(ends.join(", "));
 assert.deepEqual(ends, ["lead/child#1 cancelled", "lead cancelled"]);
-assert.equal(reason.message, "The user pressed Ctrl-C.");
+assert.deepEqual([status, reason.message], ["cancelled", "The user pressed Ctrl-C."]);

@@ -22,10 +22,11 @@ const save = defineTool({
 });
 
 // A condition is a plain function over what has happened.
-const twoSteps: StopCondition = ({ steps }) =>
-  steps.length < 2
-    ? undefined
-    : { code: "enough_steps", message: "Two steps are enough.", data: { steps: steps.length } };
+const twoSteps: StopCondition = ({ steps }) => {
+  if (steps.length < 2) return undefined;
+  const data = { steps: steps.length };
+  return { code: "enough_steps", message: "Two steps are enough.", data };
+};
 
 const finder = defineAgent({
   name: "finder",

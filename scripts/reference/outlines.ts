@@ -159,7 +159,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "results.md",
     title: "Results, step records and messages",
     intro:
-      "The result of a run, the records of its steps, and the messages of histories. All values are plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md) and [how an execution ends](../cancellation.md#how-an-execution-ends).",
+      "The result of a run, the records of its steps, and the messages of histories. All values are plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md) and [stop reasons](../cancellation.md#stop-reasons).",
     parts: [
       {
         title: "The result of a run",

@@ -19,9 +19,7 @@ type Pair = readonly [status: string, code: string];
 
 /** The pairs in the table of the document, from top to bottom. */
 function documentedPairs(): readonly Pair[] {
-  const [, section = ""] = readFileSync("docs/cancellation.md", "utf8").split(
-    /^## How an execution ends$/m,
-  );
+  const [, section = ""] = readFileSync("docs/cancellation.md", "utf8").split(/^## Stop reasons$/m);
   const [chapter = ""] = section.split(/^## /m);
   const rows = chapter
     .split("\n")
