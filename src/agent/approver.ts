@@ -1,6 +1,6 @@
 // The approver, which answers questions about calls, and by when. Without an answer a question waits: the run pauses.
 
-import { checkAmount, mismatch } from "../kernel/check.ts";
+import { checkAmount, mismatch, NO_LIMIT_ADVICE } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import {
   approve,
@@ -60,7 +60,8 @@ export function checkApprovals(given: {
 }): void {
   const { approver, answerTimeoutMs, unansweredPolicy = "pause" } = given;
   if (approver !== undefined) checkApprover(approver);
-  if (answerTimeoutMs !== undefined) checkAmount("answerTimeoutMs", answerTimeoutMs);
+  if (answerTimeoutMs !== undefined)
+    checkAmount("answerTimeoutMs", answerTimeoutMs, NO_LIMIT_ADVICE);
   if (unansweredPolicy !== "pause" && unansweredPolicy !== "deny")
     throw mismatch("unansweredPolicy", `"pause" or "deny"`, unansweredPolicy, "Choose one.");
 }

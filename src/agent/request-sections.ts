@@ -238,7 +238,7 @@ function checkedSection(field: string, given: RequestSection): RequestSection {
   const { name, lifetime, text, after, before, messageRole } = section;
   checkIdentifier(`${field}.name`, name);
   if (!LIFE_CYCLES.includes(lifetime)) {
-    const advice = "Set its life cycle.";
+    const advice = "Choose one.";
     throw misdefinition(`${field}.lifetime`, LIFE_CYCLES.join(", "), lifetime, advice);
   }
   if (typeof text !== "function") checkText(`${field}.text`, text);

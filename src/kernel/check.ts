@@ -6,13 +6,15 @@ import { isPlainObject } from "./json.ts";
 import { isMisspelt } from "./misspelt.ts";
 
 /** Advice for a limit without a default. */
-const NO_LIMIT = "Leave it out for no limit.";
+export const NO_LIMIT_ADVICE = "Leave it out for no limit.";
+
+const DEFAULT_ADVICE = "Leave it out for the default.";
 
 /**
  * Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no limit". What is left out must mean what
  * `advice` says.
  */
-export function checkCount(field: string, value: unknown, advice = NO_LIMIT): void {
+export function checkCount(field: string, value: unknown, advice = DEFAULT_ADVICE): void {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return;
   throw mismatch(field, "a whole number from 0 up", value, advice);
 }
@@ -24,7 +26,7 @@ export function checkAtLeastOne(field: string, value: unknown, advice: string): 
 }
 
 /** Throws `invalid_option` unless `value` is a finite number from 0 up. What is left out must mean what `advice` says. */
-export function checkAmount(field: string, value: unknown, advice = NO_LIMIT): void {
+export function checkAmount(field: string, value: unknown, advice = DEFAULT_ADVICE): void {
   if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;
   throw mismatch(field, "a finite number from 0 up", value, advice);
 }
@@ -117,10 +119,15 @@ export function checkMethods(field: string, value: unknown, methods: readonly st
   if (missing === undefined) return;
   throw mismatch(
     field,
-    `an object with ${methods.map((method) => `${method}()`).join(" and ")}`,
+    `an object with ${methods.map((method) => `${method}()`).join(", ")}`,
     value,
     "See its TypeScript type.",
   );
+}
+
+/** Throws `invalid_option` unless `value` is a function. */
+export function checkCallback(field: string, value: unknown): void {
+  if (typeof value !== "function") throw mismatch(field, "a function", value, "Pass a function.");
 }
 
 /** Throws `invalid_definition` unless `value` is text that `pattern` accepts; `words` say the pattern in plain English. */

@@ -2,9 +2,9 @@
 
 import {
   checkBoolean,
+  checkCallback,
   checkCount,
   checkKeys,
-  checkMethods,
   checkText,
   defaultAdvice,
   misdefinition,
@@ -22,7 +22,7 @@ export function checkModel(field: string, model: Model): void {
   checkText(`${field}.id`, model.id);
   checkText(`${field}.provider`, model.provider);
   for (const ability of ["countTokens", "assertReady", "checkSettings"] as const) {
-    if (model[ability] !== undefined) checkMethods(field, model, [ability]);
+    if (model[ability] !== undefined) checkCallback(`${field}.${ability}`, model[ability]);
   }
   if (model.price !== undefined) checkPriceOption(`${field}.price`, model.price);
   if (model.baseUrl !== undefined) checkText(`${field}.baseUrl`, model.baseUrl);

@@ -1,6 +1,6 @@
 // What an agent and its subtree may spend, and when a limit is nearly used up (X6). Limits only; what was spent is in the ledger.
 
-import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
+import { checkAmount, checkCount, checkKeys, NO_LIMIT_ADVICE } from "../kernel/check.ts";
 import { floorMicroUsd, toUsd } from "../kernel/money.ts";
 import {
   BUDGET_AXES,
@@ -79,8 +79,9 @@ export function checkBudget(field: string, budget: Budget): void {
   for (const axis of BUDGET_AXES) {
     const limit = budget[axis];
     if (limit === undefined) continue;
-    if (axis === "costUsd" || axis === "timeMs") checkAmount(`${field}.${axis}`, limit);
-    else checkCount(`${field}.${axis}`, limit);
+    if (axis === "costUsd" || axis === "timeMs")
+      checkAmount(`${field}.${axis}`, limit, NO_LIMIT_ADVICE);
+    else checkCount(`${field}.${axis}`, limit, NO_LIMIT_ADVICE);
   }
 }
 

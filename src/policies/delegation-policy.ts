@@ -1,6 +1,6 @@
 // How an agent delegates: in the fore- or background, with which part of its budget, and what one subagent's end means for the others.
 
-import { checkBoolean, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkAtLeastOne, checkBoolean, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
 import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
@@ -166,14 +166,8 @@ function checkFailurePolicy(field: string, failurePolicy: FailurePolicy): void {
   if (!isRecord(failurePolicy))
     throw mismatch(field, "isolate, fail_fast or { quorum }", failurePolicy, "Choose one of them.");
   checkKeys(field, failurePolicy, ["quorum"]);
-  checkCount(`${field}.quorum`, failurePolicy.quorum);
-  if (failurePolicy.quorum === 0)
-    throw mismatch(
-      `${field}.quorum`,
-      "at least 1",
-      0,
-      "Use at least 1: a quorum of 0 decides nothing.",
-    );
+  const advice = "Set how many subagents of a reply have to complete.";
+  checkAtLeastOne(`${field}.quorum`, failurePolicy.quorum, advice);
 }
 
 function checkReserve(field: string, reserve: Budget): void {

@@ -4,8 +4,9 @@ import {
   checkBoolean,
   checkCount,
   checkFields,
-  mismatch,
   type FieldChecks,
+  mismatch,
+  NO_LIMIT_ADVICE,
 } from "../kernel/check.ts";
 import { deepFreeze, defined } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
@@ -148,7 +149,7 @@ const CHECKS: FieldChecks = {
   includeParentConstraints: checkBoolean,
   includeFailedAttempts: checkBoolean,
   reportRemovedTools: checkBoolean,
-  messageWindowSize: checkCount,
+  messageWindowSize: (field, value) => checkCount(field, value, NO_LIMIT_ADVICE),
   selectMessages: checkSelection,
   injectedTexts: checkTextList,
   metadataKeys: checkTextList,

@@ -329,7 +329,8 @@ export function defineDelegation<Input extends ToolInput>(
   checkKeys("tool", definition, DELEGATION_FIELDS);
   const { execute } = definition;
   const { descriptor, schema } = buildDescriptor(definition);
-  checkFunction(`${descriptor.name}.execute`, execute, EXECUTE_ADVICE);
+  const advice = "Pass a function that returns the result of context.spawn().";
+  checkFunction(`${descriptor.name}.execute`, execute, advice);
   return delegationTool(descriptor, schema, execute);
 }
 

@@ -32,7 +32,7 @@ import { isZodLike } from "./arguments/unusable-schema.ts";
 export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaInput<Value> {
   const field = "jsonSchema.schema";
   if (isZodLike(schema)) {
-    const advice = "Pass a JSON Schema; a zod schema goes directly into input.";
+    const advice = "Pass a JSON Schema, or use the zod schema itself in its place.";
     throw misdefinition(field, "a JSON Schema", schema, advice);
   }
   return declareInput(objectSchema(field, schema), true);

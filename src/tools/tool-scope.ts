@@ -24,7 +24,7 @@ export function toolScope(
   work: { readonly name: unknown },
   options: Partial<ToolScope>,
 ): ToolScope {
-  checkFunction(`${owner}.check`, work, "Pass an array of tool names.");
+  checkFunction(`${owner}.check`, work);
   const field = `${owner}.options`;
   checkKeys(field, options, ["name", "tools"]);
   const name = nameFunction(`${field}.name`, options.name, work);

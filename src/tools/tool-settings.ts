@@ -8,6 +8,7 @@ import {
   type FieldChecks,
   misdefinition,
   mismatch,
+  NO_LIMIT_ADVICE,
 } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 
@@ -115,7 +116,7 @@ export function checkSpan(
 }
 
 const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
-  timeoutMs: (field, ms) => checkSpan(field, ms, "Leave it out for no limit."),
+  timeoutMs: (field, ms) => checkSpan(field, ms, NO_LIMIT_ADVICE),
   maxRetries: (field, count) =>
     checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxRetries)),
   maxResultCharacters: (field, count) =>

@@ -2,7 +2,14 @@
 
 import type { IncomingMessage } from "node:http";
 
-import { checkFields, checkKeys, checkMethods, checkText, mismatch } from "../kernel/check.ts";
+import {
+  checkCallback,
+  checkFields,
+  checkKeys,
+  checkMethods,
+  checkText,
+  mismatch,
+} from "../kernel/check.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerAction } from "../view/viewer-data.ts";
@@ -198,7 +205,7 @@ function checkContent(field: string, content: unknown): void {
   if (typeof content !== "object" || content === null)
     throw mismatch(field, "true, false or an object", content, "Leave it out to show everything.");
   checkKeys(field, content, ["redact"]);
-  checkMethods(field, content, ["redact"]);
+  checkCallback(`${field}.redact`, Reflect.get(content, "redact"));
 }
 
 function checkActions(field: string, actions: unknown): void {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 import type { Approver } from "../agent/approver.ts";
 import { onAbort } from "../kernel/cancel.ts";
-import { checkKeys, checkMethods, mismatch } from "../kernel/check.ts";
+import { checkCallback, checkKeys, mismatch } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";
@@ -204,7 +204,7 @@ class RunViewer implements Viewer {
 
   attach(...[orchestrator, options = {}]: Parameters<Viewer["attach"]>): void {
     checkKeys("attach options", options, ["context"]);
-    if (options.context !== undefined) checkMethods("attach options", options, ["context"]);
+    if (options.context !== undefined) checkCallback("attach options.context", options.context);
     this.#attached.add(orchestrator, options.context);
   }
 

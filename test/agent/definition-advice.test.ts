@@ -8,8 +8,11 @@ import * as early from "zod/v3";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { defineTool } from "../../src/tools/define-tool.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -21,6 +24,8 @@ const server = { name: "files", tools: [tool], close: () => {} };
 
 const toolOf = (patch: object) => () => defineTool({ ...TOOL, ...patch });
 const roleOf = (patch: object) => () => defineAgent({ ...ROLE, ...patch });
+
+const startOf = (options: object) => new Orchestrator().start(defineAgent(ROLE), "Go.", options);
 
 /** As a user without types may call it. */
 function loosely(call: (...given: never[]) => unknown, ...given: readonly unknown[]): unknown {
@@ -73,6 +78,32 @@ test.each<readonly [string, () => unknown]>([
   [
     "lead.temperature to be a number from 0 to 2, got -1. Leave it out for the provider's default.",
     roleOf({ temperature: -1 }),
+  ],
+  [
+    "lead.limits.maxDepth to be a whole number from 0 up, got 1.5. Leave it out for the default.",
+    roleOf({ limits: { maxDepth: 1.5 } }),
+  ],
+  [
+    "lead.delegation.failurePolicy.quorum to be a whole number from 1 up, got 0. Set how many subagents of a reply have to complete.",
+    roleOf({ delegation: { failurePolicy: { quorum: 0 } } }),
+  ],
+  // Functions.
+  [
+    "toolGuard.check to be a function, got an object. Pass a function.",
+    () => loosely(toolGuard, {}),
+  ],
+  ["toolFilter.check to be a function, got undefined. Pass a function.", () => loosely(toolFilter)],
+  [
+    "plan.execute to be a function, got undefined. Pass a function that returns the result of context.spawn().",
+    () => loosely(defineDelegation, { ...TOOL, name: "plan", execute: undefined }),
+  ],
+  [
+    "onStreamPart to be a function, got 3. Pass a function.",
+    () => loosely((options: object) => new Orchestrator(options), { onStreamPart: 3 }),
+  ],
+  [
+    "start options.onStreamPart to be a function, got 3. Pass a function.",
+    () => startOf({ onStreamPart: 3 }),
   ],
   // Tools in the wrong wrapping.
   [
@@ -132,7 +163,7 @@ test.each<readonly [string, () => unknown]>([
   ...[z.object({ path: z.string() }), mini.object({}), early.z.object({})].map(
     (schema) =>
       [
-        "jsonSchema.schema to be a JSON Schema, got an object. Pass a JSON Schema; a zod schema goes directly into input.",
+        "jsonSchema.schema to be a JSON Schema, got an object. Pass a JSON Schema, or use the zod schema itself in its place.",
         () => loosely(jsonSchema, schema),
       ] as const,
   ),

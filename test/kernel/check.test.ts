@@ -97,7 +97,7 @@ for (const [value, got] of SHOWN) {
     const expected = "a whole number from 0 up";
     expect(thrownBy(() => checkCount("limits.maxDepth", value))).toEqual({
       code: "invalid_option",
-      message: `Expected limits.maxDepth to be ${expected}, got ${got}. Leave it out for no limit.`,
+      message: `Expected limits.maxDepth to be ${expected}, got ${got}. Leave it out for the default.`,
       data: { field: "limits.maxDepth", expected, got },
     });
   });

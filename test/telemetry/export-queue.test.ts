@@ -300,11 +300,11 @@ class Unfit implements AnySpanExporter {
 const REFUSED: Readonly<Record<string, readonly [() => unknown, string]>> = {
   "an exporter that cannot export": [
     () => new ExportQueue({ exporter: new Unfit(), processor }),
-    "Expected ExportQueue.exporter to be an object with export() and shutdown(), got an object. See its TypeScript type.",
+    "Expected ExportQueue.exporter to be an object with export(), shutdown(), got an object. See its TypeScript type.",
   ],
   "a processor that is none": [
     () => new ExportQueue({ exporter, processor: () => new Unfit() }),
-    "Expected ExportQueue.processor(…) to be an object with onEnd() and forceFlush() and shutdown(), got an object. See its TypeScript type.",
+    "Expected ExportQueue.processor(…) to be an object with onEnd(), forceFlush(), shutdown(), got an object. See its TypeScript type.",
   ],
   "a queue below nothing": [
     () => new ExportQueue({ exporter, processor, settings: { maxQueueSize: -1 } }),

@@ -148,8 +148,8 @@ test("options that cannot be used are refused by name", () => {
   const wrong = [{ meter }, { meter: null }, { legacyMetrics: "yes" }, { meters: meter }];
   const messages = wrong.map((options) => refusalOf(options));
   expect(messages.map((message) => message.split(". ")[0])).toEqual([
-    "Expected openTelemetry.meter to be an object with createCounter() and createUpDownCounter() and createHistogram(), got an object",
-    "Expected openTelemetry.meter to be an object with createCounter() and createUpDownCounter() and createHistogram(), got null",
+    "Expected openTelemetry.meter to be an object with createCounter(), createUpDownCounter(), createHistogram(), got an object",
+    "Expected openTelemetry.meter to be an object with createCounter(), createUpDownCounter(), createHistogram(), got null",
     'Expected openTelemetry.legacyMetrics to be true or false, got "yes"',
     expect.stringMatching(
       /^Expected openTelemetry\.meters to be one of .*meter, legacyMetrics, got/,

@@ -25,7 +25,7 @@ proves(["V84"], "options that cannot be used", async () => {
     ["viewer options.more", { more: 1 }],
     ["viewer options.store", { store: {} }],
     ["viewer options.content", { content: "no" }],
-    ["viewer options.content", { content: {} }],
+    ["viewer options.content.redact", { content: {} }],
     ["viewer options.content.more", { content: { redact: String, more: 1 } }],
     ["viewer options.actions", { actions: ["fork"] }],
     ["viewer options.actions", { actions: "answer" }],

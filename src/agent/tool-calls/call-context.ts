@@ -68,8 +68,8 @@ function queueSubtask(call: CallInProgress, request: unknown): void {
 function reportProgress(call: CallInProgress, progress: ToolProgress): void {
   checkKeys("progress", progress, ["done", "total", "message"]);
   const { done, total, message } = progress;
-  if (done !== undefined) checkAmount("progress.done", done);
-  if (total !== undefined) checkAmount("progress.total", total);
+  if (done !== undefined) checkAmount("progress.done", done, "Leave it out if it is unknown.");
+  if (total !== undefined) checkAmount("progress.total", total, "Leave it out if it is unknown.");
   if (message !== undefined) checkText("progress.message", message);
   if (call.isClosed || call.reports >= MOST_REPORTS) return;
   call.reports += 1;

@@ -1,7 +1,14 @@
 // The mailbox of a run: its request, answers, and commands to the process that owns the run, now or
 // next. MailReader carries them out in that process, and owns when it reads next.
 
-import { checkAmount, checkKeys, checkText, misdefinition, mismatch } from "../../kernel/check.ts";
+import {
+  checkAmount,
+  checkKeys,
+  checkText,
+  misdefinition,
+  mismatch,
+  NO_LIMIT_ADVICE,
+} from "../../kernel/check.ts";
 import { type ErrorCode, EspalierError, messageOf } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import { defined, type JsonObject, parseJson } from "../../kernel/json.ts";
@@ -448,7 +455,7 @@ export function copyOrder(given: RunRequest): CheckedOrder {
   checkText("order.role", role);
   checkVersionName("order.rolesVersion", rolesVersion);
   if (budget !== undefined) checkBudget("order.budget", budget);
-  if (deadlineAtMs !== undefined) checkAmount("order.deadlineAtMs", deadlineAtMs);
+  if (deadlineAtMs !== undefined) checkAmount("order.deadlineAtMs", deadlineAtMs, NO_LIMIT_ADVICE);
   if (sessionId !== undefined) checkText("order.sessionId", sessionId);
   if (traceparent !== undefined) checkTraceparent("order.traceparent", traceparent);
   return Object.freeze({

@@ -3,12 +3,13 @@
 import {
   checkAmount,
   checkBoolean,
+  checkCallback,
   checkCount,
   checkKeys,
   checkList,
-  checkMethods,
   checkText,
   mismatch,
+  NO_LIMIT_ADVICE,
 } from "../../kernel/check.ts";
 import { parseTraceparent } from "../../kernel/trace-ids.ts";
 import { type AgentRole, checkAgentRole } from "../../agent/agent-role.ts";
@@ -185,7 +186,7 @@ export function checkStartOptions(options: StartOptions): void {
   const { runId, budget, deadlineAtMs, traceparent } = options;
   if (runId !== undefined) checkRunId("runId", runId);
   if (budget !== undefined) checkBudget("budget", budget);
-  if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
+  if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs, NO_LIMIT_ADVICE);
   if (traceparent !== undefined) checkTraceparent("traceparent", traceparent);
   checkRunOptions(field, options);
 }
@@ -245,7 +246,8 @@ interface AnyRunOptions {
 /** Throws `invalid_option`, or `invalid_definition` for an invalid role. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
   if (options.role !== undefined) checkAgentRole(`${field}.role`, options.role);
-  if (options.onStreamPart !== undefined) checkMethods(field, options, ["onStreamPart"]);
+  if (options.onStreamPart !== undefined)
+    checkCallback(`${field}.onStreamPart`, options.onStreamPart);
   const { signal }: { readonly signal?: unknown } = options;
   if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
   const isController = signal instanceof AbortController;
@@ -463,7 +465,7 @@ export function checkStoredResumeOptions(options: StoredResumeOptions): void {
 export function checkResumeLostRunsOptions(options: ResumeLostRunsOptions): void {
   const field = "resumeLostRuns options";
   checkKeys(field, options, ["context"]);
-  if (options.context !== undefined) checkMethods(field, options, ["context"]);
+  if (options.context !== undefined) checkCallback(`${field}.context`, options.context);
 }
 
 function checkContinueOptions(
@@ -488,7 +490,8 @@ export function checkForkOptions(options: ForkOptions): void {
   const field = "fork options";
   checkKeys(field, options, FORK_FIELDS);
   const { atStep, message, budget = {} } = options;
-  if (atStep !== undefined) checkCount(`${field}.atStep`, atStep);
+  if (atStep !== undefined)
+    checkCount(`${field}.atStep`, atStep, "Leave it out for the last step.");
   if (Array.isArray(message)) checkedContent(`${field}.message`, message);
   else if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
     throw mismatch(

@@ -12,6 +12,7 @@ import type {
 import { runBounded } from "../../kernel/cancel.ts";
 import {
   checkAmount,
+  checkCallback,
   checkCount,
   checkKeys,
   checkMethods,
@@ -156,7 +157,7 @@ function checkWorkOptions(options: WorkerOptions): void {
   checkKeys(field, options, FIELDS);
   const { rolesVersion, context, maxRuns, graceMs, takeOverAfterMs, sweepIntervalMs } = options;
   if (rolesVersion !== undefined) checkVersionName(`${field}.rolesVersion`, rolesVersion);
-  if (context !== undefined) checkMethods(field, options, ["context"]);
+  if (context !== undefined) checkCallback(`${field}.context`, context);
   if (maxRuns !== undefined) checkCount(`${field}.maxRuns`, maxRuns);
   if (maxRuns === 0)
     throw mismatch(`${field}.maxRuns`, "at least 1", 0, defaultAdvice(DEFAULT_MAX_RUNS));

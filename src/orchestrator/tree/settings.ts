@@ -2,15 +2,17 @@
 
 import {
   checkAmount,
+  checkCallback,
   checkCount,
   checkFields,
   checkKeys,
   checkList,
   checkMethods,
   defaultAdvice,
-  mismatch,
   type FieldCheck,
   type FieldChecks,
+  mismatch,
+  NO_LIMIT_ADVICE,
 } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { randomIds, type IdSource } from "../../kernel/id-source.ts";
@@ -431,7 +433,10 @@ const LATER: FieldCheck = () => undefined;
 const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   limits: LATER,
   concurrency: LATER,
-  maxConcurrentRuns: checkSlots,
+  maxConcurrentRuns: (field, value) => {
+    checkCount(field, value, NO_LIMIT_ADVICE);
+    if (value === 0) throw mismatch(field, "at least 1", value, "With 0, no run could start.");
+  },
   retryPolicy: LATER,
   prices: hasMethods("getPrice"),
   graceMs: isAmount(DEFAULTS.graceMs),
@@ -448,8 +453,7 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   staleAfterMs: isAmount(DEFAULTS.staleAfterMs),
   maxCrashes: (field, value) => checkCount(field, value, defaultAdvice(DEFAULTS.maxCrashes)),
   sinks: isListOf(hasMethods("emit")),
-  onStreamPart: (_field, onStreamPart) =>
-    checkMethods("options", { onStreamPart }, ["onStreamPart"]),
+  onStreamPart: checkCallback,
   tracing: hasMethods("traceEvent", "runInSpan", "getIds"),
   clock: hasMethods("nowMs", "monotonicMs", "setTimer"),
   ids: hasMethods("next"),

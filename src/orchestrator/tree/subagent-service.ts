@@ -1,7 +1,7 @@
 // Operations of an agent on its subagents: list, continue, wait for, write to and cancel them
 // (X10).
 
-import { checkAmount, checkKeys, checkText } from "../../kernel/check.ts";
+import { checkAmount, checkKeys, checkText, NO_LIMIT_ADVICE } from "../../kernel/check.ts";
 import { linkedController, sleep } from "../../kernel/cancel.ts";
 import { canonicalJson, defined } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
@@ -121,7 +121,7 @@ async function waitForChildren(
 ): Promise<DelegationOutcome> {
   checkKeys("wait", request, ["childNames", "timeoutMs"]);
   const { childNames, timeoutMs } = request;
-  if (timeoutMs !== undefined) checkAmount("wait.timeoutMs", timeoutMs);
+  if (timeoutMs !== undefined) checkAmount("wait.timeoutMs", timeoutMs, NO_LIMIT_ADVICE);
   const names = childNames === undefined ? undefined : [...new Set(childNames)];
   const named =
     names?.map((childName) => findOrRefuse(run, parent, call, childName)) ??
