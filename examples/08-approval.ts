@@ -16,11 +16,13 @@ import {
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 const sent: string[] = [];
+const isOutside = (address: string): boolean => !address.endsWith("@example.org");
+
 const sendMail = defineTool({
   name: "sendMail",
   description: "Sends a mail.",
   inputSchema: z.object({ to: z.string(), text: z.string() }),
-  needsApproval: ({ to }) => (to.endsWith("@example.org") ? false : `${to} is outside.`),
+  needsApproval: ({ to }) => isOutside(to) && `${to} is outside.`,
   execute: ({ to }) => {
     sent.push(to);
     return "sent";
@@ -48,7 +50,7 @@ const clerk = defineAgent({
   tools: [sendMail, askUser],
 });
 
-// The first process: what needs no answer is done at once, and the rest is stored.
+// The first process: calls that need no answer run at once, and the run is stored.
 const paused = await new Orchestrator().start(clerk, "Answer Ann and Bob.").result;
 const stored = JSON.stringify(paused.pausedRun);
 assert.equal(paused.status, "paused");

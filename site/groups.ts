@@ -32,6 +32,7 @@ const GROUPS = [
       "docs/errors.md",
       "docs/cancellation.md",
       "docs/human-in-the-loop.md",
+      "docs/paused-runs.md",
       "docs/sessions.md",
       "docs/stores.md",
       "docs/crash-recovery.md",
