@@ -22,7 +22,7 @@ const price: ModelPrice = {
   cacheWriteUsdPerMillion: 3.125, // written to it; default: as other input
   outputUsdPerMillion: 15,
   tiers: [
-    // A request with more input than this costs so much, all of it, its output too.
+    // Rates of a request with more input tokens than this, for all its tokens.
     {
       aboveInputTokens: 272_000,
       inputUsdPerMillion: 5,
@@ -30,7 +30,7 @@ const price: ModelPrice = {
       outputUsdPerMillion: 22.5,
     },
   ],
-  asOf: "2026-11-26", // these two change nothing; results show them
+  asOf: "2026-11-26", // for information; results show both
   source: "our contract",
 };
 

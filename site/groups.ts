@@ -76,6 +76,7 @@ const GROUPS = [
       "docs/content-in-traces.md",
       "docs/prices.md",
       "docs/scale-out.md",
+      "docs/worker-failures.md",
     ],
   },
   {
