@@ -44,15 +44,14 @@ const run = orchestrator.start(lead, "What grows along a wall?");
 const texts = new Map<string, string>();
 const resets: string[] = [];
 
-for await (const piece of run.stream()) {
-  const said = texts.get(piece.stepId) ?? "";
-  // Show it behind what the agent at piece.agentPath has said.
-  if (piece.type === "text") texts.set(piece.stepId, said + piece.text);
-  if (piece.type === "call") console.log(`${piece.agentPath} calls ${piece.toolName} …`);
-  if (piece.type === "result") console.log(`${piece.toolName}: ${piece.text}`);
-  if (piece.type === "reset") {
-    texts.set(piece.stepId, ""); // drop it: it is said anew
-    resets.push(piece.reason);
+for await (const part of run.stream()) {
+  const text = texts.get(part.stepId) ?? "";
+  if (part.type === "text") texts.set(part.stepId, text + part.text);
+  if (part.type === "call") console.log(`${part.agentPath} calls ${part.toolName}`);
+  if (part.type === "result") console.log(`${part.toolName}: ${part.text}`);
+  if (part.type === "reset") {
+    texts.set(part.stepId, ""); // the reply starts again
+    resets.push(part.reason);
   }
 }
 

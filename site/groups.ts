@@ -30,6 +30,7 @@ const GROUPS = [
       "docs/steps.md",
       "docs/streaming.md",
       "docs/errors.md",
+      "docs/tool-errors.md",
       "docs/cancellation.md",
       "docs/human-in-the-loop.md",
       "docs/paused-runs.md",

@@ -56,7 +56,7 @@ export const SPAWN_REFUSAL_CODES = [
 export type SpawnRefusalCode = (typeof SPAWN_REFUSAL_CODES)[number];
 
 /**
- * Code of a tool call that did not succeed. `docs/errors.md` lists all codes with examples.
+ * Code of a tool call that did not succeed. `docs/tool-errors.md` lists all codes with examples.
  *
  * @example
  * ```ts

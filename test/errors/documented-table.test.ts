@@ -1,4 +1,4 @@
-// Goal: docs/errors.md says of every failure where it comes from, what it means and what the model reads, and says it truly.
+// Goal: docs/tool-errors.md lists every failure with its source, its meaning and the text that the model reads, and is true.
 // Method: its tables compared with the one in the code, and each of its examples with a run in which the failure happens.
 
 import { readFileSync } from "node:fs";
@@ -17,9 +17,10 @@ import { soloist } from "../harness/soloist.ts";
 import { FAILURE_SCENES, type Played } from "./failure-stories.ts";
 import { executions } from "./tool-acts.ts";
 
-/** The chapter of the document under a heading. */
+/** Returns the text under a heading of the documents about errors. */
 function chapter(heading: string): string {
-  const [, rest = ""] = readFileSync("docs/errors.md", "utf8").split(`\n## ${heading}\n`);
+  const text = ["docs/errors.md", "docs/tool-errors.md"].map((file) => readFileSync(file, "utf8"));
+  const [, rest = ""] = text.join("\n").split(`\n## ${heading}\n`);
   return rest.split(/^## /m)[0] ?? "";
 }
 
@@ -39,7 +40,7 @@ function rowsOf(heading: string): readonly (readonly string[])[] {
 
 /** The example of each code. A line break is written as `⏎`. */
 function examples(): ReadonlyMap<string, string> {
-  const found = chapter("What the model reads").matchAll(/^- `([a-z_]+)`: `(.+)`$/gm);
+  const found = chapter("Messages to the model").matchAll(/^- `([a-z_]+)`: `(.+)`$/gm);
   return new Map([...found].map(([, code = "", text = ""]) => [code, text.replaceAll("⏎", "\n")]));
 }
 
@@ -53,9 +54,12 @@ const COUNTS = { error: "a tool error", retry: "a retry", nothing: "no" } as con
 const SOURCES = ["validation", "execution", "timeout", "blocked", "limit", "stop request"];
 
 proves(["R160"], "the documented table is the one in the code, row by row", () => {
-  const documented = rowsOf("Every failure of a call").map(
-    ([code, , severity, outcome, counts]) => [code, severity, outcome, counts],
-  );
+  const documented = rowsOf("Codes").map(([code, , severity, outcome, counts]) => [
+    code,
+    severity,
+    outcome,
+    counts,
+  ]);
   const known = Object.entries(TOOL_FAILURES)
     .filter(([code]) => !UNMET.has(code))
     .map(([code, { severity, outcome, counts }]) => [code, severity, outcome, COUNTS[counts]]);
@@ -66,7 +70,7 @@ proves(
   ["R160"],
   "every failure has one of the known sources, and every source has a failure",
   () => {
-    const sources = rowsOf("Every failure of a call").map(([, source = ""]) => source);
+    const sources = rowsOf("Codes").map(([, source = ""]) => source);
     expect(sources.filter((source) => !SOURCES.includes(source))).toEqual([]);
     expect(SOURCES.filter((source) => !sources.includes(source))).toEqual([]);
   },
@@ -158,9 +162,6 @@ function modelErrorCodes(): readonly ModelErrorCode[] {
 }
 
 proves(["R164", "R165", "R166"], "the documented limits are the default ones", () => {
-  const documented = rowsOf("How much is tolerated").map(([limit = "", value]) => [
-    limit,
-    Number(value),
-  ]);
+  const documented = rowsOf("Error budget").map(([limit = "", value]) => [limit, Number(value)]);
   expect(documented).toEqual(Object.entries(DEFAULT_ERROR_BUDGET));
 });
