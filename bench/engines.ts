@@ -39,7 +39,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    what: "the last of 10 runs is led elsewhere after `kill -9` of a worker",
+    what: "takeover of the last of 10 runs after `kill -9` of a worker",
     unit: "ms",
     limits: { restate: 1_000, "pg-boss": 35_000 },
     measure: async (place, round) => {
@@ -59,7 +59,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    what: "25 agents are cancelled",
+    what: "cancelling a run of 25 agents",
     unit: "ms",
     limits: { restate: 500, "pg-boss": 500 },
     measure: async (place, round) => {
@@ -76,7 +76,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    what: "a run that waits is cancelled",
+    what: "cancelling a waiting run",
     unit: "ms",
     limits: { restate: 500, "pg-boss": 500 },
     measure: async (place, round) => {
@@ -89,7 +89,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    what: "from the answer to the result, all workers replaced meanwhile",
+    what: "from answer to result, with all workers replaced in between",
     unit: "ms",
     limits: { restate: 1_000, "pg-boss": 1_000 },
     measure: async (place, round) => {
@@ -106,7 +106,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    what: "CPU of the server of the engine for each run",
+    what: "CPU of the engine's server per run",
     unit: "ms",
     limits: { restate: 5 },
     measure: async (place, round) => {

@@ -65,7 +65,7 @@ function figuresFor(
 ): readonly Figure[] {
   return [
     { what, measured: ms, unit: "ms", cpuMs, ...(limit === undefined ? {} : { limit }) },
-    { what: "longest stall meanwhile", measured: blockMs, unit: "ms", limit: 30 },
+    { what: "longest stall during that", measured: blockMs, unit: "ms", limit: 30 },
   ];
 }
 
@@ -111,7 +111,7 @@ async function figuresOf(store: Store): Promise<readonly Figure[]> {
   return [
     ...figuresFor(`${EVENTS.toLocaleString("en")} events folded`, scaled, 4_000),
     {
-      what: "their lines read as JSON, no more",
+      what: "only reading their lines as JSON",
       measured: bare.ms,
       unit: "ms",
       cpuMs: bare.cpuMs,
