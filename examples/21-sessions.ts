@@ -17,8 +17,8 @@ const clerk = defineAgent({
 
 const orchestrator = new Orchestrator({ store: memoryStore() });
 const session = await orchestrator.openSession("customer-42", {
-  retention: { maxMessages: 40, maxExecutions: 5, summarizeDropped: false }, // what the next execution begins with
-  failedExecutionPolicy: "remove", // what an execution that fails has added is taken out again
+  retention: { maxMessages: 40, maxExecutions: 5 },
+  failedExecutionPolicy: "remove", // removes the messages of a failed execution
 });
 
 const first = await orchestrator.start(clerk, "Where is my order?", { session }).result;

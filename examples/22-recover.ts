@@ -90,8 +90,8 @@ assert.equal(usage.total.modelCalls, 3);
 assert.equal(readFileSync(log, "utf8"), "looked up a pear tree\npaid 12 euros under call_2\n");
 
 // Start, recover or take the result, whichever it is. Here the run has ended: it is not done again.
-const order = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
-const ordered = await orchestrator.execute(order);
+const request = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+const ordered = await orchestrator.execute(request);
 
 assert.equal(ordered.text, text);
 
