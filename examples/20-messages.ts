@@ -34,14 +34,19 @@ const reader = defineAgent({
   model,
   tools: [read],
   sections: [
-    { name: "memory", lifetime: "execution", text: async () => await memoryOf("reader") },
+    {
+      name: "memory",
+      lifetime: "execution",
+      text: async () => await loadMemory("reader"),
+    },
     { name: "day", lifetime: "persistent", text: () => `It is ${today}.` },
     {
       name: "toDo",
-      lifetime: "step", // made anew before each model call, never kept
+      lifetime: "step", // computed before each model call, never saved
       text: ({ steps }) => {
         for (const { number } of steps) toDo.delete(`page ${number}`);
-        return toDo.size === 0 ? undefined : `Still to read: ${[...toDo].join(", ")}.`;
+        if (toDo.size === 0) return undefined;
+        return `Still to read: ${[...toDo].join(", ")}.`;
       },
     },
   ],
@@ -49,7 +54,7 @@ const reader = defineAgent({
 
 const today = "Monday";
 
-function memoryOf(name: string): Promise<string> {
+function loadMemory(name: string): Promise<string> {
   return Promise.resolve(`What ${name} knows already: page 3.`);
 }
 
@@ -80,9 +85,10 @@ assert.deepEqual(held, [undefined, true, true]); // Each request begins with all
 
 // A processor of the history: it works on a copy, and what it leaves is made valid.
 const shorten = transform("beforeModel", ({ messages }) => ({
-  messages: messages.map((message) =>
-    message.role === "tool" ? { ...message, text: message.text.slice(0, 100) } : message,
-  ),
+  messages: messages.map((message) => {
+    if (message.role !== "tool") return message;
+    return { ...message, text: message.text.slice(0, 100) };
+  }),
 }));
 
 // A history that outgrew its window is summed up, by the agent's own model and out of its own budget.
