@@ -12,7 +12,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "agent.md",
     title: "Options of an agent",
     intro:
-      "The options of `defineAgent` and their types. The guides explain how they work together: [budgets](../budgets.md), [delegating](../subagents.md), [context](../context.md), [stopping](../cancellation.md), [messages](../messages.md), [types](../typescript.md).",
+      "The options of `defineAgent` and their types. These pages explain how the options work together: [budgets](../budgets.md), [subagents](../subagents.md), [context](../context.md), [cancellation](../cancellation.md), [messages](../messages.md) and [TypeScript](../typescript.md).",
     parts: [
       { title: "The definition", names: ["defineAgent", "AgentDefinition"] },
       { title: "The model", names: ["ModelSettings", "ToolChoice"] },
@@ -43,7 +43,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "tool.md",
     title: "Options of a tool",
     intro:
-      "The options of `defineTool` and `defineDelegation`, the context of a tool call, wrappers, toolsets and guards. Explained in [tools](../tools.md), [guards](../guardrails.md) and [errors](../errors.md).",
+      "The options of `defineTool` and `defineDelegation`, the context of a tool call, wrappers, toolsets and guards. These pages explain them: [tools](../tools.md), [guardrails](../guardrails.md) and [errors](../errors.md).",
     parts: [
       {
         title: "Tools",
@@ -102,7 +102,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "orchestrator.md",
     title: "Options of an orchestrator",
     intro:
-      "The options and methods of an `Orchestrator`. Its options apply to all its runs; [start](start.md) has the options of one run.",
+      "The options and methods of an `Orchestrator`. They apply to all its runs. [Options of a run](start.md) lists the options of one run.",
     parts: [
       { title: "The orchestrator", names: ["Orchestrator", "OrchestratorOptions"] },
       {
@@ -123,7 +123,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "start.md",
     title: "Options of a run",
     intro:
-      "The options of the methods of an [orchestrator](orchestrator.md) that start or continue a run, and the methods of the `Run` that they return. Explained in [pausing](../human-in-the-loop.md), [durability](../crash-recovery.md), [sessions](../sessions.md), [streaming](../streaming.md) and [more than one machine](../scale-out.md).",
+      "The options of the methods of an [orchestrator](orchestrator.md) that start or continue a run, and the methods of the `Run` that they return. These pages explain them: [human in the loop](../human-in-the-loop.md), [crash recovery](../crash-recovery.md), [sessions](../sessions.md), [streaming](../streaming.md) and [scale-out](../scale-out.md).",
     parts: [
       { title: "Starting", names: ["StartOptions", "OptionsWithContext", "MessageContent"] },
       { title: "Resuming", names: ["ResumeOptions", "ResumeGrant"] },
@@ -159,7 +159,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "results.md",
     title: "Results, step records and messages",
     intro:
-      "The result of a run, the records of its steps, and the messages of histories. All values are plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md) and [stop reasons](../cancellation.md#stop-reasons).",
+      "The result of a run, the records of its steps, and the messages of histories. All values are plain JSON and frozen. These pages explain them: [steps](../steps.md), [messages](../messages.md), [prices](../prices.md) and [stop reasons](../cancellation.md#stop-reasons).",
     parts: [
       {
         title: "The result of a run",

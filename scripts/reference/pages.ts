@@ -108,7 +108,7 @@ function outlined(outline: Outline, all: ReadonlyMap<string, Declaration>, homes
 }
 
 function apiPage(specifier: string, names: readonly Declaration[], homes: Homes): string {
-  const intro = `The exports of ${code(specifier)} that are not on the page of a subject. [All names](../exports.md).`;
+  const intro = `Exports of ${code(specifier)} that no other page of the reference describes. See also [all public names](../exports.md).`;
   return page(specifier, [intro, ...names.map((one) => section(one, homes))]);
 }
 
@@ -140,8 +140,8 @@ function eventsPage(source: Source, all: ReadonlyMap<string, Declaration>, homes
     ([family, members]) => `- ${family}: ${members.map(({ name }) => code(name)).join(", ")}`,
   );
   const intro = [
-    `A run emits events of ${events.length} types, numbered per run without gaps.`,
-    "Read them with `run.events()`, `sinks`, `observe` or from the store ([streaming](../streaming.md), [reading runs](../inspect-runs.md)). Match on `type`.",
+    `A run emits events of ${events.length} types. They are numbered per run without gaps.`,
+    "Read them with `run.events()`, `sinks`, `observe` or from the store. [Streaming](../streaming.md) and [inspect runs](../inspect-runs.md) explain how. Narrow an event by its `type`.",
   ].join(" ");
   const stamp = known(all, "EspalierEvent").fields.filter(({ name }) => name !== "type");
   const parts = [...families].flatMap(([family, members]) => [
@@ -183,7 +183,7 @@ function errorsPage(source: Source, all: ReadonlyMap<string, Declaration>, homes
     return `${words}\n\n${table(["code", "cause", "remedy"], rows)}`;
   };
   return page("Error codes", [
-    "espalier throws an `EspalierError` with one of these codes. An agent that fails has one in its `error`. The codes of tool calls, which the model reads, are in [errors](../errors.md).",
+    "espalier throws an `EspalierError` with one of these codes. The `error` of a failed agent contains one as well. [Errors](../errors.md) lists the codes of tool calls, which the model reads.",
     "## Codes",
     ...CODE_NAMES.map(codes),
     "## Classes",
@@ -202,10 +202,10 @@ function spansPage(source: Source): string {
         .map(({ value, text }) => [code(value), cell(text, new Map())]),
     );
   return page("Names in traces", [
-    "The names of spans and of their attributes, events and links. See [telemetry](../telemetry.md) for the setup, [Jaeger](../jaeger.md) for a trace in pictures, and [metrics](../metrics.md) for the names of metrics.",
-    "## Operations\n\nThe values of `gen_ai.operation.name`, and the first word of the span name. The span of a delegating call is named `spawn` and the subagent.",
+    "Names of spans, attributes, span events and links. [Telemetry](../telemetry.md) explains the setup, [Jaeger](../jaeger.md) how to read a trace, and [metrics](../metrics.md) lists the metrics.",
+    "## Operations\n\nThe values of `gen_ai.operation.name`, which also start the name of a span. The span of a delegation is named `spawn`, followed by the subagent.",
     rows("OPERATION"),
-    "## Attributes by the GenAI conventions",
+    "## Attributes of the GenAI conventions",
     rows("GEN_AI"),
     rows("OPENAI"),
     "## Attributes of espalier",
@@ -238,7 +238,7 @@ function exportsPage(
   );
   const count = entries.reduce((sum, { names }) => sum + names.length, 0);
   return page("All public names", [
-    `${count} names in ${entries.length} entries. Each name is exported by one entry.`,
+    `${count} names in ${entries.length} entries. Each name is exported by exactly one entry. Import it from there.`,
     ...parts,
   ]);
 }
