@@ -18,12 +18,14 @@ const write = defineTool({
   },
 });
 
-// Deny beats ask beats allow, in whatever order guards are listed. A guard that throws has denied the call.
+// Deny beats ask beats allow, in any order of the guards. A guard that throws denies the call.
 const PathSchema = z.object({ path: z.string() });
 const onlyDocs = toolGuard(
   function onlyDocs({ arguments: input }) {
     const { path } = PathSchema.parse(input);
-    if (path.includes("..")) return { type: "deny", reason: "Stay in the folder." };
+    if (path.includes("..")) {
+      return { type: "deny", reason: "Stay in the folder." };
+    }
     if (path.startsWith("docs/")) return { type: "allow" };
     return { type: "ask", reason: `${path} is not in docs/.` };
   },
