@@ -67,8 +67,8 @@ export function withoutMap(text: string): string {
   return text.replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n");
 }
 
-/** Puts the package together in a folder. */
-function stagePackage(folder: string): void {
+/** Writes the files of the package to a folder. */
+export function stagePackage(folder: string): void {
   const manifest = packedManifest(readFileSync("package.json", "utf8"));
   for (const path of [...manifest.files, ...ALWAYS])
     cpSync(path, join(folder, path), { recursive: true, filter: (file) => !file.endsWith(".map") });
