@@ -22,33 +22,35 @@ const model = new ScriptedModel([
   says("Done."),
   says("Done, and checked."),
 ]);
+const countSteps = processStep(({ number }) => log.push(`step ${number}`));
+// A bounded veto: the agent continues instead of ending.
+const reviewOnce = transform("stop", ({ isActive }) =>
+  isActive ? undefined : { continueWith: "Check it once more." },
+);
+
+// Changes the arguments of a call, or denies it.
+const onlyInside = transform("beforeTool", ({ arguments: input }) => {
+  const { path } = z.object({ path: z.string() }).parse(input);
+  if (path.startsWith("/")) return { deny: "Stay inside the folder." };
+  return { arguments: { path: `folder/${path}` } };
+});
+// Redacts the results of tools.
+const redact = transform("afterTool", ({ text }) => ({
+  text: text.replaceAll(/sk-\w+/g, "[secret]"),
+}));
+// Runs code around a tool call.
+const timed = wrapToolCall(async ({ toolName }, next) => {
+  const result = await next();
+  log.push(`${toolName} ran`);
+  return result;
+});
+
 const reader = defineAgent({
   name: "reader",
   instructions: "Read the notes.",
   model,
   tools: [read],
-  hooks: [
-    // Arguments are changed before anything checks them; a denial is a result that the model can read.
-    transform("beforeTool", function onlyInside({ arguments: input }) {
-      const { path } = z.object({ path: z.string() }).parse(input);
-      if (path.startsWith("/")) return { deny: "Stay inside the folder." };
-      return { arguments: { path: `folder/${path}` } };
-    }),
-    transform("afterTool", ({ text }) => ({ text: text.replaceAll(/sk-\w+/g, "[secret]") }), {
-      name: "redact",
-      tools: ["read"],
-    }),
-    wrapToolCall(async function timed({ toolName }, next) {
-      const result = await next();
-      log.push(`${toolName} ran`);
-      return result;
-    }),
-    processStep(({ number }) => log.push(`step ${number}`)),
-    // A bounded veto: the agent continues instead of ending.
-    transform("stop", ({ isActive }) =>
-      isActive ? undefined : { continueWith: "Check it once more." },
-    ),
-  ],
+  hooks: [onlyInside, redact, timed, countSteps, reviewOnce],
 });
 
 const orchestrator = new Orchestrator({

@@ -55,7 +55,7 @@ const clerk = defineAgent({
 const shop: Shop = { orders: new Map([["ann", ["A-1", "A-2"]]]) };
 const orchestrator = new Orchestrator({ roles: [clerk], store: memoryStore() });
 const run = orchestrator.start(clerk, "My first order is broken.", {
-  context: { ...shop, customerId: "ann" }, // left out, or without customerId, it does not compile
+  context: { ...shop, customerId: "ann" }, // required by the tools
 });
 const { pausedRun, questions } = await run.result;
 assert.ok(pausedRun);
@@ -63,7 +63,7 @@ assert.ok(pausedRun);
 const answers = questions.map((question) => approve(question));
 const resumed = orchestrator.resume(pausedRun, {
   answers,
-  context: { ...shop, customerId: "ann" }, // given again: it was not persisted
+  context: { ...shop, customerId: "ann" }, // not saved, so pass it again
 });
 const { output } = await resumed.orThrow();
 console.log(output.refunded.join(", ")); // output: { refunded: string[] }

@@ -72,7 +72,7 @@ proves(
 );
 
 test("every point at which a hook may change something is in the document, and no other", () => {
-  const [, table = ""] = readFileSync("docs/hooks.md", "utf8").split("## Points");
+  const [, table = ""] = readFileSync("docs/hooks.md", "utf8").split("## Hook points");
   const points = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, point]) => point);
   expect(new Set(points)).toEqual(new Set(HOOK_POINTS));
 });
