@@ -1,319 +1,319 @@
 // Every name that espalier gives to OpenTelemetry, and the only place of such names.
-// `gen_ai.*` follows the GenAI semantic conventions as of September 2026, all "Development" there;
-// `espalier.*` is what they have no word for: the tree, its limits, its budget.
+// `gen_ai.*` follows the GenAI semantic conventions as of September 2026, all "Development" there.
+// `espalier.*` covers the rest: the tree, its limits and its budget.
 
-/** Values of `gen_ai.operation.name`; each is also the first word of its spans' names. */
+/** Values of `gen_ai.operation.name`. Each is also the first word of the span name. */
 export const OPERATION = {
-  /** A run, from its start or resumption to its end or pause: the root of its trace. */
+  /** A run, from its start or resume to its end or pause. The root of its trace. */
   workflow: "invoke_workflow",
-  /** An agent, from its start or resumption to its end or pause. */
+  /** An agent, from its start or resume to its end or pause. */
   agent: "invoke_agent",
-  /** A model call, its attempts included. */
+  /** A model call with its attempts. */
   model: "chat",
-  /** A tool call, or a delegation, below which its subagent stands. */
+  /** A tool call, or a delegation with its subagent. */
   tool: "execute_tool",
 } as const;
 
-/** First word of the name of a call that delegates, once its subagent is known: a row of a viewer has no room for more. */
+/** First word of the name of a delegation with a known subagent. Rows of viewers are narrow. */
 export const SPAWN = "spawn";
 
 export const GEN_AI = {
-  /** Which kind of span it is: see the operations. */
+  /** Kind of the span. See the operations. */
   operation: "gen_ai.operation.name",
-  /** The role of the root. */
+  /** Role of the root. */
   workflowName: "gen_ai.workflow.name",
-  /** The session on which a run runs: the same on all spans of the tree. Never made up. */
+  /** Id of the session of the run, on all spans of the tree. Absent without a session. */
   conversationId: "gen_ai.conversation.id",
-  /** The role of the agent. */
+  /** Role of the agent. */
   agentName: "gen_ai.agent.name",
-  /** The description of the role. */
+  /** Description of the role. */
   agentDescription: "gen_ai.agent.description",
-  /** The provider of the model that was asked. */
+  /** Provider of the requested model. */
   provider: "gen_ai.provider.name",
-  /** The id of the model that was asked. */
+  /** Id of the requested model. */
   requestModel: "gen_ai.request.model",
-  /** The cap on output tokens. */
+  /** Maximum of output tokens. */
   requestMaxTokens: "gen_ai.request.max_tokens",
-  /** The temperature, if one was asked for. */
+  /** Temperature, if requested. */
   requestTemperature: "gen_ai.request.temperature",
-  /** `topP`, if it was asked for. */
+  /** `topP`, if requested. */
   requestTopP: "gen_ai.request.top_p",
-  /** The seed, if one was asked for. */
+  /** Seed, if requested. */
   requestSeed: "gen_ai.request.seed",
-  /** The texts at which the model is to stop. */
+  /** Stop sequences, if requested. */
   requestStopSequences: "gen_ai.request.stop_sequences",
-  /** Whether the reply was asked for as a stream. */
+  /** Whether the reply was requested as a stream. */
   requestStream: "gen_ai.request.stream",
-  /** Only where a model is held to the schema of a typed result: `json`. */
+  /** `json` if the model must follow the schema of a typed result, else absent. */
   outputType: "gen_ai.output.type",
-  /** The id that the provider gave the reply. */
+  /** Id of the reply, assigned by the provider. */
   responseId: "gen_ai.response.id",
-  /** The model that answered, in the provider's word. */
+  /** Model that replied, as the provider reports it. */
   responseModel: "gen_ai.response.model",
-  /** Why the reply ended: a list of one. */
+  /** Finish reason of the reply, as a list with one entry. */
   finishReasons: "gen_ai.response.finish_reasons",
-  /** Input tokens of the call, failed attempts included. */
+  /** Input tokens of the call, including failed attempts. */
   inputTokens: "gen_ai.usage.input_tokens",
-  /** Output tokens of the call, failed attempts included. */
+  /** Output tokens of the call, including failed attempts. */
   outputTokens: "gen_ai.usage.output_tokens",
-  /** Part of the input that the provider read from its cache. */
+  /** Input tokens that the provider read from its cache. */
   cacheReadInputTokens: "gen_ai.usage.cache_read.input_tokens",
-  /** One thing under its new and its old name: viewers read the old one. */
+  /** Input tokens that the provider wrote to its cache. */
   cacheWriteInputTokens: "gen_ai.usage.cache_write.input_tokens",
-  /** The same as `gen_ai.usage.cache_write.input_tokens`. */
+  /** Older name of `gen_ai.usage.cache_write.input_tokens`, which viewers still read. */
   cacheCreationInputTokens: "gen_ai.usage.cache_creation.input_tokens",
-  /** Part of the output that went into reasoning. */
+  /** Output tokens that were used for reasoning. */
   reasoningOutputTokens: "gen_ai.usage.reasoning.output_tokens",
-  /** The name of the tool. */
+  /** Name of the tool. */
   toolName: "gen_ai.tool.name",
-  /** `function`: what a tool is in the words of the conventions. */
+  /** `function`, the type of all tools in the conventions. */
   toolType: "gen_ai.tool.type",
-  /** What the model reads about the tool. */
+  /** Description of the tool, which the model reads. */
   toolDescription: "gen_ai.tool.description",
-  /** The id of the call. */
+  /** Id of the call. */
   toolCallId: "gen_ai.tool.call.id",
-  /** Content: the instructions. Only if it was asked for. */
+  /** System messages at the start of the request. Only with content. */
   systemInstructions: "gen_ai.system_instructions",
-  /** Content: what the model was shown, or the task of an agent. Only if it was asked for. */
+  /** Other messages of the request. Only with content. */
   inputMessages: "gen_ai.input.messages",
-  /** Content: the reply, or the answer of an agent. Only if it was asked for. */
+  /** Reply of the model. Only with content. */
   outputMessages: "gen_ai.output.messages",
-  /** Content: the tools that were offered. Only if it was asked for. */
+  /** Tools of the request. Only with content. */
   toolDefinitions: "gen_ai.tool.definitions",
-  /** Content: the arguments of the call. Only if it was asked for. */
+  /** Arguments of the call. Only with content. */
   toolCallArguments: "gen_ai.tool.call.arguments",
-  /** Content: the result of the call. Only if it was asked for. */
+  /** Result of the call. Only with content. */
   toolCallResult: "gen_ai.tool.call.result",
-  /** Only on metrics; see metric-names.ts. */
+  /** Only on metrics. See the page on metrics. */
   tokenModality: "gen_ai.token.modality",
-  /** Only on metrics of old names: `input` or `output`. */
+  /** Only on legacy metrics: `input` or `output`. */
   tokenType: "gen_ai.token.type",
 } as const;
 
-/** What only models by OpenAI's interfaces have. */
+/** Attributes of models with an API of OpenAI. */
 export const OPENAI = {
-  /** The interface over which it was asked: `chat_completions` or `responses`. */
+  /** API of the request: `chat_completions` or `responses`. */
   apiType: "openai.api.type",
-  /** How fast it was to be served. */
+  /** Requested service tier. */
   requestServiceTier: "openai.request.service_tier",
-  /** How fast it was served. */
+  /** Service tier of the reply. */
   responseServiceTier: "openai.response.service_tier",
 } as const;
 
 export const ESPALIER = {
-  /** The id of the run. */
+  /** Id of the run. */
   runId: "espalier.run.id",
-  /** Number of the event with which the span began, in the event log of the run. */
+  /** Number of the event that started the span, in the event log of the run. */
   eventSeq: "espalier.event.seq",
-  /** Only on the span of a run that was paused; see `RUN_STATE`. */
+  /** `suspended` on the span of a paused run, else absent. */
   runState: "espalier.run.state",
-  /** From 2: which segment of a run that was paused and resumed. */
+  /** Segment of a run that was paused and resumed, from 2. */
   runSegment: "espalier.run.segment",
-  /** Only on the span of a run whose process had died: model calls whose end is unknown. */
+  /** Number of model calls without a known end, on the span of a run whose process crashed. */
   runLostCalls: "espalier.run.lost_calls",
-  /** How often the run was recovered after its process had died. */
+  /** Number of recoveries of the run after a crash. */
   runRecoveries: "espalier.run.recoveries",
-  /** How long a run that was resumed had been paused. */
+  /** Milliseconds for which a resumed run was paused. */
   runPausedMs: "espalier.run.paused_ms",
-  /** Questions that a paused run waits for. */
+  /** Number of questions that a paused run waits for. */
   runQuestions: "espalier.run.questions",
-  /** Answers with which a run was resumed. */
+  /** Number of answers with which a run was resumed. */
   runAnswers: "espalier.run.answers",
-  /** The trace of the same run up to its pause. */
+  /** Trace of the same run before its pause. */
   resumedFromTraceId: "espalier.resumed_from.trace_id",
-  /** Only on the span around a further trace of a run: from 2. */
+  /** Number of a further trace of a large run, from 2. */
   tracePart: "espalier.trace.part",
-  /** A trace that grew too large continues in another one, and came from one. */
+  /** Trace in which a large trace continues. */
   continuesInTraceId: "espalier.continues_in.trace_id",
-  /** On the span around a further trace: the one before. */
+  /** Previous trace of a large run. */
   continuesFromTraceId: "espalier.continues_from.trace_id",
-  /** A wait that ended at a resume is a trace of its own; this one has the answer. */
+  /** Trace with the answer, on a wait that ended when the run was resumed. */
   answeredInTraceId: "espalier.answered_in.trace_id",
-  /** The run from which this one was forked. */
+  /** Id of the run that was forked. */
   forkOf: "espalier.fork.of",
-  /** The step of its root after which the fork goes its own way. */
+  /** Step of the root after which the fork continues. */
   forkStep: "espalier.fork.step",
-  /** The trace of that run. */
+  /** Trace of the forked run. */
   forkedFromTraceId: "espalier.forked_from.trace_id",
-  /** How many subagents in the background have reported to an agent; the first 100 of them are linked. */
+  /** Number of background subagents that have reported to the agent. The first 100 are linked. */
   awaitsCount: "espalier.awaits.count",
-  /** On links; see `LINK`. */
+  /** Type of a link. See the links. */
   linkType: "espalier.link.type",
-  /** Only on a span whose process died before it ended: it was recorded again by the process that recovered the run. */
+  /** True on a span that the recovering process recorded again, because its process crashed first. */
   replayed: "espalier.replayed",
-  /** The id under which events speak of such a span, where the provider did not let it have that. */
+  /** Span id in the events, if the provider did not accept that id. */
   replacesSpanId: "espalier.replaces.span_id",
-  /** How many subagents the run has started. */
+  /** Number of subagents that the run started. */
   runSubagents: "espalier.run.subagents",
-  /** How many subagents were refused. */
+  /** Number of refused subagents. */
   runRefusals: "espalier.run.refusals",
-  /** The limit of the run on depth. */
+  /** `maxDepth` of the run. */
   limitsMaxDepth: "espalier.limits.max_depth",
-  /** The limit of the run on subagents of one agent. */
+  /** `maxBreadthPerParent` of the run. */
   limitsMaxBreadthPerParent: "espalier.limits.max_breadth_per_parent",
-  /** The limit of the run on subagents in all. */
+  /** `maxTotalSubagents` of the run. */
   limitsMaxTotalSubagents: "espalier.limits.max_total_subagents",
-  /** The id of the agent. */
+  /** Id of the agent. */
   agentId: "espalier.agent.id",
-  /** The id of its parent; not on a root. */
+  /** Id of the parent. Absent on the root. */
   agentParentId: "espalier.agent.parent_id",
-  /** Its place in the tree: `lead/researcher#2`. */
+  /** Path of the agent in the tree, such as `lead/researcher#2`. */
   agentPath: "espalier.agent.path",
-  /** Its depth, 0 for the root. */
+  /** Depth of the agent. The root has 0. */
   agentDepth: "espalier.agent.depth",
-  /** How many steps it has completed. */
+  /** Number of completed steps. */
   agentSteps: "espalier.agent.steps",
-  /** Which execution of the agent it is. */
+  /** Id of the execution of the agent. */
   executionId: "espalier.execution.id",
-  /** The step to which the call belongs. */
+  /** Id of the step of the call. */
   stepId: "espalier.step.id",
-  /** How it ended: see the table of outcomes in the page on Jaeger. */
+  /** Outcome of the span. See the table of outcomes in the page on Jaeger. */
   outcome: "espalier.outcome",
-  /** The code of the reason for which the run or the agent ended, or is paused. */
+  /** Code of the stop reason or pause reason of the run or agent. */
   stopReason: "espalier.stop.reason",
-  /** How many messages the model was shown. */
+  /** Number of messages in the request. */
   requestMessages: "espalier.request.messages",
-  /** How many tools the model was offered. */
+  /** Number of tools in the request. */
   requestTools: "espalier.request.tools",
-  /** Why the model stopped, as text of the provider. Only where content is recorded. */
+  /** Finish reason in the provider's words. Only with content. */
   finishReasonRaw: "espalier.model.finish_reason_raw",
-  /** As it was asked for. */
+  /** Requested reasoning effort. */
   reasoningEffort: "espalier.model.reasoning_effort",
-  /** How many attempts the call took. */
+  /** Number of attempts of the call. */
   attempts: "espalier.attempt.count",
-  /** Only on a call that another model of a fallback answered: the one that was asked for. */
+  /** Requested model, if another model of a fallback replied. */
   fallbackFrom: "espalier.model.fallback_from",
-  /** Milliseconds in which the call waited for a place, or the run for its slot. */
+  /** Milliseconds for which a call waited for its rate limit, or a run for its slot. */
   queueWaitMs: "espalier.queue.wait_ms",
-  /** What was waited for: a slot for a `model` call or a `tool`, or `budget`. */
+  /** Resource of a wait: a slot for a `model` call or a `tool`, or `budget`. */
   queueName: "espalier.queue.name",
-  /** US dollars that the call cost, if its price is known. */
+  /** Cost of the call in US dollars, if its price is known. */
   costUsd: "espalier.cost.usd",
   /** True if no provider reported the tokens. */
   usageEstimated: "espalier.usage.estimated",
   /** `function`, `delegation`, `external` or `finish`. */
   toolKind: "espalier.tool.kind",
-  /** True if the arguments were no JSON until a small slip in them was mended. */
+  /** True if the arguments were invalid JSON and a small error was repaired. */
   toolArgumentsMended: "espalier.tool.arguments_mended",
   /** Length of the whole result. */
   toolResultCharacters: "espalier.tool.result_characters",
-  /** What the failure means for what follows. */
+  /** Severity of the failure. */
   toolErrorSeverity: "espalier.tool.error.severity",
-  /** The role of the subagent that the call started; this and what follows: of the last, if there are several. */
+  /** Role of the started subagent. If there are several, these attributes describe the last one. */
   spawnRole: "espalier.spawn.role",
-  /** Whether it works in the foreground or in the background. */
+  /** `foreground` or `background`. */
   spawnMode: "espalier.spawn.mode",
-  /** From 2, of a subagent that is continued: which execution it is. */
+  /** Number of the execution of a continued subagent, from 2. */
   spawnExecution: "espalier.spawn.execution",
-  /** The id of the subagent. */
+  /** Id of the subagent. */
   spawnAgentId: "espalier.spawn.agent.id",
-  /** The place of the subagent in the tree. */
+  /** Path of the subagent in the tree. */
   spawnAgentPath: "espalier.spawn.agent.path",
-  /** How many messages of its parent it was given. */
+  /** Number of messages inherited from the parent. */
   spawnInheritedMessages: "espalier.spawn.inherited_messages",
-  /** How many messages it was given besides. */
+  /** Number of other messages that the subagent received. */
   spawnInjectedMessages: "espalier.spawn.injected_messages",
-  /** Keys of the metadata that it got. */
+  /** Keys of the metadata that the subagent received. */
   spawnMetadataKeys: "espalier.spawn.metadata_keys",
-  /** Fingerprint of the messages of its parent. */
+  /** Hash of the inherited messages. */
   spawnInheritedHash: "espalier.spawn.inherited_hash",
-  /** Fingerprint of the messages besides. */
+  /** Hash of the other messages. */
   spawnInjectedHash: "espalier.spawn.injected_hash",
-  /** Subagents whose results it was shown in short. */
+  /** Subagents whose results it received as summaries. */
   spawnSiblingResults: "espalier.spawn.sibling_results",
-  /** Subagents whose results it was given word for word. */
+  /** Subagents whose results it received in full. */
   spawnResults: "espalier.spawn.results",
-  /** How many failed tool calls of its parent it reads of. */
+  /** Number of failed tool calls of the parent that it is told about. */
   spawnFailedAttempts: "espalier.spawn.failed_attempts",
-  /** True if it reads what binds its parent. */
+  /** True if it received the constraints of its parent. */
   spawnParentConstraints: "espalier.spawn.parent_constraints",
-  /** Tools of its role that it does not have. */
+  /** Tools of its role that were removed. */
   spawnRemovedTools: "espalier.spawn.removed_tools",
-  /** By which rule, in the same order. */
+  /** Rule that removed each tool, in the same order. */
   spawnRemovalRules: "espalier.spawn.removal_rules",
-  /** Whose policy or limit it was, in the same order. */
+  /** Agent or limit that removed each tool, in the same order. */
   spawnRemovalSources: "espalier.spawn.removal_sources",
-  /** Limits of its role that do not hold, since those above are tighter. */
+  /** Limits of its role that are replaced by tighter ones of its ancestors. */
   spawnTightened: "espalier.spawn.tightened",
-  /** What the result of the subagent is worth. */
+  /** Outcome of the subagent for its parent. */
   spawnOutcome: "espalier.spawn.outcome",
-  /** Why a subagent was not started. */
+  /** Code of a refused subagent. */
   refusalCode: "espalier.refusal.code",
-  /** The limit behind it. */
+  /** Limit that refused it. */
   refusalMaximum: "espalier.refusal.maximum",
-  /** Where that limit stood. */
+  /** Current value for that limit. */
   refusalCurrent: "espalier.refusal.current",
-  /** Which attempt failed, from 1. */
+  /** Number of the failed attempt, from 1. */
   retryAttempt: "espalier.retry.attempt",
-  /** Milliseconds that were waited before the next one. */
+  /** Milliseconds before the next attempt. */
   retryDelayMs: "espalier.retry.delay_ms",
-  /** Only where an attempt continues: with which model of a fallback. */
+  /** Model of the next attempt, if a fallback continues with another one. */
   retryNextModel: "espalier.retry.next_model",
-  /** The axis of the budget that a call did not fit. */
+  /** Axis of the budget that a call exceeds. */
   deniedAxis: "espalier.budget.denied.axis",
-  /** Whose budget it was. */
+  /** Agent whose budget it is. */
   deniedAccountPath: "espalier.budget.denied.account_path",
-  /** Its limit. */
+  /** Limit of that budget. */
   deniedMaximum: "espalier.budget.denied.maximum",
-  /** What of it was spent. */
+  /** Amount already spent. */
   deniedSpent: "espalier.budget.denied.spent",
-  /** What the call would have taken. */
+  /** Amount that the call requested. */
   deniedRequested: "espalier.budget.denied.requested",
-  /** What of the rest the agent keeps for itself. */
+  /** Amount that the agent reserves for itself. */
   deniedReserve: "espalier.budget.denied.reserve",
-  /** The axis of the limit. */
+  /** Axis of the limit. */
   thresholdAxis: "espalier.budget.threshold.axis",
-  /** The agent whose limit it is. */
+  /** Agent whose limit it is. */
   thresholdAccountPath: "espalier.budget.threshold.account_path",
-  /** A part of the limit: 0.8 or 0.95. */
+  /** Share of the limit: 0.8 or 0.95. */
   thresholdReached: "espalier.budget.threshold.reached",
-  /** What of it is spent. */
+  /** Amount already spent. */
   thresholdSpent: "espalier.budget.threshold.spent",
-  /** The limit. */
+  /** Limit. */
   thresholdMaximum: "espalier.budget.threshold.maximum",
-  /** The agent whose limits were raised. */
+  /** Agent whose limits were raised. */
   grantedAccountPath: "espalier.budget.granted.account_path",
-  /** On which axes. */
+  /** Axes of the raised limits. */
   grantedAxes: "espalier.budget.granted.axes",
-  /** Only on a metric: which limit. */
+  /** Axis of a limit. Only on metrics. */
   budgetAxis: "espalier.budget.axis",
-  /** The id of the question. */
+  /** Id of the question. */
   approvalId: "espalier.approval.id",
   /** `approval` or `external`. */
   approvalKind: "espalier.approval.kind",
-  /** What came of the question. */
+  /** Answer to the question. */
   approvalDecision: "espalier.approval.decision",
-  /** Never a person: `approver`, `caller`, `deadline`, `nobody` or `end`. */
+  /** Kind of the decider, never a person: `approver`, `caller`, `deadline`, `nobody` or `end`. */
   approvalDecidedByKind: "espalier.approval.decided_by_kind",
   /** Milliseconds from the question to the answer. */
   approvalWaitMs: "espalier.approval.wait_ms",
-  /** `requested` or `decided`: a question has a span for each. */
+  /** `requested` or `decided`. A question has a span for each. */
   approvalState: "espalier.approval.state",
-  /** Where the message came from. */
+  /** Origin of the message. */
   messageOrigin: "espalier.message.origin",
   /** Length of the message. */
   messageCharacters: "espalier.message.characters",
-  /** The agent that sent it, or whose result it is. */
+  /** Agent that sent the message, or whose result it is. */
   messageFromAgentId: "espalier.message.from_agent_id",
-  /** Length of the history before. */
+  /** Number of messages before the compaction. */
   compactionMessagesBefore: "espalier.compaction.messages_before",
-  /** Length of the history after. */
+  /** Number of messages after the compaction. */
   compactionMessagesAfter: "espalier.compaction.messages_after",
-  /** Tokens of the history before. */
+  /** Tokens of the history before the compaction. */
   compactionTokensBefore: "espalier.compaction.tokens_before",
-  /** Tokens of the history after. */
+  /** Tokens of the history after the compaction. */
   compactionTokensAfter: "espalier.compaction.tokens_after",
-  /** Who cancelled it. */
+  /** Source of the cancellation. */
   signalSource: "espalier.signal.source",
-  /** How many spans of the run never reached their backend. */
+  /** Number of spans that were lost before this run ended. */
   droppedSpans: "espalier.telemetry.dropped_spans",
-  /** Names of the attributes of a span that are not whole. */
+  /** Names of the truncated attributes of the span. */
   truncated: "espalier.truncated",
 } as const;
 
 /**
- * What an agent and all its descendants consumed: on `invoke_agent`, so that nothing counts
- * `gen_ai.usage.*` twice.
+ * Usage of an agent and its descendants, on `invoke_agent`. The names differ from `gen_ai.usage.*`, so
+ * that no backend counts usage twice.
  */
 export const SUBTREE = {
   /** Model calls. */
@@ -324,79 +324,80 @@ export const SUBTREE = {
   toolCalls: "espalier.subtree.tool_calls",
   /** Input tokens. */
   inputTokens: "espalier.subtree.input_tokens",
-  /** Part of them that was read from a cache. */
+  /** Input tokens that were read from a cache. */
   cachedInputTokens: "espalier.subtree.cached_input_tokens",
   /** Output tokens. */
   outputTokens: "espalier.subtree.output_tokens",
-  /** Part of them that went into reasoning. */
+  /** Output tokens that were used for reasoning. */
   reasoningTokens: "espalier.subtree.reasoning_tokens",
-  /** Input plus output. */
+  /** Input tokens plus output tokens. */
   totalTokens: "espalier.subtree.total_tokens",
-  /** US dollars, of the calls whose price is known. */
+  /** Cost in US dollars of the calls with a known price. */
   costUsd: "espalier.subtree.cost.usd",
-  /** Calls whose price is not known. */
+  /** Calls without a known price. */
   unpricedCalls: "espalier.subtree.unpriced_calls",
-  /** Calls whose tokens are estimated. */
+  /** Calls with estimated tokens. */
   estimatedCalls: "espalier.subtree.estimated_calls",
 } as const;
 
-/** Values of `espalier.link.type`: what a link means. */
+/** Values of `espalier.link.type`. */
 export const LINK = {
-  /** This segment of a run continues that one. */
+  /** This segment of a run continues the linked one. */
   resumes: "resumes",
-  /** This run was forked from that one. */
+  /** This run was forked from the linked one. */
   forkedFrom: "forked_from",
-  /** The agent was given the result of that one, which worked in the background. */
+  /** The agent received the result of the linked background subagent. */
   awaits: "awaits",
-  /** The agent was sent a message by that one. */
+  /** The linked agent sent a message to this agent. */
   messageFrom: "message_from",
-  /** The trace grew too large, and continues there. */
+  /** The trace is full and continues in the linked one. */
   continuesIn: "continues_in",
-  /** This trace continues that one. */
+  /** This trace continues the linked one. */
   continuesFrom: "continues_from",
-  /** The wait that began here was answered there. */
+  /** The question that was asked here was answered in the linked trace. */
   answeredIn: "answered_in",
 } as const;
 
 /** Names of span events. */
 export const SPAN_EVENT = {
-  /** An attempt of a model call, or of a tool, failed and is made again. */
+  /** An attempt of a model or tool call failed and is repeated. */
   retry: "espalier.retry",
-  /** A call did not fit a budget. */
+  /** A call exceeded a budget. */
   budgetDenied: "espalier.budget.denied",
-  /** So much of a limit is spent. */
+  /** A share of a limit is spent. */
   budgetThreshold: "espalier.budget.threshold_reached",
   /** Limits were raised. */
   budgetGranted: "espalier.budget.granted",
   /** The agent was cancelled. */
   cancelled: "espalier.cancelled",
-  /** A subagent was not started. */
+  /** A subagent was refused. */
   spawnRefused: "espalier.spawn.refused",
   /** A question was asked. */
   approvalRequested: "espalier.approval.requested",
   /** A question was answered. */
   approvalDecided: "espalier.approval.decided",
-  /** A message from outside was put into the history. */
+  /** A message from outside was added to the history. */
   messageReceived: "espalier.message.received",
-  /** The history was made shorter. */
+  /** The history was shortened. */
   compacted: "espalier.compacted",
-  /** On the span of a run: its process had died, and another one continues it. */
+  /** On the span of a run: its process crashed, and another one continues it. */
   recovered: "espalier.recovered",
-  /** Only on a span that ends later, with the last one within it: when what it shows was over. */
+  /** Work of the span has ended. The span itself lasts until its last child ends. */
   over: "espalier.over",
 } as const;
 
 /**
- * The one attribute name that is neither `gen_ai.*` nor ours: a class of failure, with few values.
+ * Class of a failure, with few values. The only attribute name outside of `gen_ai.*` and
+ * `espalier.*`.
  */
 export const ERROR_TYPE = "error.type";
 
-/** Values of `error.type` for failures that bring no code of their own. */
+/** Values of `error.type` for failures without a code. */
 export const FAILURE = { agent: "agent_error", tool: "tool_error", crash: "crashed" } as const;
 
 /**
- * How a span shows an `espalier.outcome`, so that it is seen in a row of a viewer: by its status, or behind its name. The table of
- * docs/jaeger.md.
+ * How a span shows an `espalier.outcome` in a row of a viewer: by its status, or as a suffix of its
+ * name. docs/jaeger.md has the same table.
  */
 export const SHOWN_AS: Readonly<Record<string, "nothing" | "error" | "name">> = {
   completed: "nothing",
@@ -413,7 +414,7 @@ export const SHOWN_AS: Readonly<Record<string, "nothing" | "error" | "name">> = 
   abandoned: "name",
 };
 
-/** Values of `espalier.outcome` that are in no event. */
+/** Values of `espalier.outcome` that no event contains. */
 export const OUTCOME = {
   abandoned: "abandoned",
   cancelled: "cancelled",
@@ -426,45 +427,45 @@ export const OUTCOME = {
 /** The value of `espalier.run.state`. */
 export const RUN_STATE = { suspended: "suspended" } as const;
 
-/** Stands for a name that a model invented: it is content, and has any number of values. */
+/** Replaces a tool name that a model invented, which is content and has unlimited values. */
 export const UNKNOWN_TOOL = "unknown_tool";
 
 export const SERVER = {
-  /** The host at which the model is served. */
+  /** Host of the model's server. */
   address: "server.address",
-  /** Its port. */
+  /** Port of the model's server. */
   port: "server.port",
 } as const;
 
 export const SERVICE_NAME = "service.name";
 
-/** Attributes of the resource: which process recorded a span, where, and as which version. */
+/** Attributes of the resource, which identify the process and its versions. */
 export const RESOURCE = {
-  /** The process that recorded the span. */
+  /** Process that recorded the span. */
   processId: "process.pid",
   /** `nodejs`. */
   runtimeName: "process.runtime.name",
-  /** The version of Node. */
+  /** Version of Node. */
   runtimeVersion: "process.runtime.version",
-  /** The machine. */
+  /** Machine of the process. */
   hostName: "host.name",
   /** `espalier`. */
   distroName: "telemetry.distro.name",
-  /** The version of espalier. */
+  /** Version of espalier. */
   distroVersion: "telemetry.distro.version",
 } as const;
 
 /**
- * What an agent could spend at its start, on one axis: `totalTokens` gives
- * `espalier.budget.limit.total_tokens`.
+ * Returns the attribute for the amount that an agent can spend at its start on an axis. For example,
+ * `totalTokens` becomes `espalier.budget.limit.total_tokens`.
  */
 export function budgetLimit(axis: string): string {
   return `espalier.budget.limit.${axis.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
 }
 
 /**
- * The name of a span: verb first, and never an id. Subagents have their number among their siblings; `gen_ai.agent.name` is the same
- * for all of a role.
+ * Returns the name of a span: verb first, without ids. Subagents are numbered among their siblings.
+ * `gen_ai.agent.name` is equal for all agents of a role.
  */
 export function spanName(operation: string, target: string): string {
   return `${operation} ${target}`;
