@@ -48,9 +48,9 @@ const researcher = defineAgent({
   instructions: "Research the question. Report what you have before your budget is used up.",
   model: greedy,
   tools: [search],
-  budget: { costUsd: 0.1, steps: 4 }, // each of them, also if there are ten
-  maxOutputTokens: 200, // a reply: a lease holds no more than this
-  showBudget: true, // each request ends with what is left
+  budget: { costUsd: 0.1, steps: 4 }, // of each researcher
+  maxOutputTokens: 200, // longest reply
+  showBudget: true, // the model reads the remaining budget
 });
 
 const lead = defineAgent({
@@ -60,8 +60,8 @@ const lead = defineAgent({
   maxOutputTokens: 200,
   subagents: [researcher],
   delegation: {
-    share: { type: "even" }, // those of one reply get the same
-    reserve: { totalTokens: 1_000, costUsd: 0.01 }, // what the lead keeps for its last word
+    share: { type: "even" }, // equal parts for the subagents of a reply
+    reserve: { totalTokens: 1_000, costUsd: 0.01 }, // for the answer
   },
 });
 
@@ -122,7 +122,10 @@ for (const { agentPath, reason, usage } of agents)
 
 // Did a limit stop anything, and whom first?
 const limit = fold?.causes().find(({ isLimit }) => isLimit);
-if (limit !== undefined) console.log(`${limit.agentPath}, step ${limit.step}: ${limit.message}`);
+if (limit !== undefined) {
+  const { agentPath, step, message } = limit;
+  console.log(`${agentPath}, step ${step}: ${message}`);
+}
 assert.deepEqual(
   [limit?.agentPath, limit?.step, limit?.code],
   ["lead/researcher#1", 2, "cost_limit"],

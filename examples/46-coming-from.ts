@@ -13,7 +13,7 @@ const openai = (name: string) =>
   new ScriptedModel(
     ({ messages }) => {
       const answer = messages.findLast(({ role }) => role === "tool")?.text;
-      const isLead = messages[0]?.text.startsWith("Have") === true;
+      const isLead = messages[0]?.text.startsWith("Ask") === true;
       if (answer !== undefined) return asks("Finish", { euros: isLead ? 24 : 12 });
       if (!isLead) return asks("lookUp", { thing: messages.at(-1)?.text ?? "" });
       const calls = ["a pear tree", "a wall"].map((task) => ({
@@ -44,15 +44,17 @@ const clerk = defineAgent({
 
 const buyer = defineAgent({
   name: "buyer",
-  instructions: "Have each price found out, then say the sum.",
+  instructions: "Ask a clerk for each price, then add them up.",
   model: openai("gpt-5-mini"),
   subagents: [clerk],
   output: z.object({ euros: z.number() }),
 });
 
-const orchestrator = new Orchestrator({ limits: { maxDepth: 1, maxTotalSubagents: 5 } });
-const run = orchestrator.start(buyer, "What do a pear tree and a wall cost?", {
-  budget: { steps: 20, totalTokens: 50_000, costUsd: 0.1 }, // of the buyer and all its clerks
+const limits = { maxDepth: 1, maxTotalSubagents: 5 };
+const orchestrator = new Orchestrator({ limits });
+const task = "What do a pear tree and a wall cost?";
+const run = orchestrator.start(buyer, task, {
+  budget: { steps: 20, totalTokens: 50_000, costUsd: 0.1 }, // whole tree
 });
 const { output } = await run.orThrow();
 console.log(output.euros);

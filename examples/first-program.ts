@@ -13,8 +13,8 @@ const read = defineTool({
 
 const reader = defineAgent({
   name: "reader",
-  description: "Reads one file and says in a sentence what it is for",
-  instructions: "Read the file you are given and say in one sentence what it is for.",
+  description: "Reads one file and describes its purpose",
+  instructions: "Read the file. Describe its purpose in one sentence.",
   model: openai("gpt-5-mini"),
   tools: [read],
   budget: { totalTokens: 20_000, steps: 5 },
@@ -22,23 +22,29 @@ const reader = defineAgent({
 
 const lead = defineAgent({
   name: "lead",
-  instructions: "Start one reader per file, all in one reply. Then sum up in three lines.",
+  instructions: "Start one reader per file, all in one reply. Then sum up.",
   model: openai("gpt-5-mini"),
   subagents: [reader],
 });
 
-const orchestrator = new Orchestrator({ limits: { maxDepth: 1, maxTotalSubagents: 5 } });
-const run = orchestrator.start(lead, "Tell me about package.json and README.md.", {
+const limits = { maxDepth: 1, maxTotalSubagents: 5 };
+const orchestrator = new Orchestrator({ limits });
+const task = "Tell me about package.json and README.md.";
+const run = orchestrator.start(lead, task, {
   budget: { totalTokens: 100_000, steps: 20, timeMs: 120_000 },
 });
 
 for await (const event of run.events()) {
-  if (event.type === "agent.started") console.log(`${event.agentPath}: ${event.task}`);
-  if (event.type === "tool.ended")
-    console.log(`${event.agentPath}: ${event.toolName} ${event.outcome}`);
+  const who = event.agentPath;
+  if (event.type === "agent.started") console.log(`${who}: ${event.task}`);
+  if (event.type === "tool.ended") {
+    const { toolName, outcome } = event;
+    console.log(`${who}: ${toolName} ${outcome}`);
+  }
   if (event.type === "agent.ended" && event.status !== "completed")
-    console.error(`${event.agentPath} ${event.status}: ${event.reason.message}`);
+    console.error(`${who} ${event.status}: ${event.reason.message}`);
 }
 const { status, reason, text, usage } = await run.result;
-console.log(`${status} (${reason.code}), ${usage.total.totalTokens} tokens\n\n${text}`);
+const { totalTokens } = usage.total;
+console.log(`${status} (${reason.code}), ${totalTokens} tokens\n\n${text}`);
 if (status !== "completed") process.exitCode = 1;
