@@ -1,4 +1,5 @@
-// One agent with one tool. A scripted model stands in for a real one: put `openai("gpt-5-mini")` in its place.
+// One agent with one tool. To use a real model, replace the scripted one with
+// `openai("gpt-5-mini")`.
 
 import assert from "node:assert/strict";
 

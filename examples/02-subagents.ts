@@ -1,4 +1,4 @@
-// A lead that lets two subagents work in parallel. The lead gets a SpawnSubagent tool by listing `subagents`.
+// Two subagents in parallel. Listing `subagents` gives the lead a SpawnSubagent tool.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,5 @@
-// Depth, breadth and totals hold over the tree, also for calls in parallel. A refusal is an instruction to the model.
+// Limits on depth, breadth and totals of the tree, also for parallel calls. The model reads why a
+// spawn was refused.
 
 import assert from "node:assert/strict";
 

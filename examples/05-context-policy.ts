@@ -1,4 +1,5 @@
-// A subagent starts fresh unless the policy of its parent hands something on, and has only the tools that everybody above it leaves.
+// What a subagent inherits: by default nothing but its task, and only tools that all agents above
+// it allow.
 
 import assert from "node:assert/strict";
 

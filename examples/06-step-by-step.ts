@@ -1,4 +1,4 @@
-// The caller may step in between any two phases: here it looks at what the model asks for before any tool runs.
+// Stepping through the loop: the caller inspects the tool calls of a model before any tool runs.
 
 import assert from "node:assert/strict";
 

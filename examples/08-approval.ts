@@ -1,4 +1,5 @@
-// A call that needs an approval, and one that another program executes: the run pauses, is stored as JSON, and continues in a fresh process.
+// A call that needs approval and a tool that another program executes. The run pauses, is saved as
+// JSON and resumes in a new process.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";

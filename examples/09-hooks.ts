@@ -1,4 +1,4 @@
-// Hooks: observers watch, transformers change what their point allows, wraps go around calls, processors see every step.
+// Hooks that observe, transform and wrap model calls and tool calls.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// When to stop: conditions that compose, a last step in which a notice tells the model to finish, and steering from outside.
+// Stop conditions, a last step in which the model must finish, and steering from outside.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// Tools that correct a model instead of failing it: checked arguments, a request for another call, results that stay short.
+// Tools that let a model correct itself: validated arguments, requests to retry, bounded results.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,5 @@
-// What may run: guards that hold for an agent and for everyone below it, and filters that show a model its tools step by step.
+// Guards that allow, deny or ask for an agent and its subagents, and filters that select tools step
+// by step.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,5 @@
-// Tools in clothes: time limits, retries, rate limits and approvals around any tool, in an order that says what bounds what.
+// Time limits, retries, rate limits and approvals around any tool. The outer wrapper bounds the
+// inner one.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,5 @@
-// The tools of an MCP server: a real one is started as a child process, is killed in the middle of a call, and the run ends well.
+// Tools of an MCP server in a child process. The server is killed during a call, and the run still
+// completes.
 
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,5 @@
-// A delegation of one's own: the model is offered `research({ topic })` instead of a role and a task, and code says what the subagent gets.
+// A custom delegation tool: the model calls `research({ topic })`, and code builds the task of the
+// subagent.
 
 import assert from "node:assert/strict";
 

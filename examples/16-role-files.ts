@@ -1,4 +1,4 @@
-// Roles from Markdown files: a folder gives the same roles as code would, and a bad file is one error with file and line.
+// Roles from Markdown files. An invalid file is reported with its name and line.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// How a parent shares its budget: even parts for its children, and a reserve for its own last word.
+// A budget divided among subagents, with a reserve for the final answer of the parent.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// Subagents in the background: the parent continues at once, reads their results as messages, and does not end before they do.
+// Subagents in the background: the parent continues, and receives their results as messages.
 
 import assert from "node:assert/strict";
 

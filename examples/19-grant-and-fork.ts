@@ -1,4 +1,4 @@
-// A run that a limit stopped continues once more is granted; and any run can be forked at a step of its root.
+// A stopped run that continues with a larger budget, and a fork from one of its steps.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// What a model is shown: sections of one's own, histories that are summed up, tokens that are counted, and prompt caches that hit.
+// The context of a model: sections, summaries of old messages, token counting and prompt caching.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// A conversation that continues: root executions that share a history, which is kept in a store.
+// A conversation: several runs share a history that is persisted in a store.
 
 import assert from "node:assert/strict";
 

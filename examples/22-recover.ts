@@ -1,5 +1,5 @@
-// A process dies in the middle of a tool call, as by `kill -9`; another one continues the run. What had come to an end is not done
-// again, and what must not be done twice is not: the model reads so.
+// Crash recovery: a process is killed during a tool call, and another one continues the run.
+// Completed work is not repeated.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,5 @@
-// A recorded run as a test fixture: replayed without a model and without tools, in milliseconds. What a change of a role changes is named.
+// A recorded run as a test fixture: it replays without models and tools, and reports how a changed
+// role diverges.
 
 import assert from "node:assert/strict";
 

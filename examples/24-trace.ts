@@ -1,5 +1,6 @@
-// A tree that is worth looking at: three levels deep, parallel, with waits, a retry, a failure, a refusal, an approval, a child in the
-// background and a budget that runs low. `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318` sends it to the Jaeger of examples/jaeger.
+// A trace with all kinds of spans: three levels, retries, refusals, approvals, background work and
+// a nearly exhausted budget. To see it in the Jaeger of examples/jaeger, set
+// `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318`.
 
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";

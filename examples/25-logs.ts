@@ -1,4 +1,4 @@
-// Logs of your own, joined to the run: every line knows the run, the agent, the step and the span that it belongs to.
+// Your own logs with the ids of the run, agent, step and span.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// Content in traces: off unless it is switched on, on the spans of model and tool calls, bounded, and redacted on its way out.
+// Prompts and replies in spans: off by default, cut at a length and redacted.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// Spans on their way: the set-up that espalier brings along, for a program that has no SDK.
+// OpenTelemetry for a program without an SDK: spans are exported over OTLP.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,4 +1,5 @@
-// Claude over the AI SDK: its signed reasoning goes back to it with the result of its call. A server of our own answers in its place.
+// Claude through the AI SDK. Its signed reasoning returns to it with the tool result. A local
+// server replaces the provider.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

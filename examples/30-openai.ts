@@ -1,5 +1,5 @@
-// A model of OpenAI over Responses: its sealed reasoning goes back to it with the result of its call, and its calls fit the schema of the
-// tool. A server of our own answers in its place.
+// An OpenAI model over the Responses API, with encrypted reasoning and strict tool schemas. A local
+// server replaces the provider.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,5 +1,4 @@
-// A role with a typed result, over tools that need to know for whom they work: types follow from the code, and nothing of the context
-// is kept with the run.
+// A typed result and a typed context, both inferred. The context is not persisted.
 
 import assert from "node:assert/strict";
 

@@ -1,5 +1,5 @@
-// An MCP server that wants an authorization, and asks people in the middle of a call: a provider of the official client gets the token, and
-// the approver of the run answers. Both servers are in this file, as small as they can be.
+// An MCP server with OAuth that asks people during a call. The approver of the run answers. Both
+// servers are part of this file.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// Two models of one account: limits that they share, and the second in the place of the first where that is overloaded. A server of our own
-// answers for both.
+// Two models that share rate limits. The second one answers if the first is overloaded. A local
+// server replaces both.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
-// A service that streams a run is killed in the middle of a sentence; started again, it continues, and its client reads on from where it
-// was. A client that leaves for good has its run cancelled. The service is `examples/service/service.ts`.
+// A streaming service that is killed in mid-sentence: after a restart the run continues, and its
+// client reads on. The service is `examples/service/service.ts`.
 
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";

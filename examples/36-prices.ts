@@ -1,5 +1,5 @@
-// What a run costs: by the price that you say, by those of other providers, or by a list of your own. A cost limit wants a price for every
-// model that it covers: what is not known is never zero.
+// Costs: the built-in prices, prices of other providers and your own. A cost limit requires a known
+// price.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,5 @@
-// Images and files: a task, a message on the way and the result of a tool are shown to a model that takes them; any other reads a line.
+// Images and files in tasks, messages and tool results. Models without vision read a line of text
+// instead.
 
 import assert from "node:assert/strict";
 

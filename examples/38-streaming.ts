@@ -1,4 +1,5 @@
-// What a tree says while it says it: a page follows two agents, drops what a broken attempt had said, and reads on after a reload.
+// Live output of a tree: a page follows two agents, discards a failed attempt and continues after a
+// reload.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
-// Two workers over one file, and nothing else. One is killed while it leads a run: the other one continues it. A client answers what the
-// run asks, follows it and cancels one, from a process that has neither roles nor models. The programs are in `examples/scale-out`.
+// Two workers that share one SQLite file. One is killed, and the other continues its run. A client
+// answers, follows and cancels runs. The programs are in `examples/scale-out`.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// The same over PostgreSQL and pg-boss: what workers on several machines need is the database alone. A worker that is killed is missed when it
-// has given no sign of life for 10 seconds.
+// Two workers over PostgreSQL and pg-boss. A killed worker is replaced after 10 seconds without a
+// heartbeat.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// The same by way of a Restate server, which sees at once that the connection to a worker breaks. It reaches its workers at one address, behind
-// which something spreads the connections over them.
+// Two workers over a Restate server, which notices a killed worker at once. A balancer spreads the
+// connections.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

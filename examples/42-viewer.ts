@@ -1,5 +1,5 @@
-// A viewer in a program: a run waits until its question is answered on the page (here by a request such as the page sends), and the same page in a
-// server of one's own.
+// The viewer in a program and in your own HTTP server. A request answers the question of a run, as
+// the page would.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,4 +1,5 @@
-// What is kept of a run, read without leading it: folded from its events, with the content of steps when it is asked for.
+// Reading a persisted run without running it: its state from its events, the content of steps on
+// demand.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,5 @@
-// Budgets in practice: what to set, what an agent reads that meets its limit, what the run says afterwards, and how it continues with more.
+// Budgets in practice: limits to set, the notice that an agent reads, the report, and continuing
+// with more.
 
 import assert from "node:assert/strict";
 

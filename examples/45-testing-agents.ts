@@ -1,5 +1,5 @@
-// How to test agents: models that say what the test wrote down, time by hand, latches in the place of pauses, and a tree to compare.
-// In your project each part is a test of `node:test` or vitest.
+// Testing agents: scripted models, a manual clock, latches and a golden tree. Each part fits
+// `node:test` and vitest.
 
 import assert from "node:assert/strict";
 

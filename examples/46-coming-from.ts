@@ -1,5 +1,5 @@
-// The program that the guides for people who come from another library show beside its counterpart there: a lead that has a clerk find out
-// prices, a typed result, limits on both.
+// The program of the guides for users of other libraries: a lead, a clerk, a typed result and
+// limits.
 
 import assert from "node:assert/strict";
 

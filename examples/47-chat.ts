@@ -1,4 +1,5 @@
-// The server of a chat: each conversation is a session, each message starts a run on it, and the answer comes as server-sent events.
+// A chat server: each conversation is a session, each message a run, and answers are server-sent
+// events.
 
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

@@ -1,4 +1,4 @@
-// A program for the terminal: the tree on stderr while it works, the answer on stdout, Ctrl-C, why it ended, and an exit code.
+// A program for the terminal: a live tree on stderr, the answer on stdout, Ctrl-C and exit codes.
 
 import assert from "node:assert/strict";
 

@@ -1,5 +1,5 @@
-// Approvals for a page, or for any service: the run waits for the answer and works on meanwhile, in the process that leads it and after
-// that one has died. The answer comes by the store.
+// Approvals from a web page: the run waits while it is answered through the store, also after its
+// process died.
 
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";

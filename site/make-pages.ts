@@ -17,16 +17,20 @@ import { groupsOf } from "./groups.ts";
 const ROOT = join(import.meta.dirname, "..");
 const PAGES = join(import.meta.dirname, "pages");
 
-const documents = globSync(["*.md", "docs/**/*.md"], {
+const documents = globSync(["*.md", "docs/**/*.md", "examples/README.md"], {
   cwd: ROOT,
 }).toSorted();
-const examples = globSync(["examples/**/*.{ts,md,json,yaml}"], { cwd: ROOT }).toSorted();
+const examples = globSync(["examples/**/*.{ts,md,json,yaml}"], {
+  cwd: ROOT,
+  exclude: ["examples/README.md"],
+}).toSorted();
 /** What is shown as it is: examples, and whatever else a document links to. */
 const listings = new Set(examples);
 
 /** Where the page of a file is, without its ending. */
 function pageOf(file: string): string {
   if (file === "README.md") return "/index";
+  if (file === "examples/README.md") return "/examples/index";
   if (file.startsWith("docs/")) return `/${file.slice("docs/".length).replace(/\.md$/, "")}`;
   return `/${file.replace(/\.(?:md|ts)$/, "").replaceAll(/\.(?=\w+$)/g, "-")}`; // no ending that a browser would take for another kind of file
 }
@@ -99,10 +103,6 @@ const list = (files: readonly string[]): string =>
 write(
   "/decisions/index",
   `# Decisions\n\n${list(documents.filter((file) => file.startsWith("docs/decisions/")))}\n`,
-);
-write(
-  "/examples/index",
-  `# Examples\n\n${examples.map((file) => `- [${file}](${pageOf(file)})`).join("\n")}\n`,
 );
 
 const sidebar = groupsOf(documents).map(({ text, files }) => ({

@@ -2236,6 +2236,9 @@ const requirements = {
   D701: {
     text: "Counts of words and forms that make documents and comments hard to read stay within bounds that are only ever tightened",
   },
+  D702: {
+    text: "The index of the examples has each program once, with the command that runs it",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

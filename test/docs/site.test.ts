@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 import { groupsOf } from "../../site/groups.ts";
 
-const documents = globSync(["*.md", "docs/**/*.md"]);
+const documents = globSync(["*.md", "docs/**/*.md", "examples/README.md"]);
 
 test("every document is in one group of the sidebar", () => {
   const placed = groupsOf(documents).flatMap(({ files }) => files);
