@@ -54,7 +54,9 @@ const reader = defineAgent({
 });
 
 const orchestrator = new Orchestrator({
-  hooks: [observe("agent.ended", ({ status, steps }) => log.push(`${status}, ${steps} steps`))],
+  hooks: [
+    observe("agent.ended", ({ status, stepCount }) => log.push(`${status}, ${stepCount} steps`)),
+  ],
 });
 const { text } = await orchestrator.start(reader, "What is in the notes?").result;
 

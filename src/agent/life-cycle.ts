@@ -172,8 +172,8 @@ function describeStep(record: StepRecord): EventBody<"step.completed"> {
   const { number, telemetry, tools, error } = record;
   const { usage, timing } = telemetry;
   const failure = error === undefined ? {} : { error };
-  const toolCalls = tools.calls.length;
-  return { type: "step.completed", number, usage, timing, toolCalls, ...failure };
+  const toolCallCount = tools.calls.length;
+  return { type: "step.completed", number, usage, timing, toolCallCount, ...failure };
 }
 
 /**
@@ -219,7 +219,7 @@ function describeEnd({ role, account }: AgentRuntime, ended: EndedState): EventB
     role: role.name,
     status,
     reason,
-    steps: steps.length,
+    stepCount: steps.length,
     text: lastTextOf(ended),
     usage: account.usage(),
     ...(error === undefined ? {} : { error }),

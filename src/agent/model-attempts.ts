@@ -295,9 +295,9 @@ class Attempts implements RetryOptions {
     return {
       type: "model.replied",
       finishReason,
-      toolCalls: message.toolCalls.length,
+      toolCallCount: message.toolCalls.length,
       usage,
-      attempts: this.#attempts,
+      attemptCount: this.#attempts,
       queuedMs: this.#queuedMs,
       ...defined({ cacheWriteInputTokens, responseId, responseModel, serviceTier }),
       ...repliedBy(this.#agent, answered),
@@ -315,7 +315,7 @@ class Attempts implements RetryOptions {
     const isRetryable = isUnpaid || (isFailed && outcome.isRetryable);
     agent.run.noteFailedCall(agent.identity.agentPath, error);
     const { usage } = outcome;
-    const tries = { attempts: this.#attempts, queuedMs: this.#queuedMs };
+    const tries = { attemptCount: this.#attempts, queuedMs: this.#queuedMs };
     agent.recordWithinCall({ type: "model.failed", error, isRetryable, usage, ...tries }, position);
     return outcome;
   }

@@ -84,10 +84,10 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
   const background = backgroundOf(state);
   if (background.length > 0) await agent.backgroundSettled(background);
   releaseLeases(agent);
-  const steps = log.steps.length;
+  const stepCount = log.steps.length;
   const usage = agent.account.usage();
   agent.record(
-    { type: "agent.paused", role: agent.role.name, reason, steps, usage },
+    { type: "agent.paused", role: agent.role.name, reason, stepCount, usage },
     eventPosition(state),
   );
   agent.settle(state);

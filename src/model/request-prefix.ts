@@ -16,8 +16,8 @@ export interface SentRequest {
 export interface RequestPrefix {
   /** It begins with all of the last one but its ephemeral messages. */
   readonly isUnchanged: boolean;
-  /** So many messages at its beginning are the same; 0 if the tools, or the schema of the result, are not. */
-  readonly messages: number;
+  /** Number of equal messages at the beginning. 0 if the tools or the result schema differ. */
+  readonly messageCount: number;
   /** What is not the same, if it does not hold; the schema of the result is counted among the tools. */
   readonly changed?: "tools" | "messages";
 }
@@ -34,20 +34,21 @@ export function prefixOf(
   const hasSameOutput =
     output === next.output ||
     (output !== undefined && next.output !== undefined && sameJson(output, next.output));
-  if (!hasSameTools || !hasSameOutput) return { isUnchanged: false, messages: 0, changed: "tools" };
+  if (!hasSameTools || !hasSameOutput)
+    return { isUnchanged: false, messageCount: 0, changed: "tools" };
   // What has grown out of the same list is known to be the same without a look.
   const growth = growthOf(last.messages);
   const isGrown = growth !== undefined && growth === growthOf(next.messages);
-  let messages = isGrown ? Math.min(last.messages.length, next.messages.length) : 0;
-  while (messages < last.messages.length) {
-    const [message, other] = [last.messages[messages], next.messages[messages]];
+  let messageCount = isGrown ? Math.min(last.messages.length, next.messages.length) : 0;
+  while (messageCount < last.messages.length) {
+    const [message, other] = [last.messages[messageCount], next.messages[messageCount]];
     // Most messages are the very same value: only what was made anew is looked at.
     if (message !== other && !isSameForProvider(message, other)) break;
-    messages += 1;
+    messageCount += 1;
   }
-  return messages >= last.messages.length - ephemeralCount
-    ? { isUnchanged: true, messages }
-    : { isUnchanged: false, messages, changed: "messages" };
+  return messageCount >= last.messages.length - ephemeralCount
+    ? { isUnchanged: true, messageCount }
+    : { isUnchanged: false, messageCount, changed: "messages" };
 }
 
 /** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */

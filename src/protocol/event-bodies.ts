@@ -183,12 +183,12 @@ export interface EventBodies extends BudgetEventBodies {
     /** Caller's span as in `run.started`, if `run.started` was not persisted. */
     readonly traceparent?: string | undefined;
     /** Number of answers passed with the resumption. */
-    readonly answers: number;
+    readonly answerCount: number;
     /** Set if the previous process of the run died or released the run. */
     readonly recovery?:
       | {
           /** Number of model calls with an unknown outcome. They are charged by estimate. */
-          readonly lostCalls: number;
+          readonly lostCallCount: number;
           /**
            * True if the span of the run was still open. The run continues in that span, under the
            * same ids.
@@ -228,7 +228,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** Reason for the pause. */
     readonly reason: StopReason;
     /** Number of completed steps in this execution. */
-    readonly steps: number;
+    readonly stepCount: number;
     /** Usage of the agent and its descendants so far. */
     readonly usage: UsageReport;
   };
@@ -241,7 +241,7 @@ export interface EventBodies extends BudgetEventBodies {
    * ```ts
    * for await (const event of run.events())
    *   if (event.type === "agent.ended")
-   *     console.log(event.agentPath, event.status, event.steps, event.usage.own.totalTokens);
+   *     console.log(event.agentPath, event.status, event.stepCount, event.usage.own.totalTokens);
    * ```
    */
   readonly "agent.ended": {
@@ -252,7 +252,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** Reason of the highest-ranking stop signal. */
     readonly reason: StopReason;
     /** Number of completed steps in this execution. */
-    readonly steps: number;
+    readonly stepCount: number;
     /** Last text that the agent wrote. Partial unless the execution completed. */
     readonly text: string;
     /** Usage of the agent and its descendants. */
@@ -293,7 +293,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** Milliseconds of the step by activity: inference, tools, hooks and formatting. */
     readonly timing: StepTiming;
     /** Number of tool calls in the reply. */
-    readonly toolCalls: number;
+    readonly toolCallCount: number;
     /** Error that cut the step off. Absent if the step is whole. */
     readonly error?: ErrorRecord | undefined;
   };
@@ -365,7 +365,7 @@ export interface EventBodies extends BudgetEventBodies {
            */
           readonly isUnchanged: boolean;
           /** Number of leading messages that are unchanged. 0 if the tools changed. */
-          readonly messages: number;
+          readonly messageCount: number;
           /** First part that changed. Tools precede messages. Absent if the prefix is unchanged. */
           readonly changed?: "tools" | "messages" | undefined;
         }
@@ -419,13 +419,13 @@ export interface EventBodies extends BudgetEventBodies {
     /** Finish reason of the reply. */
     readonly finishReason: FinishReason;
     /** Number of tool calls in the reply. */
-    readonly toolCalls: number;
+    readonly toolCallCount: number;
     /** Usage of the call, including failed attempts. */
     readonly usage: Usage;
     /** Input tokens written to the provider's prompt cache. They are part of the input tokens. */
     readonly cacheWriteInputTokens?: number | undefined;
     /** Number of attempts, from 1. */
-    readonly attempts: number;
+    readonly attemptCount: number;
     /** Id that the provider gave the reply. */
     readonly responseId?: string | undefined;
     /** Model that answered, as the provider names it. */
@@ -464,7 +464,7 @@ export interface EventBodies extends BudgetEventBodies {
     /** Usage of all attempts. */
     readonly usage: Usage;
     /** Number of attempts made. */
-    readonly attempts: number;
+    readonly attemptCount: number;
     /** Milliseconds that all attempts of the call waited for slots and provider rate limits. */
     readonly queuedMs: number;
   };
@@ -596,7 +596,7 @@ export interface EventBodies extends BudgetEventBodies {
      */
     readonly shownCharacters?: number | undefined;
     /** Number of images, audio files and other files in the result. Absent if there are none. */
-    readonly attachments?: number | undefined;
+    readonly attachmentCount?: number | undefined;
     /** Milliseconds that the tool ran. */
     readonly durationMs: number;
     /** Milliseconds that the call waited for a concurrency slot. */
@@ -739,7 +739,7 @@ export interface EventBodies extends BudgetEventBodies {
   /** A message list that hooks left invalid was repaired before the model call. */
   readonly "request.repaired": {
     /** Number of messages that were repaired, added or dropped. */
-    readonly repairs: number;
+    readonly repairCount: number;
     /** Distinct kinds of repairs, such as `dropped_result` or `added_result`. */
     readonly types?: readonly string[] | undefined;
   };

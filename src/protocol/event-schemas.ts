@@ -137,28 +137,28 @@ export const EVENT_SCHEMAS = {
   }),
   "run.resumed": () => ({
     ...runBeginning(),
-    ...each(count(), "pauseCount", "answers"),
+    ...each(count(), "pauseCount", "answerCount"),
     pausedMs: milliseconds(),
     previousTraceId: text(),
     previousSpanId: text().optional(),
     wasSampled: z.boolean().optional(),
-    recovery: z.strictObject({ lostCalls: count(), isSpanOpen: z.boolean() }).optional(),
+    recovery: z.strictObject({ lostCallCount: count(), isSpanOpen: z.boolean() }).optional(),
   }),
   "agent.started": agentBeginning,
   "agent.paused": () => ({
     role: text(),
     reason: StopReasonSchema(),
-    steps: count(),
+    stepCount: count(),
     usage: UsageReportSchema(),
   }),
   "agent.resumed": agentBeginning,
-  "agent.ended": () => ({ ...ending(), ...each(text(), "role", "text"), steps: count() }),
+  "agent.ended": () => ({ ...ending(), ...each(text(), "role", "text"), stepCount: count() }),
   "step.started": () => ({ number: ordinal(), ...each(HashSchema(), "promptHash", "toolsHash") }),
   "step.completed": () => ({
     number: ordinal(),
     usage: UsageSchema(),
     timing: StepTimingSchema(),
-    toolCalls: count(),
+    toolCallCount: count(),
     error: ErrorRecordSchema().optional(),
   }),
   "model.requested": () => ({
@@ -176,7 +176,7 @@ export const EVENT_SCHEMAS = {
     prefix: z
       .strictObject({
         isUnchanged: z.boolean(),
-        messages: count(),
+        messageCount: count(),
         changed: z.enum(["tools", "messages"]).optional(),
       })
       .optional(),
@@ -189,10 +189,10 @@ export const EVENT_SCHEMAS = {
   "model.warned": () => ({ warning: text() }),
   "model.replied": () => ({
     finishReason: FinishReasonSchema(),
-    toolCalls: count(),
+    toolCallCount: count(),
     usage: UsageSchema(),
     cacheWriteInputTokens: count().optional(),
-    attempts: ordinal(),
+    attemptCount: ordinal(),
     ...each(text().optional(), "responseId", "responseModel", "serviceTier"),
     repliedBy: ModelNameSchema()
       .extend({
@@ -206,7 +206,7 @@ export const EVENT_SCHEMAS = {
     error: ErrorRecordSchema(),
     isRetryable: z.boolean(),
     usage: UsageSchema(),
-    attempts: ordinal(),
+    attemptCount: ordinal(),
     queuedMs: milliseconds(),
   }),
   "tool.started": startedTool,
@@ -230,7 +230,7 @@ export const EVENT_SCHEMAS = {
     ...each(text().optional(), "errorName", "message"),
     severity: ToolErrorSeveritySchema().optional(),
     resultCharacters: count(),
-    ...each(count().optional(), "shownCharacters", "attachments"),
+    ...each(count().optional(), "shownCharacters", "attachmentCount"),
     ...each(milliseconds(), "durationMs", "queuedMs"),
     usage: UsageSchema().optional(),
   }),
@@ -275,7 +275,10 @@ export const EVENT_SCHEMAS = {
       .readonly(),
     ...each(JsonValueSchema().optional(), "before", "after"),
   }),
-  "request.repaired": () => ({ repairs: count(), types: z.array(text()).readonly().optional() }),
+  "request.repaired": () => ({
+    repairCount: count(),
+    types: z.array(text()).readonly().optional(),
+  }),
   "conversation.compacted": () => ({
     ...each(count(), "messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"),
     summaryCharacters: count().optional(),

@@ -95,8 +95,8 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
     case "agent.ended":
       return endText(event);
     case "step.completed": {
-      const { number, usage, toolCalls } = event;
-      const asked = toolCalls === 0 ? "" : `, ${numberOf(toolCalls, "tool call")}`;
+      const { number, usage, toolCallCount } = event;
+      const asked = toolCallCount === 0 ? "" : `, ${numberOf(toolCallCount, "tool call")}`;
       return `step ${number}: ${spentText(usage)}${asked}`;
     }
     case "subagent.refused": {
@@ -126,10 +126,10 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
 }
 
 function endText(event: EspalierEvent<"agent.ended">): string {
-  const { status, reason, steps, usage, durationMs } = event;
+  const { status, reason, stepCount, usage, durationMs } = event;
   const why = status === "completed" ? "" : ` (${reason.code}: ${short(reason.message)})`;
   const subtree = usage.descendants.totalTokens === 0 ? "" : `, subtree ${spentText(usage.total)}`;
-  const spent = `${numberOf(steps, "step")}, ${spentText(usage.own)}${subtree}`;
+  const spent = `${numberOf(stepCount, "step")}, ${spentText(usage.own)}${subtree}`;
   return `${status}${why}: ${spent}, ${durationText(durationMs)}`;
 }
 
@@ -186,7 +186,7 @@ function describePauseEvent(event: EspalierEvent): string | undefined {
       return `run paused: ${numberOf(questions.length, "answer")} needed, ${spent}`;
     }
     case "run.resumed": {
-      const answers = numberOf(event.answers, "answer");
+      const answers = numberOf(event.answerCount, "answer");
       return `run resumed after ${durationText(event.pausedMs)}, with ${answers}`;
     }
     case "question.asked": {

@@ -60,7 +60,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       );
       break;
     case "model.replied":
-      describe(here, event.toolCalls === 0 ? "answered" : `asked for ${event.toolCalls}`);
+      describe(here, event.toolCallCount === 0 ? "answered" : `asked for ${event.toolCallCount}`);
       break;
     case "model.failed":
       describe(here, event.error.code);
@@ -70,7 +70,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       const tokens = `${own.totalTokens} of ${total.totalTokens} tokens`;
       describe(
         tree.agents.get(event.agentId),
-        `${event.status} (${event.reason.code}) ${event.steps} steps, ${tokens}`,
+        `${event.status} (${event.reason.code}) ${event.stepCount} steps, ${tokens}`,
       );
       break;
     }

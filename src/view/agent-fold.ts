@@ -385,9 +385,9 @@ export class AgentFold {
       this.end = { status: "paused", reason, atMs, durationMs, step: this.step, ...at };
       this.#park = this.spans.open("park", atMs, this.step);
     } else {
-      const { status, error, durationMs, steps } = event;
-      this.end = { status, reason, error, atMs, durationMs, step: steps, ...at };
-      this.step = steps;
+      const { status, error, durationMs, stepCount } = event;
+      this.end = { status, reason, error, atMs, durationMs, step: stepCount, ...at };
+      this.step = stepCount;
       this.#dropAsks(atMs);
       this.#calls.clear();
     }

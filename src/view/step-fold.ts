@@ -149,7 +149,7 @@ export function newAttempt(
   event: EspalierEvent<"model.retried" | "model.failed" | "tool.retried">,
 ): AttemptFold {
   const { code, message } = event.error;
-  if (event.type === "model.failed") return { attempt: event.attempts, code, message };
+  if (event.type === "model.failed") return { attempt: event.attemptCount, code, message };
   const { attempt, delayMs } = event;
   const nextModel = event.type === "model.retried" ? event.nextModel?.model : undefined;
   return { attempt, code, message, delayMs, ...defined({ nextModel }) };

@@ -56,7 +56,9 @@ proves(
         .ofType("model.retried")
         .map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code]),
     ).toEqual([[1, 500, "model_rate_limited"]]);
-    expect(fixture.sink.ofType("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
+    expect(fixture.sink.ofType("model.replied").map(({ attemptCount }) => attemptCount)).toEqual([
+      2,
+    ]);
     expect(fixture.sink.ofType("model.requested")).toHaveLength(1);
   },
 );
@@ -74,7 +76,7 @@ proves(
     expect(
       fixture.sink
         .ofType("model.failed")
-        .map(({ isRetryable, attempts }) => [isRetryable, attempts]),
+        .map(({ isRetryable, attemptCount }) => [isRetryable, attemptCount]),
     ).toEqual([[false, 1]]);
   },
 );

@@ -280,7 +280,7 @@ function checkCalls(events: readonly EspalierEvent[]): void {
     if (event.type !== "step.completed") continue;
     const calls =
       courses.get(`${event.executionId} ${event.stepId}`) ?? new Map<string | null, string>();
-    ok(calls.size === event.toolCalls, "E4: every call of a step is told");
+    ok(calls.size === event.toolCallCount, "E4: every call of a step is told");
     for (const course of calls.values())
       ok(COURSE.test(course), `E4: a call runs or is rejected: ${course}`);
   }

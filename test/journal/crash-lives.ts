@@ -76,7 +76,7 @@ function isResult(value: unknown): value is RunResult {
 /** Model calls whose outcome is unknown. */
 export function lostCallsIn(events: readonly EspalierEvent[]): number {
   return events.reduce(
-    (sum, event) => sum + (event.type === "run.resumed" ? (event.recovery?.lostCalls ?? 0) : 0),
+    (sum, event) => sum + (event.type === "run.resumed" ? (event.recovery?.lostCallCount ?? 0) : 0),
     0,
   );
 }

@@ -97,7 +97,7 @@ function toldOf(event: EspalierEvent): readonly unknown[] | undefined {
     case "run.started":
       return [event.task];
     case "agent.ended":
-      return [event.status, event.reason.code, event.steps];
+      return [event.status, event.reason.code, event.stepCount];
     case "run.ended":
       return [event.status, event.reason.code];
     case "subagent.spawned":

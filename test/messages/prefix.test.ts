@@ -204,9 +204,9 @@ test("it is reported how many messages at the beginning are the same", async () 
   const { prefixes } = await sent({ compaction: { maxInputTokens: 100, keepMessages: 2 } });
   expect(prefixes).toEqual([
     undefined,
-    { isUnchanged: true, messages: 2 },
-    { isUnchanged: false, messages: 2, changed: "messages" },
-    { isUnchanged: false, messages: 2, changed: "messages" },
+    { isUnchanged: true, messageCount: 2 },
+    { isUnchanged: false, messageCount: 2, changed: "messages" },
+    { isUnchanged: false, messageCount: 2, changed: "messages" },
   ]);
 });
 
@@ -226,16 +226,16 @@ test("messages are the same if a provider is sent the same: origins do not count
     prefixOf({ request: request(user("A")), ephemeralCount: 0 }, request(task, user("B"))),
   ).toEqual({
     isUnchanged: true,
-    messages: 1,
+    messageCount: 1,
   });
   expect(
     prefixOf(
       { request: request(task, reply("{}")), ephemeralCount: 0 },
       request(task, reply("{ }")),
     ),
-  ).toEqual({ isUnchanged: false, messages: 1, changed: "messages" });
+  ).toEqual({ isUnchanged: false, messageCount: 1, changed: "messages" });
   const shorter = prefixOf({ request: request(task, user("B")), ephemeralCount: 0 }, request(task));
-  expect(shorter).toEqual({ isUnchanged: false, messages: 1, changed: "messages" });
+  expect(shorter).toEqual({ isUnchanged: false, messageCount: 1, changed: "messages" });
 });
 
 test("ephemeral are those at the end, all of them or none", () => {
@@ -268,5 +268,5 @@ test("reports no prefix with the first request that is heard, and then one with 
   const run = new Orchestrator().start(role, "Look twice.");
   await run.settled;
   await listening;
-  expect(heard).toEqual([undefined, { isUnchanged: true, messages: 4 }]);
+  expect(heard).toEqual([undefined, { isUnchanged: true, messageCount: 4 }]);
 });

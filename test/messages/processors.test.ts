@@ -95,7 +95,7 @@ async function second(
   );
   const repaired = fixture.sink
     .ofType("request.repaired")
-    .map(({ repairs, types }) => [repairs, types]);
+    .map(({ repairCount, types }) => [repairCount, types]);
   return { shown, repaired };
 }
 

@@ -47,9 +47,9 @@ proves(["M58"], "a request with another schema does not begin like the one befor
     prefixOf(sent, { ...QUESTION, output: other }),
     prefixOf(sent, QUESTION),
   ]).toEqual([
-    { isUnchanged: true, messages: 1 },
-    { isUnchanged: false, messages: 0, changed: "tools" },
-    { isUnchanged: false, messages: 0, changed: "tools" },
+    { isUnchanged: true, messageCount: 1 },
+    { isUnchanged: false, messageCount: 0, changed: "tools" },
+    { isUnchanged: false, messageCount: 0, changed: "tools" },
   ]);
 });
 

@@ -95,7 +95,7 @@ proves(
     ]);
     s.clock.advance(3_300);
     expect((await s.outcome(run)).text).toBe("Spare.");
-    expect(s.sink.ofType("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
+    expect(s.sink.ofType("model.replied").map(({ attemptCount }) => attemptCount)).toEqual([2]);
   },
 );
 

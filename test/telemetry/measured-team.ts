@@ -10,7 +10,7 @@ export function measuredTeam(): RunScript {
   lead.started();
   lead.asks();
   lead.retries();
-  lead.hears({ finishReason: "tool_calls", toolCalls: 3, queuedMs: 250 });
+  lead.hears({ finishReason: "tool_calls", toolCallCount: 3, queuedMs: 250 });
   lead.calls("call_1", "search");
   lead.gets("call_1", "search", { queuedMs: 40 });
   lead.calls("call_2", "wipe");

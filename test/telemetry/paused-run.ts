@@ -10,12 +10,12 @@ export function pausedRun(): RunScript {
   run.started();
   lead.started();
   lead.asks();
-  lead.hears({ finishReason: "tool_calls", toolCalls: 1 });
+  lead.hears({ finishReason: "tool_calls", toolCallCount: 1 });
   lead.calls("call_1", "SpawnSubagent", "delegation");
   lead.spawns("call_1", reader);
   reader.started("call_1");
   reader.asks();
-  reader.hears({ finishReason: "tool_calls", toolCalls: 1 });
+  reader.hears({ finishReason: "tool_calls", toolCallCount: 1 });
   reader.asksLeave("call_1", "write");
   reader.pauses();
   lead.pausesCall("call_1");

@@ -90,7 +90,7 @@ function bookedIn(events: readonly EspalierEvent[]): number {
 }
 
 function hasLost({ recovery }: EspalierEvent<"run.resumed">): boolean {
-  return recovery !== undefined && recovery.lostCalls > 0;
+  return recovery !== undefined && recovery.lostCallCount > 0;
 }
 
 /** A fork reports the subagents of its origin, too: they were not started in it. */

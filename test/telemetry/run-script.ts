@@ -94,7 +94,7 @@ export class RunScript {
       pauseCount: 1,
       pausedMs: 60_000,
       previousTraceId: PREVIOUS_TRACE_ID,
-      answers: 1,
+      answerCount: 1,
       ...(recovery === undefined ? {} : { recovery }),
     });
   }
@@ -146,7 +146,13 @@ export class AgentScript {
 
   pauses(): void {
     const usage = { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL };
-    this.#add({ type: "agent.paused", role: this.role, reason: PAUSED, steps: this.#step, usage });
+    this.#add({
+      type: "agent.paused",
+      role: this.role,
+      reason: PAUSED,
+      stepCount: this.#step,
+      usage,
+    });
   }
 
   resumes(spawnCallId?: string): void {
@@ -200,9 +206,9 @@ export class AgentScript {
     this.#add({
       type: "model.replied",
       finishReason: "stop",
-      toolCalls: 0,
+      toolCallCount: 0,
       usage: ONE_CALL,
-      attempts: 1,
+      attemptCount: 1,
       responseId: "response_1",
       responseModel: "model-1-2026",
       queuedMs: 0,
@@ -217,7 +223,7 @@ export class AgentScript {
       error: { code, message: CANARY, data: { body: CANARY } },
       isRetryable: true,
       usage: NO_USAGE,
-      attempts: 3,
+      attemptCount: 3,
       queuedMs: 0,
     });
     this.#settled(NO_USAGE);
@@ -242,7 +248,7 @@ export class AgentScript {
     const changedBy = [{ hook: "mask", fields: ["arguments"] }];
     const [before, after] = [{ path: CANARY }, { path: `${CANARY} masked` }];
     this.#add({ type: "hook.applied", point: "beforeTool", changedBy, before, after }, callId);
-    this.#add({ type: "request.repaired", repairs: 1 });
+    this.#add({ type: "request.repaired", repairCount: 1 });
   }
 
   /** Something about a step, or about a call of it. */
@@ -404,7 +410,7 @@ export class AgentScript {
       number: this.#step,
       usage: ONE_CALL,
       timing: NO_TIMING,
-      toolCalls,
+      toolCallCount: toolCalls,
     });
     this.#add({ type: "continuation.evaluated", decision, work: [], signals: [] });
   }
@@ -415,7 +421,7 @@ export class AgentScript {
       role: this.role,
       status,
       reason: reasonOf(status),
-      steps: this.#step,
+      stepCount: this.#step,
       text: CANARY,
       usage: { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL },
       ...(errorCode === undefined

@@ -223,7 +223,7 @@ test("retries, a refused lease and a cancellation are events on their spans", ()
   run.root.started();
   run.root.asks();
   run.root.retries();
-  run.root.hears({ attempts: 2 });
+  run.root.hears({ attemptCount: 2 });
   run.root.isDenied();
   run.root.isCancelled();
   run.root.ended("cancelled");
@@ -412,7 +412,7 @@ proves(["M50"], "the span of a call whose arguments were mended says so, and no 
   run.started();
   lead.started();
   lead.asks();
-  lead.hears({ finishReason: "tool_calls", toolCalls: 2 });
+  lead.hears({ finishReason: "tool_calls", toolCallCount: 2 });
   lead.calls("call_1", "look", "function", { isRepaired: true });
   lead.gets("call_1", "look");
   lead.calls("call_2", "look");
@@ -434,7 +434,7 @@ function delegatingRun(): readonly RecordedSpan[] {
   run.started();
   lead.started();
   lead.asks();
-  lead.hears({ finishReason: "tool_calls", toolCalls: 1 });
+  lead.hears({ finishReason: "tool_calls", toolCallCount: 1 });
   lead.calls("call_1", "SpawnSubagent", "delegation");
   lead.spawns("call_1", reader);
   reader.lives("call_1");

@@ -15,7 +15,7 @@ test("a tool call is a sibling of the model calls around it", () => {
   run.started();
   lead.started();
   lead.asks();
-  lead.hears({ finishReason: "tool_calls", toolCalls: 1 });
+  lead.hears({ finishReason: "tool_calls", toolCallCount: 1 });
   lead.calls("call_1", "search");
   lead.gets("call_1", "search");
   lead.decides("continue", 1);
@@ -79,7 +79,7 @@ test("children that run at the same time stay below their own calls", () => {
   run.started();
   lead.started();
   lead.asks();
-  lead.hears({ finishReason: "tool_calls", toolCalls: 3 });
+  lead.hears({ finishReason: "tool_calls", toolCallCount: 3 });
   lead.calls("call_1", "SpawnSubagent", "delegation");
   lead.calls("call_2", "search");
   lead.calls("call_3", "SpawnSubagent", "delegation");

@@ -67,9 +67,9 @@ export function summarize(agent: AgentScript, callId: string): void {
     {
       type: "model.replied",
       finishReason: "stop",
-      toolCalls: 0,
+      toolCallCount: 0,
       usage: ONE_CALL,
-      attempts: 2,
+      attemptCount: 2,
       queuedMs: 0,
     },
     {

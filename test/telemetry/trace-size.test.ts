@@ -156,7 +156,7 @@ proves(
     run.root.started();
     run.root.asks({ queuedMs: 20 });
     run.root.retries(10);
-    run.root.hears({ attempts: 2, queuedMs: 65 });
+    run.root.hears({ attemptCount: 2, queuedMs: 65 });
     run.root.ended();
     run.ended();
     const { spans } = shown(run);

@@ -42,7 +42,7 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     line: "lead was steered: 120 characters",
   },
   { body: { type: "message.delivered", origin: "subtask", characters: 120 }, line: undefined },
-  { body: { type: "request.repaired", repairs: 1 }, line: undefined },
+  { body: { type: "request.repaired", repairCount: 1 }, line: undefined },
   { body: { type: "hook.applied", ...HOOK }, line: undefined },
   {
     body: { type: "hook.applied", ...HOOK, before: { to: "ann" }, after: { to: "bob" } },

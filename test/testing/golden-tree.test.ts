@@ -30,7 +30,7 @@ test("tool calls stand below their step in the order of their start, each with h
   const tree = treeOf(({ root }) => {
     root.started();
     root.asks();
-    root.hears({ toolCalls: 3 });
+    root.hears({ toolCallCount: 3 });
     root.calls("call_1", "search");
     root.calls("call_2", "read");
     root.calls("call_3", "write");
@@ -61,15 +61,15 @@ test("subagents stand below the call that started them, at every depth, also whe
     const deep = left.child("helper");
     root.started();
     root.asks();
-    root.hears({ toolCalls: 2 });
+    root.hears({ toolCallCount: 2 });
     root.calls("call_1", "SpawnSubagent", "delegation");
     root.calls("call_2", "SpawnSubagent", "delegation");
     left.started("call_1");
     right.started("call_2");
     left.asks();
     right.asks();
-    left.hears({ toolCalls: 1 });
-    right.hears({ toolCalls: 1 });
+    left.hears({ toolCallCount: 1 });
+    right.hears({ toolCallCount: 1 });
     right.calls("call_1", "search");
     left.calls("call_1", "SpawnSubagent", "delegation");
     deep.lives("call_1");

@@ -71,7 +71,7 @@ proves(
     const { totalTokens, estimatedCalls, modelCalls, steps } = result.usage.total;
     expect([totalTokens, estimatedCalls, modelCalls, steps]).toEqual([500_010, 1, 1, 1]);
     expect(
-      s.sink.ofType("model.failed").map(({ error, attempts }) => [error.code, attempts]),
+      s.sink.ofType("model.failed").map(({ error, attemptCount }) => [error.code, attemptCount]),
     ).toEqual([["model_unavailable", 1]]);
     expect(result.accounts[0]?.reserved.totalTokens).toBe(0);
   },

@@ -137,7 +137,7 @@ class Life {
 
   /** Agents ask again. */
   #recover(): void {
-    this.#run.resumed({ lostCalls: 0, isSpanOpen: false });
+    this.#run.resumed({ lostCallCount: 0, isSpanOpen: false });
     this.#agents.forEach((agent, at) => {
       agent.resumes();
       if (this.#states[at] === "asks") agent.asksLeave(`call_${at}`, "write");

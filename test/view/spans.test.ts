@@ -201,7 +201,7 @@ proves(["D627"], "cuts a wait for a slot and a wait for an attempt where the pro
           run.root.started();
           tell(run.root);
           run.root.warns();
-          run.resumed({ lostCalls: 0, isSpanOpen: false });
+          run.resumed({ lostCallCount: 0, isSpanOpen: false });
           run.root.resumes();
         }),
       ).root,
@@ -256,7 +256,7 @@ test("the agent of a call is known by its index", () => {
 
 function recovered(event: EspalierEvent): EspalierEvent {
   return event.type === "run.resumed"
-    ? { ...event, recovery: { lostCalls: 0, isSpanOpen: false } }
+    ? { ...event, recovery: { lostCallCount: 0, isSpanOpen: false } }
     : event;
 }
 

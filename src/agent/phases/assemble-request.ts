@@ -160,8 +160,8 @@ export async function hookedRequest(
     const repaired = repairMessages([...lead, ...(patch.messages ?? others)]);
     if (repaired.repairs.length > 0) {
       const types = [...new Set(repaired.repairs.map(({ type }) => type))];
-      const repairs = repaired.repairs.length;
-      agent.record({ type: "request.repaired", repairs, types }, position);
+      const repairCount = repaired.repairs.length;
+      agent.record({ type: "request.repaired", repairCount, types }, position);
     }
     ({ messages } = repaired);
   }

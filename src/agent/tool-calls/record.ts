@@ -293,7 +293,7 @@ function endedEvent(
     success: type === "succeeded",
     resultCharacters: fullText.length,
     ...defined({ errorCode, severity, errorName }),
-    ...defined({ shownCharacters, attachments: attachments?.length, usage }),
+    ...defined({ shownCharacters, attachmentCount: attachments?.length, usage }),
     ...(type === "succeeded" || isDelegationReport(call, outcome)
       ? {}
       : { message: describeCallFailure(outcome) }),

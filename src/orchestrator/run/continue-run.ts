@@ -211,7 +211,7 @@ function restoreParts(
   } = run;
   const recovery =
     folded?.status === "open"
-      ? { lostCalls: folded.lost.length, isSpanOpen: folded.spans.isRunOpen }
+      ? { lostCallCount: folded.lost.length, isSpanOpen: folded.spans.isRunOpen }
       : undefined;
   const { traceparent } = folded ?? {};
   const resumed = {
@@ -219,7 +219,7 @@ function restoreParts(
     pauseCount,
     pausedMs,
     previousTraceId,
-    answers: answers.size,
+    answerCount: answers.size,
     ...defined({ previousSpanId, wasSampled, recovery, traceparent }),
   } as const;
   return {

@@ -119,11 +119,11 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
     case "run.resumed":
       setLimits(span, body);
       if (body.recovery === undefined) span.setAttribute(ESPALIER.runSegment, body.pauseCount + 1);
-      setAttribute(span, ESPALIER.runLostCalls, body.recovery?.lostCalls);
+      setAttribute(span, ESPALIER.runLostCalls, body.recovery?.lostCallCount);
       setAttribute(span, ESPALIER.resumedFromTraceId, body.previousTraceId);
       setAttribute(span, ESPALIER.runPausedMs, body.pausedMs);
       setAttribute(span, ESPALIER.queueWaitMs, body.queuedMs);
-      setAttribute(span, ESPALIER.runAnswers, body.answers);
+      setAttribute(span, ESPALIER.runAnswers, body.answerCount);
       return;
     case "agent.started":
     case "agent.resumed":
@@ -191,14 +191,14 @@ export function setClosing(span: Span, body: SpanClosing): void {
     case "agent.paused":
     case "agent.ended":
       setAttribute(span, ESPALIER.stopReason, body.reason.code);
-      span.setAttribute(ESPALIER.agentSteps, body.steps);
+      span.setAttribute(ESPALIER.agentSteps, body.stepCount);
       if (body.type === "agent.ended") setSubtree(span, body.usage.total);
       break;
     case "model.replied":
     case "model.failed":
       if (body.type === "model.replied") setReply(span, body);
       setUsage(span, body.usage);
-      span.setAttribute(ESPALIER.attempts, body.attempts);
+      span.setAttribute(ESPALIER.attempts, body.attemptCount);
       span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
       break;
     case "tool.paused":

@@ -80,7 +80,9 @@ export function toSpanEvent(
       if (body.signal.reason.code !== OUTCOME.cancelled) return undefined;
       return spanEvent(SPAN_EVENT.cancelled, { [ESPALIER.signalSource]: body.signal.source });
     case "run.resumed":
-      return spanEvent(SPAN_EVENT.recovered, { [ESPALIER.runLostCalls]: body.recovery?.lostCalls });
+      return spanEvent(SPAN_EVENT.recovered, {
+        [ESPALIER.runLostCalls]: body.recovery?.lostCallCount,
+      });
     case "subagent.refused":
       // A subtask that was refused has no call and no span for it.
       if (moment.scope.callId !== null) return undefined;

@@ -165,7 +165,7 @@ export class SpanProjector implements Tracing {
           // Further attempts of a model call wait within its span.
           const { opening } = open;
           const hasRetried =
-            opening.type === "model.requested" && "attempts" in body && body.attempts > 1;
+            opening.type === "model.requested" && "attemptCount" in body && body.attemptCount > 1;
           const queuedMs = hasRetried ? (opening.queuedMs ?? 0) : body.queuedMs;
           const { below, startedAtUs: untilUs, span } = open;
           const bounds = { sinceUs: below?.startedAtUs ?? untilUs, untilUs };

@@ -70,8 +70,8 @@ async function expectShown(
   expectSent(model.requests[2], WHOLE, [FIRST, SECOND]);
   expect(fixture.sink.ofType("model.requested").map(({ prefix }) => prefix)).toEqual([
     undefined,
-    { isUnchanged: true, messages: 2 },
-    { isUnchanged: false, messages: 2, changed: "messages" },
+    { isUnchanged: true, messageCount: 2 },
+    { isUnchanged: false, messageCount: 2, changed: "messages" },
   ]);
 }
 

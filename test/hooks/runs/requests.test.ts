@@ -109,7 +109,9 @@ for (const [what, change] of Object.entries(BREAKS)) {
       3,
       plain.model.requests[2]?.messages,
     ]);
-    const repaired = fixture.sink.ofType("request.repaired").map(({ repairs }) => repairs > 0);
+    const repaired = fixture.sink
+      .ofType("request.repaired")
+      .map(({ repairCount }) => repairCount > 0);
     expect(repaired.length > 0 && repaired.every(Boolean)).toBe(true);
   });
 }
