@@ -9,7 +9,7 @@ export interface Requirement {
 const requirements = {
   R1: { text: "One loop owns control flow; run is iterate drained, not a second implementation" },
   R2: {
-    text: "Six phases (prepare, infer, evaluate response, execute tools, incorporate, evaluate continuation), each its own yielded step type",
+    text: "Six phases (prepare, infer, evaluate response, execute tools, applyToolResults, evaluate continuation), each its own yielded step type",
   },
   R3: {
     text: "The caller can intercept between any two phases, in particular between the model reply and tool execution",
@@ -2238,6 +2238,9 @@ const requirements = {
   },
   D702: {
     text: "The index of the examples has each program once, with the command that runs it",
+  },
+  D740: {
+    text: "Each call that does not run reports its index and the message that the model reads",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

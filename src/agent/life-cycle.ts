@@ -45,7 +45,7 @@ import {
 } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { failCall, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
-import { describeTool, describeIndex } from "./tool-calls/record.ts";
+import { rejectedEvent } from "./tool-calls/record.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {
@@ -159,7 +159,8 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
   const limited = limit === undefined || isIncorporated ? state : addSignal(agent, state, limit);
   const elapsedMs = elapsed(agent, state, atMs);
-  const isComplete = isIncorporated || reply === undefined || reply.message.toolCalls.length === 0;
+  const isComplete =
+    isIncorporated || reply === undefined || reply.message.toolCalls.length === 0;
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
@@ -248,23 +249,13 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
       ({ callId, type }) => callId === call.callId && type === "subagent",
     );
     if (isDelegated) return { call, ...SUBAGENT_CUT_SHORT, ...times };
-    const { type, errorCode, severity } = NOT_BEGUN;
     const text = `Not executed: the agent stopped before this call (${code}).`;
+    const outcome = { ...NOT_BEGUN, text };
     const { callId, toolName } = call;
-    agent.record(
-      {
-        type: "tool.rejected",
-        toolName,
-        ...describeTool(agent.tools.find(toolName)),
-        ...describeIndex(ofReply.indexOf(call)),
-        outcome: type,
-        errorCode,
-        severity,
-        resultCharacters: text.length,
-      },
-      { stepId: step.stepId, callId },
-    );
-    return { call, type, text, errorCode, severity, ...times };
+    const place = { toolName, index: ofReply.indexOf(call) };
+    const body = rejectedEvent(place, agent.tools.find(toolName), outcome);
+    agent.record(body, { stepId: step.stepId, callId });
+    return { call, ...outcome, ...times };
   });
   const complete =
     executions.length === 0 ? state : recordExecutions(state, { executions, deferrals: [] });

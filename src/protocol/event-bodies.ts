@@ -491,8 +491,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly kind: "function" | "delegation" | "external" | "finish";
     /** Tool description that the model reads. */
     readonly description: string;
-    /** Index of the call in the reply, from 0. Absent for the first call. */
-    readonly index?: number;
+    /** Index of the call in the reply, from 0. */
+    readonly index: number;
     /** True if the model's arguments were invalid JSON and were repaired. */
     readonly isRepaired?: true;
   };
@@ -506,7 +506,7 @@ export interface EventBodies extends BudgetEventBodies {
    * ```ts
    * for await (const event of run.events())
    *   if (event.type === "tool.rejected")
-   *     console.warn(event.toolName, event.spawn?.refusal.message ?? event.reason ?? event.message);
+   *     console.warn(event.toolName, event.reason ?? event.message);
    * ```
    */
   readonly "tool.rejected": {
@@ -519,8 +519,8 @@ export interface EventBodies extends BudgetEventBodies {
      * model.
      */
     readonly description: string;
-    /** Index of the call in the reply, from 0. Absent for the first call. */
-    readonly index?: number;
+    /** Index of the call in the reply, from 0. */
+    readonly index: number;
     /** Outcome of the call. */
     readonly outcome: Exclude<ToolOutcomeType, "succeeded">;
     /** Failure code. */
@@ -531,11 +531,8 @@ export interface EventBodies extends BudgetEventBodies {
     readonly blockedBy?: string;
     /** Reasons for the denial, from guards, the hook or the approver. */
     readonly reason?: string;
-    /**
-     * Failure message, without secrets. At most 500 characters. Absent for a refused subagent, whose
-     * message is in `spawn.refusal`, and for a denial, which has a `reason`.
-     */
-    readonly message?: string;
+    /** Failure message, as the model reads it, without secrets. At most 500 characters. */
+    readonly message: string;
     /** Refused subagent, if the call would have started one. */
     readonly spawn?: {
       /** Name of the requested role. */

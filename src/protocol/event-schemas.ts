@@ -95,7 +95,7 @@ const limit = lazySchema(() => ({
 const calledTool = lazySchema(() => ({
   ...each(text(), "toolName", "description"),
   kind: ToolKindSchema(),
-  index: ordinal().exactOptional(),
+  index: count(),
 }));
 const startedTool = lazySchema(() => ({
   ...calledTool(),
@@ -215,7 +215,8 @@ export const EVENT_SCHEMAS = {
     outcome: ToolOutcomeTypeSchema().exclude(["succeeded"]),
     errorCode: ToolFailureCodeSchema(),
     severity: ToolErrorSeveritySchema(),
-    ...each(text().exactOptional(), "blockedBy", "reason", "message"),
+    message: text(),
+    ...each(text().exactOptional(), "blockedBy", "reason"),
     spawn: z.strictObject(refusedSpawn()).exactOptional(),
     resultCharacters: count(),
     shownCharacters: count().exactOptional(),

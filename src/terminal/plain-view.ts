@@ -153,7 +153,8 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
     case "tool.ended": {
       if (!isNews(event)) return undefined;
       const { toolName, outcome, errorCode, message } = event;
-      const reason = event.type === "tool.rejected" ? event.reason : undefined;
+      const { reason, spawn } = event.type === "tool.rejected" ? event : {};
+      if (spawn !== undefined) return undefined; // `subagent.refused` has a line of its own.
       return `${shortLine(toolName)} ${outcome} (${errorCode})${whyText(reason ?? message)}`;
     }
     case "result.summarized": {

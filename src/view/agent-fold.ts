@@ -454,7 +454,7 @@ export class AgentFold {
   }
 
   #openCall(event: EspalierEvent<"tool.started" | "tool.resumed">): void {
-    const { callId, toolName, atMs, index = 0 } = event;
+    const { callId, toolName, atMs, index } = event;
     if (callId === null) return;
     const kind = event.kind === "delegation" ? "delegation" : "tool";
     const call = this.#calls.get(callId) ?? this.#addCall({ callId, toolName, kind, index }, atMs);
@@ -479,7 +479,7 @@ export class AgentFold {
     if (callId === null) return;
     const isEnd = event.type === "tool.ended";
     const kind = !isEnd && event.kind === "delegation" ? "delegation" : "tool";
-    const index = isEnd ? 0 : (event.index ?? 0);
+    const index = isEnd ? 0 : event.index;
     const call = this.#calls.get(callId) ?? this.#addCall({ callId, toolName, kind, index }, atMs);
     if (isEnd && event.queuedMs > 0) {
       const beganAtMs = call.startedAtMs - event.queuedMs;

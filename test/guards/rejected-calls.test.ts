@@ -105,10 +105,38 @@ proves(
       "Not today.",
     ]);
     const refused = s.sink.ofType("tool.rejected").find(({ kind }) => kind === "delegation");
-    expect(refused?.spawn).toEqual({
-      role: "nobody",
-      refusal: s.sink.ofType("subagent.refused")[0]?.refusal,
-    });
+    const refusal = s.sink.ofType("subagent.refused")[0]?.refusal ?? expect.fail("no refusal");
+    expect(refused?.spawn).toEqual({ role: "nobody", refusal });
+    expect(refused?.message).toBe(refusal.message);
+  },
+);
+
+proves(
+  ["D740"],
+  "each call that does not run reports its index and the message that the model reads",
+  async () => {
+    const lead = part(
+      "lead",
+      [calls(spawn("nobody"), { toolName: "wipe", arguments: {} }), calls(spawn("helper"))],
+      {
+        tools: [wipe],
+        subagents: [part("helper", []).role],
+        guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["wipe"] })],
+      },
+    );
+    const s = newFixture();
+    const run = s.start(lead.role);
+    for await (const { phase, state } of run.iterate())
+      if (phase === "infer" && state.log.steps.length === 1) run.requestStop();
+    const { steps } = await run.result;
+    const rejected = s.sink.ofType("tool.rejected");
+    const texts = steps.flatMap(({ tools }) => tools.executions.map(({ text }) => text));
+    expect(rejected.map(({ index, message }) => [index, message])).toEqual([
+      [0, texts[0]],
+      [1, texts[1]],
+      [0, "Not executed: the agent stopped before this call (stop_requested)."],
+    ]);
+    expect(rejected.at(-1)?.message).toBe(texts[2]);
   },
 );
 

@@ -279,7 +279,7 @@ export class AgentScript {
 
   resumesCall(callId: string): void {
     const description = "Does delegation";
-    const face = { toolName: "SpawnSubagent", kind: "delegation", description } as const;
+    const face = { toolName: "SpawnSubagent", kind: "delegation", description, index: 0 } as const;
     this.#add({ type: "tool.resumed", ...face }, callId);
   }
 
@@ -290,13 +290,13 @@ export class AgentScript {
     more: Pick<Body<"tool.started">, "isRepaired"> = {},
   ): void {
     const description = `Does ${kind}`;
-    this.#add({ type: "tool.started", toolName, kind, description, ...more }, callId);
+    this.#add({ type: "tool.started", toolName, kind, description, index: 0, ...more }, callId);
   }
 
   /** A call of a tool that there is not, under a name that the model made up. */
   callsNobody(callId: string): void {
     const begun = { type: "tool.started", toolName: CANARY, kind: "function" } as const;
-    this.#add({ ...begun, description: "" }, callId);
+    this.#add({ ...begun, description: "", index: 0 }, callId);
   }
 
   gets(callId: string, toolName: string, ended: Partial<Body<"tool.ended">> = {}): void {
@@ -315,7 +315,8 @@ export class AgentScript {
     said: Pick<Body<"tool.rejected">, "outcome" | "errorCode"> & Partial<Body<"tool.rejected">>,
   ): void {
     const known = { kind: "function", description: "Does it", severity: "fatal" } as const;
-    this.#add({ type: "tool.rejected", toolName, ...known, resultCharacters: 12, ...said }, callId);
+    const place = { index: 0, message: CANARY, resultCharacters: 12 };
+    this.#add({ type: "tool.rejected", toolName, ...known, ...place, ...said }, callId);
   }
 
   /** Without a call: a subtask. */

@@ -16,6 +16,8 @@ const REJECTED = {
   description: "Sends a mail.",
   outcome: "refused",
   severity: "fatal",
+  index: 0,
+  message: "Not executed: mail is not allowed now.",
   resultCharacters: 40,
 } as const;
 
@@ -62,7 +64,7 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
   },
   {
     body: { ...REJECTED, errorCode: "tool_call_limit" },
-    line: "lead mail refused (tool_call_limit)",
+    line: "lead mail refused (tool_call_limit): Not executed: mail is not allowed now.",
   },
   { body: { ...REJECTED, errorCode: "denied", reason: "No." }, line: undefined },
   {

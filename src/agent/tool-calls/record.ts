@@ -52,7 +52,7 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
       type,
       toolName,
       ...describeTool(bound.tool),
-      ...describeIndex(index),
+      index,
       ...mended,
     };
     agent.recordWithinCall(body, position);
@@ -116,7 +116,7 @@ function emitEnd(
   emitResult(agent, call, end);
   if (begun === undefined && outcome.type !== "succeeded") {
     if (!recorder.countUnheard("tool.rejected"))
-      agent.recordWithinCall(rejectedEvent(call, outcome), position, () => [
+      agent.recordWithinCall(rejectedEvent(call, call.bound.tool, outcome), position, () => [
         argumentsContent(call),
         { type: "result", text },
       ]);
@@ -302,8 +302,10 @@ function endedEvent(
   };
 }
 
-function rejectedEvent(
-  { toolName, bound, index }: CallInProgress,
+/** Returns the event of a call that does not run. `tool` is `undefined` if there is no such tool. */
+export function rejectedEvent(
+  { toolName, index }: Pick<CallInProgress, "toolName" | "index">,
+  tool: Tool | undefined,
   outcome: FailedOutcome,
 ): EventBody<"tool.rejected"> {
   const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
@@ -311,27 +313,22 @@ function rejectedEvent(
   return {
     type: "tool.rejected",
     toolName,
-    ...describeTool(bound.tool),
-    ...describeIndex(index),
+    ...describeTool(tool),
+    index,
     outcome: type,
     errorCode,
     severity,
     resultCharacters: fullText.length,
+    message: describeCallFailure(outcome),
     ...defined({ blockedBy, reason, spawn, shownCharacters }),
-    ...(spawn === undefined ? { message: describeCallFailure(outcome) } : {}),
   };
 }
 
-/** What events say of the tool of a call; undefined: there is no such tool. */
-export function describeTool(
+/** Returns the event fields of a tool. `tool` is `undefined` if there is no such tool. */
+function describeTool(
   tool: Tool | undefined,
 ): Pick<EventBody<"tool.started">, "kind" | "description"> {
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
-}
-
-/** Returns the event field with the place of a call in its reply. Empty for the first call. */
-export function describeIndex(index: number): Pick<EventBody<"tool.started">, "index"> {
-  return index === 0 ? {} : { index };
 }
 
 /** Longest message of a failed call in events. The step has the whole text. */
