@@ -70,9 +70,9 @@ export type SpanNote = EventBody<
 
 /**
  * Why a span ends without an end of its own: what is around it had to end, was paused, or has
- * ended for another reason; or the run is `left` as it is, for another process to continue.
+ * ended for another reason; or the run is `released` as it is, for another process to continue.
  */
-export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
+export type Abandonment = "cancelled" | "suspended" | "abandoned" | "released";
 
 /** When and where something happened: an event without its body. */
 export type EventMoment = Omit<EventDraft, "body">;
@@ -97,7 +97,7 @@ export interface SpanListener<Span> {
   abandon(span: Span, moment: SpanMoment, why: Abandonment): void;
   /**
    * The span is closed or abandoned, and nothing within it is open: the last call for the span. Not
-   * called if the span was `left`.
+   * called if the span was `released`.
    */
   end(span: Span, moment: SpanMoment): void;
 }
@@ -216,7 +216,7 @@ export class SpanTree<Span> {
   }
 
   /**
-   * Forgets a run. `left`: another process may continue it; `abandoned`: its end will never come. What the listener throws for one span holds
+   * Forgets a run. `released`: another process may continue it; `abandoned`: its end will never come. What the listener throws for one span holds
    * up no other.
    */
   leave(at: EventMoment, why: Abandonment): void {
@@ -233,9 +233,9 @@ export class SpanTree<Span> {
         this.#listener.abandon(held.span, moment, why);
         // Failed spans within it no longer keep it open.
         held.within = 0;
-        if (why !== "left") this.#closed(held, moment);
+        if (why !== "released") this.#closed(held, moment);
       } catch {
-        // The listener has failed before: that is why the run is left.
+        // The listener has failed before: that is why the run is released.
       }
     }
   }

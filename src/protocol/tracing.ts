@@ -72,11 +72,11 @@ export interface Tracing {
   /**
    * Reports that no event of a run follows, so that the backend can free its memory.
    *
-   * `left` means that another process continues the run and its open spans; `abandoned` means that
-   * they end here.
+   * `released` means that another process continues the run and its open spans; `abandoned` means
+   * that they end here.
    */
   readonly release?:
-    | ((moment: Omit<EventDraft, "body">, why: "left" | "abandoned") => void)
+    | ((moment: Omit<EventDraft, "body">, reason: "released" | "abandoned") => void)
     | undefined;
 }
 

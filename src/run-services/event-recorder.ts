@@ -196,7 +196,7 @@ export class EventRecorder implements SpanSource {
   /** Gives the run up where it is; see `Tracing.release`. */
   leave(scope: EventScope): void {
     const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
-    this.#tracing?.release?.(moment, "left");
+    this.#tracing?.release?.(moment, "released");
     this.#ids?.leave();
   }
 

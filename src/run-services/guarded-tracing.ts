@@ -62,8 +62,8 @@ export class GuardedTracing implements Tracing {
     this.#tried((tracing) => tracing.onPersisted?.(runId, seq));
   }
 
-  release(moment: EventMoment, why: "left" | "abandoned"): void {
-    this.#tried((tracing) => tracing.release?.(moment, why));
+  release(moment: EventMoment, reason: "released" | "abandoned"): void {
+    this.#tried((tracing) => tracing.release?.(moment, reason));
   }
 
   /** What the tracing gives, or the ids of one that is left out. */

@@ -9,6 +9,6 @@ export function mortalTracing(tracing: Tracing, isDead: () => boolean): Tracing 
     getIds: (scope) => tracing.getIds(scope),
     endLostSpans: (lost, atUs) => (isDead() ? undefined : tracing.endLostSpans?.(lost, atUs)),
     onPersisted: (runId, seq) => (isDead() ? undefined : tracing.onPersisted?.(runId, seq)),
-    release: (moment, why) => (isDead() ? undefined : tracing.release?.(moment, why)),
+    release: (moment, reason) => (isDead() ? undefined : tracing.release?.(moment, reason)),
   };
 }

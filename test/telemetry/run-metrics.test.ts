@@ -210,7 +210,7 @@ test("a run that is left to another process: no durations, but what went up is d
   const metrics = new RunMetrics({ meter });
   const projector = new SpanProjector(recorder().tracer, String, { metrics });
   placeAll(projector, run.drafts);
-  projector.release({ seq: 99, atMs: 5_000, scope: lead.scope() }, "left");
+  projector.release({ seq: 99, atMs: 5_000, scope: lead.scope() }, "released");
   const readings = await read();
   expect(metrics.openRuns).toBe(0);
   expect(

@@ -66,7 +66,7 @@ function setUp({ sampler, hasOwnIds = false, options = {} }: FixtureOptions = {}
       getIds: (scope) => tracing.getIds(scope),
       endLostSpans: (lost, atUs) => tracing.endLostSpans?.(lost, atUs),
       onPersisted: (runId, seq) => tracing.onPersisted?.(runId, seq),
-      release: (moment, why) => tracing.release?.(moment, why),
+      release: (moment, reason) => tracing.release?.(moment, reason),
     };
   };
   return {

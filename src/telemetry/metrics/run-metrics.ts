@@ -7,7 +7,7 @@
 //    be kept is counted, and again when the run is recovered: then it is counted at least once.
 // 3. Durations are measured where spans end, as often as there are spans: a pause ends them.
 // 4. What goes up comes down: agents and approvals at the end or the pause around them, or when the
-//    run is left to another process.
+//    run is released to another process.
 // 5. A run looks for a meter when it begins, or continues, and keeps it. Without one, nothing is kept.
 
 import {
@@ -113,7 +113,7 @@ export class RunMetrics {
   }
 
   /**
-   * Records the end of a span. A span with the end `left` has no duration: another process may
+   * Records the end of a span. A span with the end `released` has no duration: another process may
    * continue the run.
    */
   #close(run: MeasuredRun, span: MeasuredSpan, end: SpanClosing | Abandonment, atMs: number): void {
@@ -135,7 +135,7 @@ export class RunMetrics {
       run.agents.delete(agentId);
       agent?.leave();
     }
-    if (end === "left") return;
+    if (end === "released") return;
     measureEnd(run.instruments, span, end, atMs);
     if (typeof end !== "string" && end.type === "agent.ended") agent?.measureBudget(end);
   }

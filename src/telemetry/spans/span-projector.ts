@@ -217,7 +217,7 @@ export class SpanProjector implements Tracing {
     const [first] = lost;
     if (first === undefined) return;
     // Whatever this process had of the run it has lost, too.
-    this.#spans.leave(first, "left");
+    this.#spans.leave(first, "released");
     const { run, ended } = recordLostSpans(this.#maker, lost, atUs);
     // With whatever this process keeps first: before, another one would record them again.
     const moment = { seq: 1, scope: first.scope };
@@ -233,9 +233,9 @@ export class SpanProjector implements Tracing {
     if (isOver) this.#ends.forget(runId, { hasEnded: true });
   }
 
-  release(moment: EventMoment, why: "left" | "abandoned"): void {
-    this.#spans.leave(moment, why);
-    this.#ends.forget(moment.scope.runId, { hasEnded: why === "abandoned" });
+  release(moment: EventMoment, reason: "released" | "abandoned"): void {
+    this.#spans.leave(moment, reason);
+    this.#ends.forget(moment.scope.runId, { hasEnded: reason === "abandoned" });
   }
 
   /** How many spans are open: none, when all runs have ended or are paused. */

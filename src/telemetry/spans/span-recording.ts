@@ -101,16 +101,16 @@ function rename(open: OpenSpan, subagent: string | undefined): void {
 }
 
 /**
- * What a span shows is over. `crashed`: its process died. One that is `left` is not ended: the process that continues its run does that.
+ * What a span shows is over. `crashed`: its process died. One that is `released` is not ended: the process that continues its run does that.
  */
 export function recordSpanEnd(
   open: OpenSpan,
-  end: SpanEnd | "left",
+  end: SpanEnd | "released",
   { atUs }: Pick<SpanMoment, "atUs">,
 ): void {
   const { span } = open;
   open.closedAtUs = atUs;
-  if (end === "left" || !span.isRecording()) return;
+  if (end === "released" || !span.isRecording()) return;
   const outcome = nameOutcome(end);
   if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
   if (typeof end !== "string") setClosing(span, end);
