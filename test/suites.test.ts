@@ -95,7 +95,7 @@ const BROKEN_MOVES: Readonly<Record<string, Move>> = {
     state.status === "paused" && change.type === "openStep" ? state : transition(state, change),
   "results come in the order of their end": (state, change) => {
     const next = transition(state, change);
-    if (change.type !== "incorporate") return next;
+    if (change.type !== "applyToolResults") return next;
     const { messages } = next.conversation;
     const results = messages.filter(({ role }) => role === "tool").toReversed();
     const others = messages.filter(({ role }) => role !== "tool");

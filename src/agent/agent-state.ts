@@ -209,7 +209,7 @@ export const OpenStepSchema = lazyObject(() => ({
   /** True if evaluate let the calls through and the run was asked to pause before them. Absent without such a request. */
   isEvaluated: z.literal(true).exactOptional(),
   /** True once the results are in the history. */
-  isIncorporated: z.boolean(),
+  hasAppliedResults: z.boolean(),
   /** Set if the request said that no step can follow. */
   lastStep: z.strictObject({ accountPath: z.string(), maximum: count() }).optional(),
   usage: UsageSchema(),
@@ -385,9 +385,9 @@ export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"]
 /** True if every call of the open step has its result, and the results are not in the history yet. */
 export function hasAllResults(state: AgentState): boolean {
   if (state.status !== "running" || state.step?.reply === undefined) return false;
-  const { reply, executions, isIncorporated } = state.step;
+  const { reply, executions, hasAppliedResults } = state.step;
   const { length } = reply.message.toolCalls;
-  return length > 0 && executions.length === length && !isIncorporated;
+  return length > 0 && executions.length === length && !hasAppliedResults;
 }
 
 /** The questions that the agent itself waits for, in call order. */
@@ -411,7 +411,7 @@ export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
 export function backgroundOf(state: AgentState): readonly AgentId[] {
   const { background } = state.log;
   const { step } = state;
-  if (step === undefined || step.isIncorporated) return background;
+  if (step === undefined || step.hasAppliedResults) return background;
   const started = [...step.executions, ...step.deferrals].flatMap((one) =>
     "startedAgentIds" in one ? (one.startedAgentIds ?? NONE) : NONE,
   );

@@ -153,14 +153,14 @@ export function elapsed(agent: AgentRuntime, state: AgentState, nowMs: number): 
 /** Completes the open step, if there is one: calls that nothing has answered get their result here, and the step its one record. */
 export function completeStep(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
-  const { stepId, limit, isIncorporated, deferrals, reply } = state.step;
+  const { stepId, limit, hasAppliedResults, deferrals, reply } = state.step;
   agent.mailbox?.takeSkip(); // A skip request that came too late for this step must not skip the calls of the next.
   const atMs = agent.run.clock.nowMs();
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
-  const limited = limit === undefined || isIncorporated ? state : addSignal(agent, state, limit);
+  const limited = limit === undefined || hasAppliedResults ? state : addSignal(agent, state, limit);
   const elapsedMs = elapsed(agent, state, atMs);
   const isComplete =
-    isIncorporated || reply === undefined || reply.message.toolCalls.length === 0;
+    hasAppliedResults || reply === undefined || reply.message.toolCalls.length === 0;
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);

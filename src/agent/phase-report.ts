@@ -27,7 +27,7 @@ export interface PhaseReport {
    * 2. `"infer"`: the model replied.
    * 3. `"evaluate"`: the tool calls of the reply were checked against the budget.
    * 4. `"execute"`: the tool calls were executed. Absent for a reply without calls.
-   * 5. `"incorporate"`: the results were added to the history.
+   * 5. `"applyToolResults"`: the results were added to the history.
    * 6. `"decide"`: the step was completed, and stop conditions were checked.
    */
   readonly phase:
@@ -35,7 +35,7 @@ export interface PhaseReport {
     | "infer"
     | "evaluate"
     | "execute"
-    | "incorporate"
+    | "applyToolResults"
     | "decide"
     | "paused"
     | "ended";

@@ -23,7 +23,7 @@ import {
 import { pauseIfWaiting } from "./pausing.ts";
 import { beginExecution, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
-import { evaluate, executeTools, incorporate } from "./phases/execute-tools.ts";
+import { evaluate, executeTools, applyToolResults } from "./phases/execute-tools.ts";
 import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 
@@ -58,8 +58,8 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
         state = handleStopsAndWaits(agent, state);
       }
       if (hasAllResults(state)) {
-        state = incorporate(agent, state);
-        await agent.phaseOver("incorporate", state);
+        state = applyToolResults(agent, state);
+        await agent.phaseOver("applyToolResults", state);
       }
       if (state.status === "running") {
         state = await decide(agent, handleStopRequests(agent, state));

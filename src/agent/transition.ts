@@ -178,7 +178,7 @@ export function openStep(
     executions: [],
     deferrals: [],
     limit: undefined,
-    isIncorporated: false,
+    hasAppliedResults: false,
     usage: NO_USAGE,
     timing: NO_TIMING,
     error: undefined,
@@ -270,7 +270,7 @@ export function recordExecutions(
     if (execution !== undefined) executions.push(execution);
   }
   const isNew = executions.length === step.executions.length + given.executions.length;
-  if (!isNew || step.isIncorporated) throw refuseChange(state, "recordExecutions");
+  if (!isNew || step.hasAppliedResults) throw refuseChange(state, "recordExecutions");
   const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = given;
   return shared({
     ...state,
@@ -293,7 +293,7 @@ export function recordResults(state: AgentState): RunningState {
   assertInStep(state, "recordResults");
   const { step } = state;
   const isComplete = step.executions.length === step.reply?.message.toolCalls.length;
-  if (!isComplete || step.isIncorporated) throw refuseChange(state, "recordResults");
+  if (!isComplete || step.hasAppliedResults) throw refuseChange(state, "recordResults");
   const messages: ToolMessage[] = [];
   const subtasks = [...state.log.subtasks];
   const background = [...state.log.background];
@@ -311,7 +311,7 @@ export function recordResults(state: AgentState): RunningState {
   const grown = withLog(withMessages(state, messages), { subtasks, background, failures });
   return shared({
     ...withoutReported(grown, reportedIds),
-    step: { ...step, isIncorporated: true, deferrals: [] },
+    step: { ...step, hasAppliedResults: true, deferrals: [] },
   });
 }
 
@@ -325,7 +325,7 @@ export function recordStep(
   const { reply, error } = step;
   const { text = "", refusal, toolCalls: calls = [] } = reply?.message ?? {};
   const hasCalls = calls.length > 0;
-  if (hasCalls && !step.isIncorporated) throw refuseChange(state, "recordStep");
+  if (hasCalls && !step.hasAppliedResults) throw refuseChange(state, "recordStep");
   // The typed result of a step without calls is its text.
   const isResult = !hasCalls && state.log.output !== undefined;
   const record: StepRecord = {

@@ -162,8 +162,8 @@ const anyChanges = fc
       fc.array(anyChange, { maxLength: 4 }),
       fc.constantFrom<readonly Change[]>(
         [changes().openStep, changes().recordReply],
-        [changes().recordExecutions, changes().incorporate],
-        [changes().incorporate, changes().recordStep],
+        [changes().recordExecutions, changes().applyToolResults],
+        [changes().applyToolResults, changes().recordStep],
         [changes().recordStep, changes().openStep],
         [changes().resume],
         [changes().nextExecution, changes().markStarted],
@@ -304,7 +304,7 @@ function fullState(): SettledState {
         },
       },
       { type: "recordExecutions", executions: [{ ...full, call: first }], deferrals: [] },
-      all.incorporate,
+      all.applyToolResults,
       all.failWith,
       all.recordStep,
       recordOutput,
@@ -368,7 +368,7 @@ proves(
       expect(JSON.stringify(snapshot)).not.toContain(recordOverflow.error.message);
       expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
         words(
-          "context deferrals executions hiddenTools isIncorporated lastStep messageCount number startedAtMs stepId timing usage",
+          "context deferrals executions hasAppliedResults hiddenTools lastStep messageCount number startedAtMs stepId timing usage",
         ),
       );
       const back = restoreState(snapshot).step;
@@ -382,7 +382,7 @@ proves(
 
 test("a state that waits for an answer and for a subagent waits for the same when it is back", () => {
   const { running, replied } = states();
-  const { recordSubtasks, recordExecutions, incorporate, pause, resume } = changes();
+  const { recordSubtasks, recordExecutions, applyToolResults, pause, resume } = changes();
   const deferrals: readonly Deferral[] = [questionAbout(FIRST), subagentOn(SECOND)];
   const both = settledState(
     after(replied, recordSubtasks, { type: "recordExecutions", executions: [], deferrals }, pause),
@@ -394,7 +394,7 @@ test("a state that waits for an answer and for a subagent waits for the same whe
   expect(pausedChildrenOf(back)).toEqual(["agent_of_call_2", "agent_2"]);
   expect(pendingCallsOf(back)).toEqual([FIRST, SECOND]);
   const [gone, stayed] = [back, both].map((state) =>
-    after(state, resume, recordExecutions, incorporate),
+    after(state, resume, recordExecutions, applyToolResults),
   );
   expect(gone?.conversation).toEqual(stayed?.conversation);
   const between = settledState(after(running, recordSubtasks, pause));
@@ -402,9 +402,9 @@ test("a state that waits for an answer and for a subagent waits for the same whe
 });
 
 proves(["R45"], "once its step is recorded, no later snapshot has anything of what it held", () => {
-  const { incorporated, open } = states();
+  const { applied, open } = states();
   const { recordStep, failWith, openStep, pause } = changes();
-  for (const state of [after(incorporated, recordStep), after(open, failWith, recordStep)]) {
+  for (const state of [after(applied, recordStep), after(open, failWith, recordStep)]) {
     const between = snapshotOf(settledState(transition(state, pause)));
     expect(between).not.toHaveProperty("step");
     const bare = { hiddenTools: [], lastStep: undefined };
@@ -419,7 +419,7 @@ proves(["R45"], "once its step is recorded, no later snapshot has anything of wh
       hiddenTools: [],
       executions: [],
       deferrals: [],
-      isIncorporated: false,
+      hasAppliedResults: false,
       usage: callUsage(0, 0, { modelCalls: 0, steps: 0 }),
       timing: NO_TIMING,
     });

@@ -87,7 +87,7 @@ test("a state has a reply from the reply to the record of its step, a pause incl
     "replied",
     "deferred",
     "answered",
-    "incorporated",
+    "applied",
     "waiting",
   ]);
 });
@@ -121,21 +121,21 @@ test("what an agent waits for are the questions and the subagents of its open ca
 });
 
 test("the last text is the last one that the model wrote, replies without text passed over", () => {
-  const { running, replied, waiting, incorporated } = states();
+  const { running, replied, waiting, applied } = states();
   const { openStep, recordReply, recordStep } = changes();
   expect(lastTextOf(running)).toBe("");
   expect([lastTextOf(replied), lastTextOf(waiting)]).toEqual(["Let me see.", "Let me see."]);
   const silent = { ...recordReply, reply: replyOf("") };
-  expect(lastTextOf(after(incorporated, recordStep, { ...openStep, number: 2 }, silent))).toBe(
+  expect(lastTextOf(after(applied, recordStep, { ...openStep, number: 2 }, silent))).toBe(
     "Let me see.",
   );
 });
 
 test("of several texts the last one counts, also while a step is open that has none yet", () => {
-  const { incorporated } = states();
+  const { applied } = states();
   const { openStep, recordReply, recordStep } = changes();
   const second = { ...recordReply, reply: replyOf("Found it.") };
-  const twice = after(incorporated, recordStep, { ...openStep, number: 2 }, second, recordStep);
+  const twice = after(applied, recordStep, { ...openStep, number: 2 }, second, recordStep);
   const third = after(twice, { ...openStep, number: 3 });
   expect([lastTextOf(twice), lastTextOf(third)]).toEqual(["Found it.", "Found it."]);
 });

@@ -52,7 +52,7 @@ proves(
       deferrals: [],
     });
     expect(started.log.background).toEqual([]);
-    const told = transition(started, changes().incorporate);
+    const told = transition(started, changes().applyToolResults);
     expect(told.log).toEqual({ ...started.log, background: [FIFTH, FOURTH, THIRD] });
     const { conversation } = told;
     const { messages } = changes().addMessages;
@@ -82,7 +82,7 @@ proves(
       deferrals: [],
     });
     expect(backgroundOf(answered)).toEqual([FOURTH]);
-    const told = transition(answered, changes().incorporate);
+    const told = transition(answered, changes().applyToolResults);
     expect(told.log.background).toEqual([FOURTH]);
     expect(backgroundOf(told)).toEqual([FOURTH]);
   },
@@ -93,12 +93,12 @@ proves(
   "dropSubagents forgets what was awaited and whose subagent was paused, and changes nothing else",
   () => {
     const { replied } = states();
-    const { recordSubtasks, recordStep, incorporate, dropSubagents } = changes();
+    const { recordSubtasks, recordStep, applyToolResults, dropSubagents } = changes();
     const [first, second] = twoCalls().map(executionOf);
     if (first === undefined || second === undefined) throw new Error("two executions");
     const executions = [{ ...first, startedAgentIds: [THIRD] }, second];
     const recorded = { type: "recordExecutions", executions, deferrals: [] } as const;
-    const busy = after(replied, recordSubtasks, recorded, incorporate, recordStep);
+    const busy = after(replied, recordSubtasks, recorded, applyToolResults, recordStep);
     const { log } = busy;
     expect([log.background, log.subtasks.length]).toEqual([[THIRD], 2]);
     expect(transition(busy, dropSubagents)).toEqual({
@@ -110,7 +110,7 @@ proves(
 
 test("what a call had started before it was paused is awaited already, and counted once when it has its result", () => {
   const { replied } = states();
-  const { incorporate, pause, resume } = changes();
+  const { applyToolResults, pause, resume } = changes();
   const [first, second] = twoCalls();
   const paused = after(
     replied,
@@ -125,5 +125,5 @@ test("what a call had started before it was paused is awaited already, and count
   const executions = [{ ...executionOf(first), startedAgentIds: [THIRD] }];
   const settled = after(paused, resume, { type: "recordExecutions", executions, deferrals: [] });
   expect(backgroundOf(settled)).toEqual([THIRD]);
-  expect(transition(settled, incorporate).log.background).toEqual([THIRD]);
+  expect(transition(settled, applyToolResults).log.background).toEqual([THIRD]);
 });

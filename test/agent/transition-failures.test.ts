@@ -8,10 +8,10 @@ import { after, changes, executionOf, states, twoCalls, type Change } from "../s
 
 proves(
   ["R42"],
-  "incorporate counts what failed, in call order and once for each reply; a success ends a row",
+  "applyToolResults counts what failed, in call order and once for each reply; a success ends a row",
   () => {
     const { replied } = states();
-    const { incorporate, recordReply, recordStep, openStep } = changes();
+    const { applyToolResults, recordReply, recordStep, openStep } = changes();
     const [first, second] = twoCalls().map(executionOf);
     if (first === undefined || second === undefined) throw new Error("two executions");
     const broken = { type: "failed", errorCode: "tool_error", severity: "recoverable" } as const;
@@ -25,26 +25,26 @@ proves(
       deferrals: [],
     });
     const again = [openStep, recordReply] as const;
-    const once = after(replied, results(broken, misfit), incorporate);
+    const once = after(replied, results(broken, misfit), applyToolResults);
     expect(once.log).toEqual({
       ...replied.log,
       failures: { toolErrors: 1, consecutiveErrors: 1, retryErrors: 1, retriesByTool: { read: 1 } },
     });
-    const twice = after(once, recordStep, ...again, results(broken, misfit), incorporate);
+    const twice = after(once, recordStep, ...again, results(broken, misfit), applyToolResults);
     expect(twice.log.failures).toEqual({
       toolErrors: 2,
       consecutiveErrors: 2,
       retryErrors: 2,
       retriesByTool: { read: 2 },
     });
-    const well = after(twice, recordStep, ...again, results({}, broken), incorporate);
+    const well = after(twice, recordStep, ...again, results({}, broken), applyToolResults);
     expect(well.log.failures).toEqual({
       toolErrors: 3,
       consecutiveErrors: 1,
       retryErrors: 2,
       retriesByTool: { read: 2 },
     });
-    const healed = after(well, recordStep, ...again, results({}, {}), incorporate);
+    const healed = after(well, recordStep, ...again, results({}, {}), applyToolResults);
     expect(healed.log.failures).toEqual({
       toolErrors: 3,
       consecutiveErrors: 0,

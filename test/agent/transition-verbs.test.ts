@@ -51,7 +51,7 @@ proves(["R42"], "openStep opens an empty step that knows what the model is shown
       reply: undefined,
       executions: [],
       deferrals: [],
-      isIncorporated: false,
+      hasAppliedResults: false,
       lastStep: { accountPath: "lead", maximum: 3 },
       usage: NO_USAGE,
       timing: NO_TIMING,
@@ -205,7 +205,7 @@ proves(
 
 proves(
   ["R42"],
-  "incorporate puts one result per call into the history, in call order, and queues what they asked for",
+  "applyToolResults puts one result per call into the history, in call order, and queues what they asked for",
   () => {
     const { replied } = states();
     const { recordSubtasks } = changes();
@@ -223,14 +223,14 @@ proves(
       toolName,
       text: `result of ${callId}`,
     }));
-    expect(transition(answered, changes().incorporate)).toEqual({
+    expect(transition(answered, changes().applyToolResults)).toEqual({
       ...answered,
       conversation: added(answered.conversation, results, 1),
       log: {
         ...answered.log,
         subtasks: [...recordSubtasks.subtasks, { request }],
       },
-      step: { ...openStepOf(answered), isIncorporated: true },
+      step: { ...openStepOf(answered), hasAppliedResults: true },
     });
   },
 );
@@ -238,9 +238,9 @@ proves(
 test("with the results in the history nothing is waited for any more", () => {
   const { replied } = states();
   const [first] = twoCalls();
-  const { recordExecutions, incorporate } = changes();
+  const { recordExecutions, applyToolResults } = changes();
   const late = { ...recordExecutions, deferrals: [subagentOn(first)] };
-  expect(openStepOf(after(replied, late, incorporate)).deferrals).toEqual([]);
+  expect(openStepOf(after(replied, late, applyToolResults)).deferrals).toEqual([]);
 });
 
 proves(
@@ -353,17 +353,8 @@ proves(
   "pause adds a reason and keeps all else, and resume gives back what was paused",
   () => {
     const { pause, resume } = changes();
-    const { running, open, spoken, replied, deferred, answered, incorporated, stepped } = states();
-    for (const state of [
-      running,
-      open,
-      spoken,
-      replied,
-      deferred,
-      answered,
-      incorporated,
-      stepped,
-    ]) {
+    const { running, open, spoken, replied, deferred, answered, applied, stepped } = states();
+    for (const state of [running, open, spoken, replied, deferred, answered, applied, stepped]) {
       const paused = transition(state, pause);
       expect(paused).toEqual({ ...state, status: "paused", reason: pause.reason });
       expect(transition(paused, resume)).toEqual(state);
@@ -396,7 +387,7 @@ proves(
 );
 
 proves(["R42", "R43"], "recordStep turns the open step into one record and adds its usage", () => {
-  const { incorporated } = states();
+  const { applied } = states();
   const { reply } = changes().recordReply;
   const usage = callUsage(10, 5, { costUsd: 0.000007 });
   const record = {
@@ -407,10 +398,10 @@ proves(["R42", "R43"], "recordStep turns the open step into one record and adds 
     tools: { calls: reply.message.toolCalls, executions: reply.message.toolCalls.map(executionOf) },
     telemetry: { usage, startedAtMs: 2, endedAtMs: 5, elapsedMs: 3, timing: TIMING },
   };
-  expect(transition(incorporated, changes().recordStep)).toEqual({
-    ...incorporated,
-    log: { ...incorporated.log, steps: [record] },
-    telemetry: { ...incorporated.telemetry, usage },
+  expect(transition(applied, changes().recordStep)).toEqual({
+    ...applied,
+    log: { ...applied.log, steps: [record] },
+    telemetry: { ...applied.telemetry, usage },
     step: undefined,
   });
 });

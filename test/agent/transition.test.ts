@@ -64,13 +64,13 @@ const ALLOWED: Readonly<Record<StateName, readonly ChangeType[]>> = {
   running: [UNBRIEFED, ...BETWEEN_STEPS],
   briefed: BETWEEN_STEPS,
   open: [UNBRIEFED, "recordReply", "discardReply", "recordOverflow", "recordStep", ...IN_A_STEP],
-  spoken: [UNBRIEFED, "incorporate", "recordStep", ...IN_A_STEP],
-  discarded: [UNBRIEFED, "incorporate", "recordStep", ...IN_A_STEP],
+  spoken: [UNBRIEFED, "applyToolResults", "recordStep", ...IN_A_STEP],
+  discarded: [UNBRIEFED, "applyToolResults", "recordStep", ...IN_A_STEP],
   replied: [UNBRIEFED, "recordExecutions", ...IN_A_STEP],
   // The change brings results for both calls, and one of them has its result.
   deferred: [UNBRIEFED, ...IN_A_STEP],
-  answered: [UNBRIEFED, "incorporate", ...IN_A_STEP],
-  incorporated: [UNBRIEFED, "recordStep", ...IN_A_STEP],
+  answered: [UNBRIEFED, "applyToolResults", ...IN_A_STEP],
+  applied: [UNBRIEFED, "recordStep", ...IN_A_STEP],
   stepped: [UNBRIEFED, ...BETWEEN_STEPS],
   rested: ["resume"],
   waiting: ["resume"],
@@ -178,10 +178,12 @@ test("a step whose reply has calls is not recorded before their results are in t
     expect(() => transition(state, changes().recordStep)).toThrow("Cannot apply recordStep");
 });
 
-test("results are not incorporated before there is one for every call, nor before the reply, nor twice (L3)", () => {
-  const { open, replied, deferred, incorporated } = states();
-  for (const state of [open, replied, deferred, incorporated])
-    expect(() => transition(state, changes().incorporate)).toThrow("Cannot apply recordResults");
+test("results are not applied before there is one for every call, nor before the reply, nor twice (L3)", () => {
+  const { open, replied, deferred, applied } = states();
+  for (const state of [open, replied, deferred, applied])
+    expect(() => transition(state, changes().applyToolResults)).toThrow(
+      "Cannot apply recordResults",
+    );
 });
 
 function results(...calls: readonly ToolCall[]): Change {
@@ -189,14 +191,14 @@ function results(...calls: readonly ToolCall[]): Change {
 }
 
 test("a result is taken once, and only for a call of the reply", () => {
-  const { open, replied, deferred, incorporated } = states();
+  const { open, replied, deferred, applied } = states();
   const [first, second] = twoCalls();
   const refused: readonly (readonly [AgentState, Change])[] = [
     [open, results(first)],
     [replied, results(first, first)],
     [replied, results(toolCall("call_3"))],
     [deferred, results(second)],
-    [incorporated, results()],
+    [applied, results()],
   ];
   for (const [state, change] of refused)
     expect(() => transition(state, change)).toThrow("Cannot apply recordExecutions");
@@ -335,12 +337,12 @@ proves(
     const all = states();
     const { addUsage, recordOverflow, recordStep, failWith, openStep } = changes();
     const recorded = [
-      after(all.incorporated, recordStep),
+      after(all.applied, recordStep),
       after(all.spoken, recordStep),
       after(all.discarded, recordStep),
       after(all.open, addUsage, failWith, recordStep),
       after(all.open, addUsage, recordOverflow, recordStep),
-      after(all.incorporated, failWith, recordStep),
+      after(all.applied, failWith, recordStep),
     ];
     for (const state of recorded) {
       expect(state).toHaveProperty("step", undefined);
@@ -358,7 +360,7 @@ proves(
         reply: undefined,
         executions: [],
         deferrals: [],
-        isIncorporated: false,
+        hasAppliedResults: false,
         lastStep: undefined,
         usage: NO_USAGE,
         timing: NO_TIMING,

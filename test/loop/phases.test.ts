@@ -36,7 +36,7 @@ proves(
     const run = fixture.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
     const reports = await collect(run);
     expect(reports.map((report) => report.phase).join(" ")).toBe(
-      "prepare infer evaluate execute incorporate decide prepare infer evaluate decide ended",
+      "prepare infer evaluate execute applyToolResults decide prepare infer evaluate decide ended",
     );
     await fixture.outcome(run);
   },

@@ -25,7 +25,7 @@ import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 import { agentStateOf } from "../support/agent-state-of.ts";
 
 const REPORTS =
-  "prepare infer evaluate execute incorporate decide prepare infer evaluate execute incorporate decide prepare infer evaluate decide ended";
+  "prepare infer evaluate execute applyToolResults decide prepare infer evaluate execute applyToolResults decide prepare infer evaluate decide ended";
 
 const STOPPED = "stopped stop_requested";
 const ran = (name: string): string => `${name} succeeded: ${name} done`;
@@ -39,13 +39,13 @@ const STOPS = [
   ["infer", STOPPED, "", 1, 0, FIRST.left],
   ["evaluate", STOPPED, "", 1, 0, FIRST.left],
   ["execute", STOPPED, "", 1, 2, FIRST.ran],
-  ["incorporate", STOPPED, "", 1, 2, FIRST.ran],
+  ["applyToolResults", STOPPED, "", 1, 2, FIRST.ran],
   ["decide", STOPPED, "", 1, 2, FIRST.ran],
   ["prepare", STOPPED, "", 1, 2, FIRST.ran],
   ["infer", STOPPED, "", 2, 2, [...FIRST.ran, left("work")]],
   ["evaluate", STOPPED, "", 2, 2, [...FIRST.ran, left("work")]],
   ["execute", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
-  ["incorporate", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
+  ["applyToolResults", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
   ["decide", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
   ["prepare", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
   ["infer", STOPPED, "done", 3, 3, [...FIRST.ran, ran("work")]],
@@ -98,7 +98,7 @@ for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries
     // Nothing but the completion of the step comes after the stop: what is left of the loop is its end.
     const still = phases
       .slice(index + 1)
-      .filter((one) => one !== "decide" && one !== "incorporate");
+      .filter((one) => one !== "decide" && one !== "applyToolResults");
     expect(still).toEqual(phase === "ended" ? [] : ["ended"]);
     const told = last?.conversation.messages.filter(({ role: by }) => by === "tool") ?? [];
     expect(told.map((message) => message.text)).toEqual(
@@ -113,7 +113,7 @@ function many(): readonly AgentState[] {
   const { openStep, discardReply, recordOverflow, recordStep, addTime } = all;
   const { addUsage, recordVeto, recordWait, recordSubtasks, recordOutput } = all;
   const { recordExecutions, awaitSubagents, addSignal, failWith } = all;
-  const { running, incorporated, replied, ...rest } = states();
+  const { running, applied, replied, ...rest } = states();
   const subtasks = [{ role: "helper", task: "Look." }];
   const startedAgentIds = [REPORTED];
   const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks, startedAgentIds }));
@@ -128,19 +128,19 @@ function many(): readonly AgentState[] {
   return [
     ...Object.values(rest),
     running,
-    incorporated,
+    applied,
     replied,
     after(fruitless, next),
     after(fruitless, next, recordOverflow, recordStep, { ...openStep, number: 3 }),
-    after(incorporated, addUsage),
+    after(applied, addUsage),
     ended(after(worked, next, discardReply, recordStep)),
     ended(worked),
     full,
     ended(full),
     after(replied, { ...recordExecutions, executions: planned }),
-    after(replied, { ...recordExecutions, executions: planned }, all.incorporate),
+    after(replied, { ...recordExecutions, executions: planned }, all.applyToolResults),
     answered,
-    ended(after(answered, all.incorporate, recordStep)),
+    ended(after(answered, all.applyToolResults, recordStep)),
   ];
 }
 
@@ -191,8 +191,8 @@ proves(
   () => {
     const said = [
       "addMessages",
+      "applyToolResults",
       "brief",
-      "incorporate",
       "nextExecution",
       "recordReply",
       "recordSections",
@@ -235,11 +235,11 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     isTaskHandled: ["brief", "nextExecution"],
     uselessReplies: ["awaitSubagents", "discardReply", "nextExecution", "recordReply"],
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
-    failures: ["incorporate", "nextExecution"],
+    failures: ["applyToolResults", "nextExecution"],
     vetoes: ["nextExecution", "recordVeto"],
     waits: ["recordWait"],
-    subtasks: ["dropSubagents", "incorporate", "recordSubtasks"],
-    background: ["addMessages", "dropSubagents", "incorporate"],
+    subtasks: ["applyToolResults", "dropSubagents", "recordSubtasks"],
+    background: ["addMessages", "applyToolResults", "dropSubagents"],
     isAwaiting: ["awaitSubagents", "nextExecution", "openStep"],
     sections: ["recordSections"],
     fired: ["recordFired"],

@@ -84,7 +84,7 @@ test("a later reason replaces an earlier one, and one that is never needed harms
   const run = fixture.start(role);
   run.skipToolCalls("First.");
   run.skipToolCalls("Second.");
-  await at(run, "incorporate", () => run.skipToolCalls("Never."));
+  await at(run, "applyToolResults", () => run.skipToolCalls("Never."));
   const result = await fixture.outcome(run);
   run.skipToolCalls("Too late.");
   expect([result.status, answers(result).map(([, , , text]) => text)]).toEqual([
@@ -142,7 +142,7 @@ const AFTER: readonly (readonly [Phase, requests: number, ran: number, steps: nu
   ["infer", 1, 0, 1],
   ["evaluate", 1, 0, 1],
   ["execute", 1, 1, 1],
-  ["incorporate", 1, 1, 1],
+  ["applyToolResults", 1, 1, 1],
   ["decide", 1, 1, 1],
 ];
 

@@ -274,7 +274,7 @@ describe("a pause is asked for", () => {
     const resumed = fixture.resume(role, paused.pausedRun);
     phases.length = 0;
     for await (const { phase } of resumed.iterate()) phases.push(phase);
-    expect(phases.slice(0, 4)).toEqual(["evaluate", "execute", "incorporate", "decide"]);
+    expect(phases.slice(0, 4)).toEqual(["evaluate", "execute", "applyToolResults", "decide"]);
     expect([ending(await fixture.outcome(resumed)), work.calls.length]).toEqual([
       ["completed", "completed"],
       1,

@@ -63,7 +63,7 @@ const anyChanges = fc
       fc.constantFrom<readonly Change[]>(
         [changes().markStarted, changes().openStep],
         [changes().openStep, changes().recordReply],
-        [changes().recordExecutions, changes().incorporate],
+        [changes().recordExecutions, changes().applyToolResults],
         [changes().recordStep, changes().openStep],
         [changes().pause, changes().resume],
       ),
@@ -110,7 +110,7 @@ proves(
   ["R39", "R42"],
   "in any order of changes, results come into the history together, in call order, and not before all are known (L3)",
   () => {
-    let incorporated = 0;
+    let applied = 0;
     fc.assert(
       fc.property(anyChanges, (list) => {
         driven(list, (before, change, next) => {
@@ -119,19 +119,19 @@ proves(
           const known = (step?.executions ?? []).map(({ call }) => call.callId);
           expect(known).toEqual(calls.filter((call) => known.includes(call)));
           expect(new Set(known).size).toBe(known.length);
-          if (change.type === "incorporate") incorporated += calls.length;
-          const added = change.type === "incorporate" ? calls : [];
+          if (change.type === "applyToolResults") applied += calls.length;
+          const added = change.type === "applyToolResults" ? calls : [];
           if (change.type !== "compact")
             expect(answeredIn(next).slice(answeredIn(before).length)).toEqual(added);
           if (change.type === "recordStep" && callsOf(before).length > 0)
-            expect(before.step?.isIncorporated).toBe(true);
+            expect(before.step?.hasAppliedResults).toBe(true);
           for (const { tools } of next.log.steps)
             expect(tools.executions.map(({ call }) => call)).toEqual(tools.calls);
         });
       }),
       { ...FIXED, numRuns: 500 },
     );
-    expect(incorporated).toBeGreaterThan(100);
+    expect(applied).toBeGreaterThan(100);
   },
 );
 
@@ -321,7 +321,7 @@ function replyChanges(
     prefix: { messageCount: 0, tokens: 0 },
   } as const;
   if (calls.length === 0) return [recordReply];
-  const { pause, resume, incorporate } = changes();
+  const { pause, resume, applyToolResults } = changes();
   const executions = calls.map(executionOf);
   // Those after the cut are known first: the results are in call order all the same.
   return [
@@ -333,6 +333,6 @@ function replyChanges(
     },
     ...(step.isPaused ? [pause, resume] : []),
     { type: "recordExecutions", executions: executions.slice(0, step.cut), deferrals: [] },
-    incorporate,
+    applyToolResults,
   ];
 }

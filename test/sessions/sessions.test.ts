@@ -109,7 +109,8 @@ describe.each(Object.entries(ENDINGS))("after one that %s", (status, { script, s
         ...(steps === undefined ? {} : { budget: { steps } }),
       });
       if (status === "cancelled")
-        for await (const { phase } of run.iterate()) if (phase === "incorporate") void run.cancel();
+        for await (const { phase } of run.iterate())
+          if (phase === "applyToolResults") void run.cancel();
       const first = await s.outcome(run);
       expect([first.status, first.session?.status]).toEqual([status, "saved"]);
       expect(session.executions.map((one) => one.status)).toEqual([status]);

@@ -135,7 +135,7 @@ interface ChangeArguments {
   recordOverflow: { readonly error: ErrorRecord };
   recordEvaluation: unknown;
   recordExecutions: Parameters<typeof transitions.recordExecutions>[1];
-  incorporate: unknown;
+  applyToolResults: unknown;
   recordOutput: Parameters<typeof transitions.recordOutput>[1];
   recordStep: Parameters<typeof transitions.recordStep>[1];
   recordVeto: { readonly message: Message };
@@ -188,7 +188,7 @@ export function transition(state: AgentState, change: Change): AgentState {
       return transitions.recordEvaluation(state);
     case "recordExecutions":
       return transitions.recordExecutions(state, change);
-    case "incorporate":
+    case "applyToolResults":
       return transitions.recordResults(state);
     case "recordOutput":
       return transitions.recordOutput(state, change);
@@ -238,7 +238,7 @@ export function functionOf({ type }: Change): string {
   const renamed: Partial<Record<Change["type"], string>> = {
     brief: "recordTask",
     addUsage: "recordUsage",
-    incorporate: "recordResults",
+    applyToolResults: "recordResults",
     compact: "replaceHistory",
     addSignal: "recordSignal",
     addTime: "addWaitedTime",
@@ -291,7 +291,7 @@ export function changes(): {
       executions: calls.map(executionOf),
       deferrals: [],
     },
-    incorporate: { type: "incorporate" },
+    applyToolResults: { type: "applyToolResults" },
     recordOutput: {
       type: "recordOutput",
       output: { answer: [42] },
@@ -381,7 +381,7 @@ export function settledState(state: AgentState): SettledState {
 export function states() {
   const all = changes();
   const { markStarted, brief, openStep, addUsage, recordReply, discardReply, pause } = all;
-  const { recordExecutions, incorporate, recordStep, addSignal, end } = all;
+  const { recordExecutions, applyToolResults, recordStep, addSignal, end } = all;
   const [first, second] = twoCalls();
   const pending: AgentState = pendingState({
     messages: opening(),
@@ -396,8 +396,8 @@ export function states() {
     deferrals: [questionAbout(first)],
   });
   const answered = after(replied, recordExecutions);
-  const incorporated = after(answered, incorporate);
-  const stepped = after(incorporated, recordStep, addSignal);
+  const applied = after(answered, applyToolResults);
+  const stepped = after(applied, recordStep, addSignal);
   const ended = (status: TerminalStatus): AgentState => after(stepped, { ...end, status });
   return {
     pending,
@@ -409,7 +409,7 @@ export function states() {
     replied,
     deferred,
     answered,
-    incorporated,
+    applied,
     stepped,
     rested: after(running, pause),
     waiting: after(deferred, pause),

@@ -21,7 +21,7 @@ const ALLOWED: Partial<Record<ChangeType, readonly StateName[]>> = {
   markStarted: ["pending"],
   resume: ["rested", "waiting"],
   nextExecution: ["completed", "stopped", "failed", "cancelled"],
-  incorporate: ["spoken", "discarded", "answered"],
+  applyToolResults: ["spoken", "discarded", "answered"],
   end: ["running", "briefed", "stepped"],
   openStep: ["running", "briefed", "stepped"],
 };
@@ -70,12 +70,12 @@ function checkStep(move: Move): void {
     executions: [executionOf(first)],
     deferrals: [],
   });
-  const incorporated = move(complete, changes().incorporate);
-  const added = incorporated.conversation.messages.slice(replied.conversation.messages.length);
+  const applied = move(complete, changes().applyToolResults);
+  const added = applied.conversation.messages.slice(replied.conversation.messages.length);
   expect(added.map((message) => (message.role === "tool" ? message.callId : message.role))).toEqual(
     [first.callId, second.callId],
   );
-  const stepped = move(incorporated, changes().recordStep);
+  const stepped = move(applied, changes().recordStep);
   expect(stepped.log.steps.map(({ tools }) => tools.executions)).toEqual([
     [executionOf(first), executionOf(second)],
   ]);

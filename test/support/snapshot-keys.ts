@@ -77,7 +77,7 @@ export const SHARED_KEYS = [
 ];
 export const ENDED_KEYS = [".telemetry.endedAtMs"];
 export const STEP_KEYS = [
-  ...below(".step", "stepId number startedAtMs messageCount isEvaluated isIncorporated usage"),
+  ...below(".step", "stepId number startedAtMs messageCount isEvaluated hasAppliedResults usage"),
   ...below(".step.context", CONTEXT_KEYS),
   ...below(".step.timing", TIMING_KEYS),
   ...below(".step.reply", "finishReason message.refusal message.role message.text"),

@@ -1,6 +1,6 @@
 // The phases of the calls of a reply. evaluate: are they still within the limits? Asked before any tool runs (R19).
 // execute: rewrites, checks, charges and runs the calls, in parallel; a sequential tool runs alone. A call that waits
-// for an answer from outside is put off. incorporate: adds the results to the history.
+// for an answer from outside is put off. applyToolResults: adds the results to the history.
 
 import { cancelReasonOf, onAbort, CancelSignal } from "../../kernel/cancel.ts";
 import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
@@ -57,7 +57,7 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   reply.release();
   const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
-  // incorporate, which raises failure signals, is skipped if calls are left: completeStep answers those, and raises none.
+  // applyToolResults, which raises failure signals, is skipped if calls are left: completeStep answers those, and raises none.
   const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;
   if (isLeft) next = raiseFailures(agent, next, { before: next, ...openStepOf(next) });
   for (const failure of failures) next = failWith(agent, next, failure);
@@ -212,11 +212,11 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
  * Called once every call of the reply has its result. What the calls make the execution stop for becomes a
  * signal here: a limit that refused one, or failures beyond the error budget, unless the result was already given.
  */
-export function incorporate(agent: AgentRuntime, state: AgentState): AgentState {
+export function applyToolResults(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;
-  const incorporated = recordResults(state);
+  const applied = recordResults(state);
   const { limit, executions = [] } = step ?? {};
-  const limited = limit === undefined ? incorporated : addSignal(agent, incorporated, limit);
+  const limited = limit === undefined ? applied : addSignal(agent, applied, limit);
   const isCounted = limited.log.output === undefined && hasFailures(state.log.failures, executions);
   return isCounted ? raiseFailures(agent, limited, { before: state, executions }) : limited;
 }

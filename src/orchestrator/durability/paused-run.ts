@@ -255,7 +255,7 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
       return `the execution of ${agentPath} belongs to another agent`;
     if (state.conversation.tags.length !== state.conversation.messages.length)
       return `the origins of the messages of ${agentPath} are missing`;
-    if (stepOf(agent)?.isIncorporated === true)
+    if (stepOf(agent)?.hasAppliedResults === true)
       return `${agentPath} is paused in a step that has ended`;
     const { toolCalls = [] } = stepOf(agent)?.reply?.message ?? {};
     const calls = new Set(toolCalls.map(({ callId }) => callId));

@@ -230,7 +230,7 @@ export class PersistedEffects implements Persistence {
 
   phaseOver(phase: Phase, state: AgentState): void {
     // These have no side effects: after a crash they are repeated.
-    if (phase === "evaluate" || phase === "incorporate") return;
+    if (phase === "evaluate" || phase === "applyToolResults") return;
     this.#journal.phaseOver(this.agent, phase, state);
     if (phase !== "prepare") this.inFlight = undefined;
   }
