@@ -40,7 +40,7 @@ import {
   type ErrorPolicy,
 } from "../policies/error-budget.ts";
 import { checkTool, isTool, isToolset } from "../tools/check-tool.ts";
-import type { JsonSchemaInput } from "../tools/arguments/input-schema.ts";
+import { checkToolInput, type JsonSchemaInput } from "../tools/arguments/input-schema.ts";
 import type { Tool } from "../tools/tool.ts";
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
@@ -498,7 +498,12 @@ export interface AgentDefinition<
    * console.log(output.category);
    * ```
    */
-  readonly output?: z.ZodType<Output> | JsonSchemaInput<Output>;
+  readonly output?:
+    | z.ZodType<Output>
+    | JsonSchemaInput<Output>
+    | {
+        readonly "Use z.object({ ... }), or jsonSchema({ ... }) for a schema from elsewhere": never;
+      };
   /**
    * The way in which the typed result is requested from the model.
    *
@@ -677,11 +682,13 @@ function makeTypedResult({
   output,
   outputMode: given,
 }: AgentDefinition): Pick<AgentRole, "output" | "hasOutput" | "outputMode" | "finish"> {
+  const field = `${name}.output`;
   const hasOutput = output !== undefined;
   const outputMode = outputModeOf(`${name}.outputMode`, given, hasOutput);
   requireNative({ name, outputMode, model });
-  const finish = hasOutput ? finishTool(`${name}.output`, output) : undefined;
-  return { output, hasOutput, outputMode, finish };
+  if (!hasOutput) return { output, hasOutput, outputMode, finish: undefined };
+  checkToolInput(field, output);
+  return { output, hasOutput, outputMode, finish: finishTool(field, output) };
 }
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;

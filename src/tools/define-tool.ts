@@ -41,7 +41,11 @@ export interface ToolBasics<Input extends ToolInput> {
    * });
    * ```
    */
-  readonly inputSchema: Input;
+  readonly inputSchema:
+    | Input
+    | {
+        readonly "Use z.object({ ... }), or jsonSchema({ ... }) for a schema from elsewhere": never;
+      };
   /**
    * Converts an argument to the type in the schema if the conversion is lossless, such as the text
    * `"3"` to the number `3`.
@@ -228,6 +232,9 @@ export interface DelegationDefinition<
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
 
+/** A definition whose `inputSchema` is a schema, which `inputSchema()` checks. */
+type WithSchema<Definition, Input> = Definition & { readonly inputSchema: Input };
+
 const EXECUTE_ADVICE = "Pass a function, or leave it out for a tool that is executed elsewhere.";
 
 const BASIC_FIELDS = ["name", "description", "inputSchema", "coerceArguments", "strictSchema"];
@@ -286,7 +293,7 @@ export function defineTool<Input extends ToolInput, Context = unknown>(
   definition: ToolDefinition<Input, Context>,
 ): FunctionTool<Context>;
 export function defineTool<Input extends ToolInput>(
-  definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
+  definition: WithSchema<ToolDefinition<Input> | ExternalToolDefinition<Input>, Input>,
 ): FunctionTool | ExternalTool {
   checkKeys("tool", definition, FUNCTION_FIELDS);
   return isExternal(definition) ? checkedExternalTool(definition) : checkedFunctionTool(definition);
@@ -324,7 +331,7 @@ export function defineDelegation<Input extends ToolInput, Context = unknown>(
   definition: DelegationDefinition<Input, Context>,
 ): DelegationTool<Context>;
 export function defineDelegation<Input extends ToolInput>(
-  definition: DelegationDefinition<Input>,
+  definition: WithSchema<DelegationDefinition<Input>, Input>,
 ): DelegationTool {
   checkKeys("tool", definition, DELEGATION_FIELDS);
   const { execute } = definition;
@@ -337,12 +344,12 @@ export function defineDelegation<Input extends ToolInput>(
 /** Returns true if `execute` is left out. An `execute` that is `undefined` is a mistake. */
 function isExternal<Input extends ToolInput>(
   definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
-): definition is ExternalToolDefinition<Input> {
+): definition is WithSchema<ExternalToolDefinition<Input>, Input> {
   return !("execute" in definition);
 }
 
 function checkedFunctionTool<Input extends ToolInput>(
-  definition: ToolDefinition<Input>,
+  definition: WithSchema<ToolDefinition<Input>, Input>,
 ): FunctionTool {
   const { execute, needsApproval, sequential = false, retryAfterCrash = true } = definition;
   const { descriptor, schema } = buildDescriptor(definition);
@@ -371,7 +378,7 @@ function checkedFunctionTool<Input extends ToolInput>(
 }
 
 function checkedExternalTool<Input extends ToolInput>(
-  definition: ExternalToolDefinition<Input>,
+  definition: WithSchema<ExternalToolDefinition<Input>, Input>,
 ): ExternalTool {
   const { descriptor, schema } = buildDescriptor(definition);
   const foreign = Object.keys(definition).find((key) => !EXTERNAL_FIELDS.includes(key));
@@ -388,7 +395,7 @@ function checkedExternalTool<Input extends ToolInput>(
  * Checks the fields that all definitions share, and returns the descriptor and the compiled schema.
  */
 function buildDescriptor<Input extends ToolInput>(
-  definition: ToolBasics<Input> & ToolSettings,
+  definition: WithSchema<ToolBasics<Input> & ToolSettings, Input>,
 ): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InferInput<Input>> } {
   const {
     name,

@@ -44,7 +44,7 @@ const expected = files.flatMap((file) => {
 
 proves(["H10"], "a compile error contains the advice, and no other error does", async () => {
   const found = parse(await runCompiler());
-  expect(files).toEqual(["context.ts", "definitions.ts"]);
+  expect(files).toEqual(["context.ts", "definitions.ts", "schemas.ts"]);
   expect(found.map(({ at }) => at)).toEqual(expected.map(({ at }) => at));
   const advice = expected.filter(({ kind }) => kind === "advice").map(({ text }) => text);
   for (const [index, { at, kind, text }] of expected.entries()) {

@@ -89,11 +89,16 @@ export function inputSchema(
 ): InputSchema<unknown> {
   if (input instanceof z.ZodType) return zodInput(field, input, coerces);
   const make = isRecord(input) ? jsonSchemaInputs.get(input) : undefined;
-  if (make === undefined) {
-    const advice = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
-    throw noZodSchema(field, input, advice);
-  }
+  if (make === undefined) throw noZodSchema(field, input, SCHEMA_ADVICE);
   return make(field, coerces);
+}
+
+const SCHEMA_ADVICE = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
+
+/** Throws `invalid_definition` if the value is not a schema. */
+export function checkToolInput(field: string, value: unknown): asserts value is ToolInput {
+  if (value instanceof z.ZodType || (isRecord(value) && jsonSchemaInputs.has(value))) return;
+  throw noZodSchema(field, value, SCHEMA_ADVICE);
 }
 
 /**
