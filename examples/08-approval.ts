@@ -51,16 +51,19 @@ const clerk = defineAgent({
   tools: [sendMail, askUser],
 });
 
+const task = "Answer Ann and Bob.";
+
 // The first process: calls that need no answer run at once, and the run is stored.
-const paused = await new Orchestrator().start(clerk, "Answer Ann and Bob.").result;
+const paused = await new Orchestrator().start(clerk, task).result;
 const stored = JSON.stringify(paused.pausedRun);
 assert.equal(paused.status, "paused");
 assert.deepEqual(sent, ["ann@example.org"]);
 
 // A person looks at the questions and answers them.
-const answers = paused.questions.map((question) =>
-  question.kind === "approval" ? approve(question) : provideResult(question, "No, keep them."),
-);
+const answers = paused.questions.map((question) => {
+  if (question.kind === "approval") return approve(question);
+  return provideResult(question, "No, keep them.");
+});
 for (const { agentPath, toolName, reason } of paused.questions)
   console.log(`${agentPath} asks for ${toolName}: ${reason}`);
 

@@ -46,7 +46,7 @@ const store = memoryStore();
 const options: OrchestratorOptions = {
   roles: [clerk],
   store,
-  approver: () => new Promise(() => undefined), // never answers by itself: orchestrator.answer does
+  approver: () => new Promise(() => undefined), // orchestrator.answer answers
 };
 let orchestrator = new Orchestrator(options);
 
@@ -62,7 +62,8 @@ async function show(run: Run): Promise<void> {
 /** What it posts: an answer to one of them. */
 async function answer(runId: string, questionId: string): Promise<void> {
   const question = questions.get(questionId);
-  if (question !== undefined) await orchestrator.answer(runId, [approve(question)]);
+  if (question === undefined) return;
+  await orchestrator.answer(runId, [approve(question)]);
 }
 
 const run = orchestrator.start(clerk, "Write of pears and of shade.");
