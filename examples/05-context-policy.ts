@@ -118,7 +118,7 @@ const discreet = defineAgent({
   tools: [readPage],
   subagents: [asker],
   contextPolicy: {
-    selectMessages: (messages) => messages.filter(({ role }) => role === "user"),
+    selectMessages: (all) => all.filter(({ role }) => role === "user"),
   },
 });
 await new Orchestrator().start(discreet, "Read the book.").result;

@@ -38,9 +38,12 @@ const ends: string[] = [];
 
 const run = orchestrator.start(lead, "Wait.");
 for await (const event of run.events()) {
-  if (event.type === "tool.started" && event.toolName === "wait")
+  if (event.type === "tool.started" && event.toolName === "wait") {
     void run.cancel("The user pressed Ctrl-C.");
-  if (event.type === "agent.ended") ends.push(`${event.agentPath} ${event.status}`);
+  }
+  if (event.type === "agent.ended") {
+    ends.push(`${event.agentPath} ${event.status}`);
+  }
 }
 const { status, reason } = await run.result;
 

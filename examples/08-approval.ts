@@ -69,7 +69,8 @@ for (const { agentPath, toolName, reason } of paused.questions)
 
 // Another process, later: the same run continues. What ran before does not run again.
 const orchestrator = new Orchestrator({ roles: [clerk] });
-const result = await orchestrator.resume(readPausedRun(stored), { answers }).result;
+const saved = readPausedRun(stored);
+const result = await orchestrator.resume(saved, { answers }).result;
 console.log(result.text);
 assert.equal(result.status, "completed");
 assert.deepEqual(sent, ["ann@example.org", "bob@example.com"]);

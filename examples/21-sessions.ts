@@ -21,8 +21,10 @@ const session = await orchestrator.openSession("customer-42", {
   failedExecutionPolicy: "remove", // removes the messages of a failed execution
 });
 
-const first = await orchestrator.start(clerk, "Where is my order?", { session }).result;
-const second = await orchestrator.start(clerk, "And the invoice?", { session }).result;
+const run = orchestrator.start(clerk, "Where is my order?", { session });
+const first = await run.result;
+const next = orchestrator.start(clerk, "And the invoice?", { session });
+const second = await next.result;
 console.log(`${second.text} ${second.newMessages.length} are new.`);
 assert.equal(first.text, "I have read 1 messages.");
 assert.equal(second.text, "I have read 3 messages.");
@@ -47,8 +49,8 @@ if (late.session?.status === "conflict") await session.merge(late);
 assert.deepEqual([late.session?.status, session.messages.length], ["conflict", 8]);
 
 // A fork begins with a part of the history, and goes its own way.
-const { executions } = session;
-const fork = await session.fork({ executionId: executions[0]?.executionId, atStep: 1 });
+const executionId = session.executions[0]?.executionId;
+const fork = await session.fork({ executionId, atStep: 1 });
 const other = await orchestrator.start(clerk, "Cancel it.", { session: fork }).result;
 console.log(
   `The fork has ${fork.messages.length} messages, its origin ${session.messages.length}.`,

@@ -90,14 +90,20 @@ assert.equal(usage.total.modelCalls, 3);
 assert.equal(readFileSync(log, "utf8"), "looked up a pear tree\npaid 12 euros under call_2\n");
 
 // Start, recover or take the result, whichever it is. Here the run has ended: it is not done again.
-const request = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+const request = {
+  runId: "order-4711",
+  role: "buyer",
+  task: "Buy a pear tree.",
+};
 const ordered = await orchestrator.execute(request);
 
 assert.equal(ordered.text, text);
 
 // A program that starts continues all that was lost before. Here, nothing is any more.
 const { runs, failed } = await orchestrator.resumeLostRuns();
-for (const { runId: lostId, error } of failed) console.error(`${lostId}: ${error.message}`);
+for (const { runId: lostId, error } of failed) {
+  console.error(`${lostId}: ${error.message}`);
+}
 
 assert.deepEqual([runs, failed], [[], []]);
 

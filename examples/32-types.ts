@@ -90,6 +90,9 @@ const led = await orchestrator
 assert.equal(led.text, "Two.");
 
 const { runs, failed } = await orchestrator.resumeLostRuns({
-  context: ({ metadata }) => ({ ...shop, customerId: z.string().parse(metadata["customer"]) }),
+  context: ({ metadata }) => {
+    const customerId = z.string().parse(metadata["customer"]);
+    return { ...shop, customerId };
+  },
 });
 assert.deepEqual([runs, failed], [[], []]); // none was lost

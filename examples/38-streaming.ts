@@ -48,7 +48,9 @@ const resets: string[] = [];
 for await (const part of run.stream()) {
   const text = texts.get(part.stepId) ?? "";
   if (part.type === "text") texts.set(part.stepId, text + part.text);
-  if (part.type === "call") console.log(`${part.agentPath} calls ${part.toolName}`);
+  if (part.type === "call") {
+    console.log(`${part.agentPath} calls ${part.toolName}`);
+  }
   if (part.type === "result") console.log(`${part.toolName}: ${part.text}`);
   if (part.type === "reset") {
     texts.set(part.stepId, ""); // the reply starts again
@@ -63,8 +65,12 @@ assert.deepEqual(resets, ["retry"]);
 // Over HTTP: a page opens `new EventSource("/run")`, and comes back with `Last-Event-ID` whenever its connection breaks.
 const server = createServer((request, response) => {
   const lastEventId = request.headers["last-event-id"]?.toString();
-  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-  pipeline(toSse(run, { from: 1, lastEventId }), response).catch(() => response.destroy());
+  response.writeHead(200, {
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+  });
+  const body = toSse(run, { from: 1, lastEventId });
+  pipeline(body, response).catch(() => response.destroy());
 });
 
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
