@@ -161,11 +161,12 @@ console.log(formatEventTree(events));
 console.log(formatRunReport(result));
 
 // Where to look for it.
-const links = jaegerLinks(process.env["ESPALIER_JAEGER_URL"] ?? "http://localhost:16686");
+const { ESPALIER_JAEGER_URL = "http://localhost:16686" } = process.env;
+const links = jaegerLinks(ESPALIER_JAEGER_URL);
 const pages = {
   "the whole run": links.trace(result.traceId),
   "what failed": links.failures(result.traceId),
-  "one agent and all below it": links.agent(result.traceId, "lead/researcher#2"),
+  "one agent and its subtree": links.agent(result.traceId, "lead/researcher#2"),
   "refusals of the last hour": links.search({
     service: "garden",
     tags: { "espalier.refusal.code": "breadth_limit" },

@@ -27,11 +27,14 @@ const role = defineAgent({
 // A program that has no SDK.
 const node = setUpNodeTracing({ serviceName: "survey" });
 const orchestrator = new Orchestrator({ tracing: node.tracing });
-const budget = { totalTokens: 10_000 };
-const { status } = await orchestrator.start(role, "What is an espalier?", { budget }).result;
-const { deliveredSpans, lostSpans, pendingSpans } = await node.shutdown({ timeoutMs: 5_000 });
+const run = orchestrator.start(role, "What is an espalier?", {
+  budget: { totalTokens: 10_000 },
+});
+const { status } = await run.result;
+const counts = await node.shutdown({ timeoutMs: 5_000 });
 
 assert.equal(status, "completed");
+const { deliveredSpans, lostSpans, pendingSpans } = counts;
 assert.deepEqual([deliveredSpans, lostSpans, pendingSpans], [3, 0, 0]);
 
 // All spans left in one batch.

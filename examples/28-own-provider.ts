@@ -40,7 +40,7 @@ const provider = new NodeTracerProvider({
   spanProcessors: [queue],
   idGenerator: traceIdGenerator,
 });
-// With a context manager: without one, instrumented libraries fall out of the trace.
+// register() installs a context manager, which instrumented libraries need.
 provider.register();
 const orchestrator = new Orchestrator({ tracing: openTelemetry() });
 

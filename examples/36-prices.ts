@@ -18,7 +18,7 @@ const orchestrator = new Orchestrator({ prices: await loadPrices() });
 
 const price: ModelPrice = {
   inputUsdPerMillion: 2.5,
-  cachedInputUsdPerMillion: 0.25, // read from the provider's cache; default: as other input
+  cachedInputUsdPerMillion: 0.25, // read from a cache; default: as other input
   cacheWriteUsdPerMillion: 3.125, // written to it; default: as other input
   outputUsdPerMillion: 15,
   tiers: [
@@ -64,9 +64,9 @@ assert.equal(await costOf(reader(300_000, { price })), 1.5225); // the whole req
 const claude = reader(1_000, { provider: "anthropic", id: "claude-sonnet-4-5" });
 assert.ok(((await costOf(claude, orchestrator)) ?? 0) > 0);
 
+const free: ModelPrice = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
 const prices: Prices = {
-  getPrice: ({ provider }) =>
-    provider === "ours" ? { inputUsdPerMillion: 0, outputUsdPerMillion: 0 } : undefined,
+  getPrice: ({ provider }) => (provider === "ours" ? free : undefined),
 };
 
 assert.equal(await costOf(reader(1_000, { provider: "ours" }), new Orchestrator({ prices })), 0);

@@ -21,7 +21,7 @@ const client = new RunClient({ store, engine: storeEngine(), rolesVersion: "v1" 
 
 // What has happened in the run, in whichever process: numbered without a gap, each once.
 for await (const event of client.attach("order-4711").events({ from: 1 }))
-  if (event.type === "run.resumed") console.log(`went on after event ${event.seq - 1}`);
+  if (event.type === "run.resumed") console.log(`resumed at ${event.seq}`);
 
 const numbers: number[] = [];
 for await (const { seq } of client.attach("order-4711").events()) numbers.push(seq);

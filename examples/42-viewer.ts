@@ -63,7 +63,8 @@ await view.close();
 const own = await startViewer({
   store: view.store,
   port: null,
-  authorize: (request) => request.headers["x-signed-in-user"] !== undefined, // set by the proxy before it
+  // A proxy in front of this server sets the header.
+  authorize: ({ headers }) => headers["x-signed-in-user"] !== undefined,
 });
 const server = createServer(own.handler("/espalier"));
 

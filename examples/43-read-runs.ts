@@ -28,7 +28,8 @@ const { runId } = await new Orchestrator({ store }).start(reader, "Read a.ts.").
 
 const fold = new RunFold(runId);
 const record = new RunRecord(store, runId);
-await record.advance((event, line) => fold.apply(event, line)); // again for what has happened since
+// Call it again later to read the events that were recorded since.
+await record.advance((event, line) => fold.apply(event, line));
 console.log(fold.causes(), fold.root?.subtree, fold.snapshot().run.status);
 
 const [first] = fold.agents;

@@ -67,7 +67,9 @@ const lead = defineAgent({
 });
 
 let fold: RunFold | undefined;
-const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).apply(event) };
+const folding: EventSink = {
+  emit: (event) => (fold ??= new RunFold(event.runId)).apply(event),
+};
 
 const log = new RecordingSink();
 const orchestrator = new Orchestrator({

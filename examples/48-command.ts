@@ -22,7 +22,9 @@ async function command(lead: AgentRole, task: string): Promise<number> {
   process.once("SIGINT", onInterrupt); // once: the second one ends the process
 
   let fold: RunFold | undefined;
-  const folding: EventSink = { emit: (event) => (fold ??= new RunFold(event.runId)).apply(event) };
+  const folding: EventSink = {
+    emit: (event) => (fold ??= new RunFold(event.runId)).apply(event),
+  };
   const orchestrator = new Orchestrator({ sinks: [view, folding], unansweredPolicy: "deny" });
   const result = await orchestrator.start(lead, task, {
     budget: { steps: 20, timeMs: 600_000 },

@@ -11,13 +11,18 @@ import { engine, store } from "./engine.ts";
 const [, , runId = "order-4711"] = process.argv;
 
 const client = new RunClient({ store, engine, rolesVersion: "v1" });
-const run = await client.start("lead", "Compare three markets.", { runId, budget: { steps: 50 } });
+const run = await client.start("lead", "Compare three markets.", {
+  runId,
+  budget: { steps: 50 },
+});
 
 let result = await run.getResult();
 while (result.status === "paused") {
   for (const { agentPath, toolName, arguments: given } of result.questions)
     console.log(`${agentPath} asks for ${toolName}: ${JSON.stringify(given)}`);
-  await run.answer(result.questions.map((question) => approve(question))); // a person decides
+  // In your program, a person decides.
+  const answers = result.questions.map((question) => approve(question));
+  await run.answer(answers);
   result = await run.getResult();
 }
 console.log(`${result.status}: ${result.text}`);

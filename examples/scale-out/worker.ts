@@ -6,11 +6,15 @@ import { engine, store } from "./engine.ts";
 import { lead, researcher } from "./roles.ts";
 
 const orchestrator = new Orchestrator({ roles: [lead, researcher], store });
-const worker = await orchestrator.startWorker(engine, { rolesVersion: "v1", maxRuns: 20 });
+const worker = await orchestrator.startWorker(engine, {
+  rolesVersion: "v1",
+  maxRuns: 20,
+});
 console.log("ready");
 
 async function close(): Promise<void> {
-  await worker.close({ graceMs: 10_000 }); // gives its runs up; other workers continue them
+  // Releases its runs; other workers continue them.
+  await worker.close({ graceMs: 10_000 });
   await engine.close?.();
   await store.close();
 }
