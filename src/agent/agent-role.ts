@@ -131,7 +131,7 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly sections: readonly PlacedSection<Context>[];
   /** Rules for shortening a long history. `undefined` if the history is never shortened. */
   readonly compaction: Compaction | undefined;
-  /** Maximum output tokens of one reply. */
+  /** Maximum output tokens of a reply. */
   readonly maxOutputTokens: number;
   /** Sampling temperature. `undefined` for the provider's default. */
   readonly temperature: number | undefined;

@@ -433,7 +433,7 @@ export interface AgentDefinition<
    */
   readonly compaction?: Compaction;
   /**
-   * Maximum output tokens of one reply, up to 1,000,000,000. A call is lowered to the remaining
+   * Maximum output tokens of a reply, up to 1,000,000,000. A call is lowered to the remaining
    * budget.
    *
    * @default 8_192

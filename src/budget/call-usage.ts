@@ -33,7 +33,7 @@ interface BrokenAttempts extends AttemptLoss {
   readonly lossOf?: ReadonlyMap<Model, AttemptLoss>;
 }
 
-/** Usage of one model within a call. */
+/** Usage of a model within a call. */
 interface Share {
   readonly model: Model;
   /** Each request is priced by its own length, so costs are added up, not tokens. */

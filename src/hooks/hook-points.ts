@@ -255,7 +255,7 @@ export interface PointPatch {
 export type TransformPoint = keyof PointInput;
 
 /**
- * Context of one hook call. Read-only.
+ * Context of a hook call. Read-only.
  *
  * `Context` is the type of the run's context that the hook requires.
  *

@@ -26,12 +26,12 @@ export type ErrorCode =
    */
   | "invalid_option"
   /**
-   * Two tools of one agent have the same name. Rename one of them, as with `prefixTools` or
+   * Two tools of an agent have the same name. Rename one of them, as with `prefixTools` or
    * `renameTools`, or leave it out.
    */
   | "duplicate_tool"
   /**
-   * Two different roles of one run have the same name. Rename one, or use the same value for both.
+   * Two different roles of a run have the same name. Rename one, or use the same value for both.
    */
   | "duplicate_role"
   /**

@@ -149,7 +149,7 @@ export interface Model {
   assertReady?(): void;
 }
 
-/** Options of one model request, beside the content that the model reads. */
+/** Options of a model request, beside the content that the model reads. */
 export interface GenerateOptions {
   /** Aborted when the reply is no longer needed. Pass it on to `fetch`. */
   readonly signal: AbortSignal;
@@ -185,7 +185,7 @@ export interface GenerateOptions {
 export type CacheKey = NonNullable<GenerateOptions["cacheKey"]>;
 
 /**
- * Content of one model request. The next request of an agent usually repeats it and appends
+ * Content of a model request. The next request of an agent usually repeats it and appends
  * messages, so that prompt caches hit.
  */
 export interface ModelRequest {

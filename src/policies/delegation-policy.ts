@@ -102,7 +102,7 @@ export interface DelegationPolicy {
   readonly reserve: Omit<Budget, "timeMs">;
   /**
    * Maximum number of times that one run may start the same role with the same task. The next time
-   * needs an approval, and is refused without an approver. Calls of one reply count once.
+   * needs an approval, and is refused without an approver. Calls of the same reply count once.
    *
    * @default 2
    */

@@ -122,8 +122,8 @@ export function hasFinishReason(
 }
 
 /**
- * Returns a condition that fires when at least one of the conditions fires. All of them are called,
- * one after the other, and every reason is recorded.
+ * Returns a condition that fires when at least one of the conditions fires. All conditions are
+ * called, one after the other, and every reason is recorded.
  *
  * @throws EspalierError `invalid_definition` if there is no condition, or one is not a function.
  *

@@ -1,4 +1,4 @@
-// Budget account of one agent as plain data. Part of run results, and of paused runs that another
+// Budget account of an agent as plain data. Part of run results, and of paused runs that another
 // process resumes.
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
@@ -53,7 +53,7 @@ export const BUDGET_AXES = [
 ] as const satisfies readonly (keyof AccountGrant["budget"])[];
 
 /**
- * Budget account of one agent: its limits and the usage of its subtree. Costs are in US dollars.
+ * Budget account of an agent: its limits and the usage of its subtree. Costs are in US dollars.
  *
  * @example
  * ```ts

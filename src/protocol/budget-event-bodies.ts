@@ -100,7 +100,7 @@ export interface BudgetEventBodies {
     readonly reserve?: number | undefined;
   };
   /**
-   * An agent has spent a share of one of its limits. The event occurs once per threshold and limit.
+   * An agent has spent a share of a limit. The event occurs once per threshold and limit.
    *
    * @example
    * ```ts

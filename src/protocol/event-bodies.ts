@@ -672,7 +672,7 @@ export interface EventBodies extends BudgetEventBodies {
       readonly filter: string;
     }[];
   };
-  /** The text of a reply only repeated the arguments of one of its tool calls, and was dropped. */
+  /** The text of a reply only repeated the arguments of a tool call, and was dropped. */
   readonly "reply.filtered": {
     /** Tool of that call. */
     readonly toolName: string;

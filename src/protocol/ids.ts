@@ -23,7 +23,7 @@ export type RunId = string & z.$brand<"RunId">;
  * ```
  */
 export type AgentId = string & z.$brand<"AgentId">;
-/** Id of an execution: one task of one agent, from its start to a terminal status. */
+/** Id of an execution: one task of an agent, from its start to a terminal status. */
 export type ExecutionId = string & z.$brand<"ExecutionId">;
 /** Id of a step: `<executionId>.<number>`. */
 export type StepId = string & z.$brand<"StepId">;

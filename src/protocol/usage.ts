@@ -70,7 +70,7 @@ export interface UsageReport {
 }
 
 /**
- * Usage of one model.
+ * Usage of a model.
  *
  * @example
  * ```ts

@@ -32,7 +32,7 @@ export interface RunOwner {
 }
 
 /**
- * Right to write the journal of one run. `create` and `claim` return it.
+ * Right to write the journal of a run. `create` and `claim` return it.
  *
  * @example
  * ```ts

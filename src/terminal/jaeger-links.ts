@@ -4,7 +4,7 @@ import { withoutSecrets } from "../kernel/address.ts";
 import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 
-/** URLs of pages of one Jaeger. Created by `jaegerLinks`. */
+/** URLs of Jaeger pages. Created by `jaegerLinks`. */
 export interface JaegerLinks {
   /**
    * Returns the URL of a trace. `traceId` is that of a result or an event.

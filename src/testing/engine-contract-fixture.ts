@@ -23,7 +23,7 @@ import { defineTool } from "../tools/define-tool.ts";
 import { says, ScriptedModel, type ScriptedReply } from "./scripted-model.ts";
 
 /**
- * Environment of one check of `engineContract`: the store and the engines that the processes of the
+ * Environment of a check of `engineContract`: the store and the engines that the processes of the
  * check share.
  *
  * @example
@@ -55,7 +55,7 @@ export interface EngineSetup {
   close(): Promise<void>;
 }
 
-/** Check of one promise of an engine. */
+/** Check of a promise of an engine. */
 export interface EngineCheck {
   /** Promise as a sentence, for the name of the test. */
   readonly name: string;

@@ -7,7 +7,7 @@ import { RunIdSchema, SessionIdSchema, type RunId, type SessionId } from "../pro
 import type { ClaimOptions, JournalBatch, Ownership, RunOwner } from "../store/run-store.ts";
 import type { Store } from "../store/store.ts";
 
-/** Check of one promise of a store. */
+/** Check of a promise of a store. */
 export interface StoreCheck {
   /** Promise as a sentence, for the name of the test. */
   readonly name: string;

@@ -300,7 +300,7 @@ export function defineTool<Input extends ToolInput>(
 }
 
 /**
- * Defines a tool that starts a subagent, with arguments of your choice in place of those of
+ * Defines a tool that starts a subagent, with arguments of your choice instead of the arguments of
  * `SpawnSubagent`.
  *
  * The calling agent may start only the roles in its `subagents`. Any other role is refused, and the

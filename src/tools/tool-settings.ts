@@ -13,7 +13,7 @@ import {
 import { defined } from "../kernel/json.ts";
 
 /**
- * Settings of one tool, or of all tools of a role as `toolDefaults`. A tool's own setting takes
+ * Settings of a tool, or of all tools of a role as `toolDefaults`. A tool's own setting takes
  * precedence.
  *
  * @example
@@ -23,7 +23,7 @@ import { defined } from "../kernel/json.ts";
  */
 export interface ToolSettings {
   /**
-   * Maximum duration of one call in milliseconds, including the wrappers of the tool.
+   * Maximum duration of a call in milliseconds, including the wrappers of the tool.
    *
    * @default no limit but the time of the agent
    */
@@ -81,7 +81,7 @@ export interface ToolDefaults extends ToolSettings {
 
 /** The settings of one tool's calls, with the defaults filled in. */
 export interface EffectiveSettings extends Required<Omit<ToolDefaults, "timeoutMs">> {
-  /** Maximum duration of one call in milliseconds. `undefined` for the time of the agent. */
+  /** Maximum duration of a call in milliseconds. `undefined` for the time of the agent. */
   readonly timeoutMs: number | undefined;
 }
 

@@ -46,7 +46,7 @@ export function prefixTools<T extends ToolsetTool<never>>(
 }
 
 /**
- * Returns the tools, some of them under new names. Two tools may swap their names.
+ * Returns the tools, some under new names. Two tools may swap their names.
  *
  * @throws EspalierError `invalid_option` if no tool has one of the old names.
  * @throws EspalierError `invalid_definition` if a new name is not a valid name of a tool.

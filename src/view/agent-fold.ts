@@ -34,7 +34,7 @@ export interface AgentPlace {
 }
 
 /**
- * State of one agent, folded from its events: activity, steps, tool calls, costs and waits. Without
+ * State of an agent, folded from its events: activity, steps, tool calls, costs and waits. Without
  * prompts, arguments and results.
  *
  * `RunFold` updates the agent in place with each event. Copy values that must not change.

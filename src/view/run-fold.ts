@@ -34,7 +34,7 @@ import type {
 } from "./viewer-data.ts";
 
 /**
- * State of one run, folded from its events: agents, steps, costs, open questions and causes of
+ * State of a run, folded from its events: agents, steps, costs, open questions and causes of
  * failure. Feed the fold from an `EventSink` of a live run, or from the journal of a stored run.
  *
  * The fold is mutable: each event updates it in place. `snapshot` and `patchSince` return plain

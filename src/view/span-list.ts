@@ -24,7 +24,7 @@ export const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
 };
 
 /**
- * Spans of one agent in one flat array, `SPAN_WIDTH` numbers for each span.
+ * Spans of an agent in a flat array, `SPAN_WIDTH` numbers for each span.
  *
  * @example
  * ```ts

@@ -29,7 +29,7 @@ import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
 
 /**
- * Steps of one execution of an agent, as the journal of the run has them.
+ * Steps of an execution of an agent, from the journal of the run.
  *
  * @example
  * ```ts

@@ -45,7 +45,7 @@ interface KnownAgent {
 }
 
 /**
- * Reads the journal of one run from a store, for viewers and debuggers. `advance` returns new
+ * Reads the journal of a run from a store, for viewers and debuggers. `advance` returns new
  * events; `steps` and `request` return what an agent did and what its model was sent. Reads only
  * what is asked for, holds no content, and never writes.
  *

@@ -55,7 +55,7 @@ export interface GrantOptions {
 }
 
 /**
- * Handle of one run of an agent tree. `Orchestrator.start`, `resume` and `fork` return it. `Output`
+ * Handle of a run of an agent tree. `Orchestrator.start`, `resume` and `fork` return it. `Output`
  * is the type of the root's typed result, or `undefined` if the root's role has no `output`.
  *
  * @example

@@ -132,7 +132,7 @@ export interface StartOptions {
    * continues that trace, and is not sampled if that trace is not. Takes precedence over an active
    * OpenTelemetry span.
    *
-   * @default the active OpenTelemetry span, or a trace of its own
+   * @default the active OpenTelemetry span, or a new trace
    * @example
    * ```ts
    * const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -297,7 +297,7 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
   "onStreamPart" | "signal" | "context"
 > {
   /**
-   * Answers to the open questions. A paused run needs an answer to each of them.
+   * Answers to the open questions. A paused run needs an answer to each question.
    *
    * @example
    * ```ts

@@ -31,7 +31,7 @@ import { repairMessages } from "../../policies/message-repair.ts";
 const SESSION_VERSION = 1;
 
 /**
- * Record of one root execution of a session, created when the execution ends.
+ * Record of a root execution of a session, created when the execution ends.
  *
  * @example
  * ```ts

@@ -124,7 +124,7 @@ export interface Session {
    */
   merge(result: SessionResult): Promise<void>;
   /**
-   * Removes the messages of one execution. Its record stays in `executions`, with `isRemoved:
+   * Removes the messages of an execution. Its record stays in `executions`, with `isRemoved:
    * true`.
    *
    * @throws EspalierError `invalid_option` for an unknown execution.

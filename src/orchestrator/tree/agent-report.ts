@@ -60,7 +60,7 @@ export interface AgentSummary {
 }
 
 /**
- * Result of one agent that has ended or is paused. All fields except `usage` and `executionCount`
+ * Result of an agent that has ended or is paused. All fields except `usage` and `executionCount`
  * describe the agent's last execution.
  *
  * @example

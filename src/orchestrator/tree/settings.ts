@@ -70,7 +70,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    */
   readonly limits?: Partial<SubagentLimits>;
   /**
-   * Maximum number of model calls and tool calls of one run that are in flight at the same time.
+   * Maximum number of model calls and tool calls of a run that are in flight at the same time.
    *
    * @default { modelCalls: 1_024, toolCalls: 1_024 }
    * @example

@@ -13,7 +13,7 @@ import { checkRunId } from "../../orchestrator/run/start-options.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 
-/** Journal of one run as JSON Lines. Save it as a test fixture. */
+/** Journal of a run as JSON Lines. Save it as a test fixture. */
 export type Recording = string;
 
 /**
