@@ -19,6 +19,7 @@ const DEEP = [
   "test/cli/demo-*.test.ts",
   "test/cli/folder-race.test.ts",
   "test/cli/process-*.test.ts",
+  "test/docs/coding-agents.test.ts",
   "test/examples/trace-example.test.ts",
   "test/golden/tool-matrix.test.ts",
   "test/mcp/endless-answers.test.ts",

@@ -15,15 +15,21 @@ const weather = defineTool({
   execute: ({ city }) => ({ city, celsius: 21 }),
 });
 
+const model = new ScriptedModel([
+  asks("weather", { city: "Lyon" }),
+  says("It is 21 degrees in Lyon."),
+]);
 const guide = defineAgent({
   name: "guide",
   instructions: "Answer in one sentence. Use your tools.",
-  model: new ScriptedModel([asks("weather", { city: "Lyon" }), says("It is 21 degrees in Lyon.")]),
+  model,
   tools: [weather],
 });
 
-const result = await new Orchestrator().start(guide, "How warm is it in Lyon?").result;
-
-console.log(result.text);
+const run = new Orchestrator().start(guide, "How warm is it in Lyon?");
+const result = await run.result;
 assert.equal(result.status, "completed");
+assert.equal(result.text, "It is 21 degrees in Lyon.");
 assert.deepEqual(result.agents[0]?.toolsUsed, { weather: 1 });
+model.assertComplete();
+console.log(result.text);

@@ -17,6 +17,8 @@ import { join, resolve } from "node:path";
 
 import { z } from "zod";
 
+import { LLMS_FILE, makeLlmsText } from "./llms.ts";
+
 const SOURCE = "@espalier/source";
 /** Beside what `files` lists. */
 const ALWAYS = ["README.md", "LICENSE"];
@@ -70,13 +72,14 @@ export function withoutMap(text: string): string {
 /** Writes the files of the package to a folder. */
 export function stagePackage(folder: string): void {
   const manifest = packedManifest(readFileSync("package.json", "utf8"));
-  for (const path of [...manifest.files, ...ALWAYS])
+  for (const path of [...manifest.files, ...ALWAYS].filter((file) => file !== LLMS_FILE))
     cpSync(path, join(folder, path), { recursive: true, filter: (file) => !file.endsWith(".map") });
   for (const name of globSync("dist/**/*.{js,d.ts}", { cwd: folder })) {
     const file = join(folder, name);
     writeFileSync(file, withoutMap(readFileSync(file, "utf8")));
   }
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  writeFileSync(join(folder, LLMS_FILE), makeLlmsText());
 }
 
 /** What is wrong with a package: files that are not needed, files that it names and has not, and its manifest. */
@@ -160,7 +163,7 @@ function checkPackage(folder: string, packed: Packed): void {
   const manifest = ManifestSchema.parse(
     JSON.parse(readFileSync(join(folder, "package.json"), "utf8")),
   );
-  const documents = files.filter((file) => file.endsWith(".md"));
+  const documents = files.filter((file) => file.endsWith(".md") || file === LLMS_FILE);
   const texts = new Map(documents.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
   const marked = files.filter(
     (file) => file.endsWith(".d.ts") && PRIVATE_MARK.test(readFileSync(join(folder, file), "utf8")),

@@ -8,6 +8,7 @@ const GROUPS = [
       "README.md",
       "docs/overview.md",
       "docs/guides/first-tree.md",
+      "docs/coding-agents.md",
       "examples/README.md",
       "docs/guides/coming-from-ai-sdk.md",
       "docs/guides/coming-from-openai-agents.md",

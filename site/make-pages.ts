@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join, posix } from "node:path";
 
+import { LLMS_FILE, makeLlmsText } from "../scripts/llms.ts";
 import { groupsOf } from "./groups.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -114,3 +115,9 @@ const sidebar = groupsOf(documents).map(({ text, files }) => ({
   })),
 }));
 writeFileSync(join(PAGES, "sidebar.json"), JSON.stringify(sidebar));
+
+mkdirSync(join(PAGES, "public"), { recursive: true });
+writeFileSync(
+  join(PAGES, "public", LLMS_FILE),
+  makeLlmsText((file) => pageOf(file).replace(/\/index$/, "/")),
+);

@@ -2242,6 +2242,12 @@ const requirements = {
   D740: {
     text: "Each call that does not run reports its index and the message that the model reads",
   },
+  D703: {
+    text: "The program on the page for coding agents runs as it is shown, with and without an approval",
+  },
+  D704: {
+    text: "llms.txt lists each document that users read once, with a sentence about it, for the package and for the site",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -33,7 +33,7 @@ proves(
     const fields =
       "name version description keywords license bin files type sideEffects exports dependencies peerDependencies peerDependenciesMeta engines";
     expect(new Set(Object.keys(manifest))).toEqual(new Set(fields.split(" ")));
-    expect(manifest.files).toEqual(["dist", "docs", "examples", "CHANGELOG.md"]);
+    expect(manifest.files).toEqual(["dist", "docs", "examples", "CHANGELOG.md", "llms.txt"]);
     expect(JSON.stringify(manifest)).not.toContain("@espalier/source");
     expect(manifest.exports["."]).toEqual({
       types: "./dist/index.d.ts",
