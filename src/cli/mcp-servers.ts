@@ -84,7 +84,7 @@ function checked<Value>(schema: z.ZodType<Value>, given: unknown, where: string)
 /**
  * Connects to the servers of which `isWanted`, all at once, and gives their tools. If one cannot be reached the others are closed again.
  *
- * @throws UsageError for an entry that says neither command nor url; what `connectMcp` rejects with: `mcp_unavailable` names the package, if the
+ * @throws UsageError for an entry that says neither command nor url; what `connectMcp` rejects with: `invalid_option` names the package, if the
  * client is not installed.
  */
 export async function connectServers(

@@ -21,8 +21,9 @@ export type ErrorCode =
    */
   | "invalid_definition"
   /**
-   * An option of a call is invalid, or a part that the call needs is missing, such as a store. The
-   * message names the option and the expected value: correct it, or leave it out for its default.
+   * An option of a call is invalid, or a part that the call needs is missing: a store, or an
+   * optional package. The message names the option and the expected value, or the package: correct
+   * the option, leave it out for its default, or install the package.
    */
   | "invalid_option"
   /**
@@ -101,9 +102,8 @@ export type ErrorCode =
    */
   | "tool_retry"
   /**
-   * An MCP server does not answer, cannot be started, or its client is not installed. The message
-   * names the attempt: start the server, correct its address, or `npm install
-   * @modelcontextprotocol/client`.
+   * An MCP server does not answer or cannot be started. The message names the attempt: start the
+   * server, or correct its address.
    */
   | "mcp_unavailable"
   /** An MCP server rejected the credentials. Correct the headers or the provider of its tokens. */

@@ -19,6 +19,8 @@ export function loadingError(name: string, without: string, cause: unknown): unk
 
 function isMissing(name: string, cause: unknown): boolean {
   const code = isRecord(cause) ? cause["code"] : undefined;
-  const isNotFound = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
-  return isNotFound && messageOf(cause).includes(`'${name}'`);
+  if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") return false;
+  const message = messageOf(cause);
+  // Node quotes the package, other runtimes and loaders the module.
+  return [`'${name}'`, `"${name}"`, `'${name}/`, `"${name}/`].some((one) => message.includes(one));
 }

@@ -2,7 +2,8 @@
 // client is an optional package. It is loaded at the first connection, so that a program may import
 // this entry without it.
 
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { EspalierError } from "../kernel/error.ts";
+import { loadingError } from "../kernel/optional-package.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
 import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
@@ -70,12 +71,13 @@ export interface McpServer extends AsyncDisposable {
  * Needs the package `@modelcontextprotocol/client`. Makes one attempt to connect.
  *
  * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in
- * time, or if the official client is not installed.
+ * time.
  * @throws EspalierError `mcp_unauthorized` if the server demands credentials or rejects them.
  * `data.challenge` contains its demand.
  * @throws EspalierError `mcp_response_too_large` if an answer exceeds `maxResponseBytes` or the
  * limits of one message.
  * @throws EspalierError `invalid_definition` or `invalid_option` if an option is invalid.
+ * `invalid_option` if the official client is not installed.
  *
  * @example
  * ```ts
@@ -124,25 +126,10 @@ export async function connectMcp(options: McpOptions): Promise<McpServer> {
 }
 
 const CLIENT_PACKAGE = "@modelcontextprotocol/client";
-/**
- * Matches the messages for a missing package of Node, and for a missing module of other runtimes
- * and loaders.
- */
-const MISSING = /(?:package|module) ["']@modelcontextprotocol\/client(?:\/stdio)?["']/;
-
 /** Loads the official client, and connects with it. */
 async function connect(settings: McpSettings): Promise<McpConnection> {
   const { McpConnection } = await import("./mcp-connection.ts").catch((cause: unknown) => {
-    const codes = collectCodes(cause);
-    const isNoModule = codes.includes("ERR_MODULE_NOT_FOUND") || codes.includes("MODULE_NOT_FOUND");
-    if (!isNoModule || !MISSING.test(messageOf(cause))) throw cause;
-    const { name } = settings;
-    throw new EspalierError({
-      code: "mcp_unavailable",
-      message: `Cannot connect to the MCP server ${JSON.stringify(name)}: the package ${CLIENT_PACKAGE} is not installed. Run: npm install ${CLIENT_PACKAGE}.`,
-      data: { server: name, reason: "not_installed" },
-      cause,
-    });
+    throw loadingError(CLIENT_PACKAGE, "no MCP server can be reached", cause);
   });
   try {
     return await McpConnection.open(settings);

@@ -59,10 +59,10 @@ test("the entry is imported, and connecting says what to install", async () => {
   expect([lines[0], JSON.parse(lines[1] ?? ""), ...lines.slice(2)]).toEqual([
     "imported",
     {
-      code: "mcp_unavailable",
+      code: "invalid_option",
       message:
-        'Cannot connect to the MCP server "files": the package @modelcontextprotocol/client is not installed. Run: npm install @modelcontextprotocol/client.',
-      data: { server: "files", reason: "not_installed" },
+        "The package @modelcontextprotocol/client is not installed: without it, no MCP server can be reached. Run: npm install @modelcontextprotocol/client.",
+      data: { package: "@modelcontextprotocol/client" },
       cause: "ERR_MODULE_NOT_FOUND",
     },
     "invalid_definition", // Slips in the options come first.
