@@ -48,6 +48,16 @@ import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-option
 export interface Viewer {
   /** URL to open in a browser, with the token after `#`. Empty if `port` is `null`. */
   readonly url: string;
+  /**
+   * Token that API requests need. With a server of your own, add it to the address of the page.
+   *
+   * @example
+   * ```ts
+   * const view = await startViewer({ store, port: null });
+   * console.log(`http://localhost:8080/espalier#token=${view.token}`);
+   * ```
+   */
+  readonly token: string;
   /** Store of the viewed runs. Pass this store to the orchestrators. */
   readonly store: Store;
   /**
@@ -100,7 +110,7 @@ export interface Viewer {
   /**
    * Returns a request listener for a server of your own, with the page and the API below `prefix`.
    *
-   * Without `authorize`, API requests need the token, and a loopback address as their host name.
+   * Without `authorize`, API requests need `token`, and a loopback address as their host name.
    *
    * @throws EspalierError `invalid_option` if `prefix` is not a path such as `/espalier`.
    * @example
@@ -159,7 +169,7 @@ class RunViewer implements Viewer {
   readonly sink: EventSink;
   readonly approver: Approver;
   readonly #options: ViewerOptions;
-  readonly #token: string;
+  readonly token: string;
   readonly #attached = new AttachedOrchestrators();
   readonly #held: HeldRuns;
   readonly #list: RunList;
@@ -170,7 +180,7 @@ class RunViewer implements Viewer {
   constructor(options: ViewerOptions, token: string) {
     const { clock = systemClock, content = true, by = "viewer", actions = ACTIONS } = options;
     this.#options = options;
-    this.#token = token;
+    this.token = token;
     let forgotten = 0;
     const onForgotten = (): void => void (forgotten += 1);
     this.store =
@@ -192,7 +202,7 @@ class RunViewer implements Viewer {
   }
 
   get url(): string {
-    return this.#listener === undefined ? "" : `${this.#listener.origin}/#token=${this.#token}`;
+    return this.#listener === undefined ? "" : `${this.#listener.origin}/#token=${this.token}`;
   }
 
   async listen(port: number | undefined): Promise<void> {
@@ -225,7 +235,7 @@ class RunViewer implements Viewer {
 
   #gateFor(isOurs: GateOptions["isOurs"]): Gate {
     const { authorize } = this.#options;
-    return new Gate({ token: this.#token, authorize, isOurs, command: commandIn(this.#options) });
+    return new Gate({ token: this.token, authorize, isOurs, command: commandIn(this.#options) });
   }
 
   #listenerFor(gate: Gate, prefix: string): RequestListener {
@@ -256,7 +266,7 @@ class RunViewer implements Viewer {
     if (!isApi) return await this.#page.send(request, response, { path, prefix });
     const challenge = request.headers["espalier-challenge"];
     if (typeof challenge === "string")
-      response.setHeader("espalier-proof", tokenProof(this.#token, challenge, this.#storeName));
+      response.setHeader("espalier-proof", tokenProof(this.token, challenge, this.#storeName));
     await this.#api.answer(path.slice(API.length), { gate, request, response, query });
   }
 

@@ -309,8 +309,9 @@ proves(["V86"], "in a server of one's own, below a path, with its own way to let
     port: null,
     authorize: ({ headers }) => headers["x-user"] === "eva",
   });
-  expect(own.url).toBe("");
-  const servers = [createServer(own.handler("/espalier")), createServer(view.handler("/espalier"))];
+  const plain = await opened({ store, clock, port: null });
+  expect([own.url, plain.url, new URL(view.url).hash]).toEqual(["", "", `#token=${view.token}`]);
+  const servers = [own, plain].map((one) => createServer(one.handler("/espalier")));
   const places = await Promise.all(
     servers.map(async (server) => {
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -319,7 +320,7 @@ proves(["V86"], "in a server of one's own, below a path, with its own way to let
       const port = typeof address === "object" ? address?.port : 0;
       return {
         origin: `http://127.0.0.1:${port}`,
-        token: new URL(view.url).hash.slice("#token=".length),
+        token: plain.token,
       };
     }),
   );
