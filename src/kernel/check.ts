@@ -55,8 +55,7 @@ export function checkKeys(field: string, value: unknown, known: Keys, elsewhere?
   }
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  const advice =
-    new Map(Object.entries(elsewhere ?? {})).get(unknown) ?? adviceForKey(unknown, known);
+  const advice = adviceForKey(unknown, known, new Map(Object.entries(elsewhere ?? {})));
   throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, advice);
 }
 
@@ -78,12 +77,16 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   budget: "maxTurns maxSteps maxIterations recursionLimit",
 };
 
-function adviceForKey(key: string, known: readonly string[]): string {
-  const isSynonym = (field: string): boolean => SYNONYMS[field]?.split(" ").includes(key) === true;
-  const ours =
-    known.find(isSynonym) ?? known.find((field) => isAlmost(key, field) || isMisspelt(key, field));
-  if (ours === undefined) return "Correct the name.";
-  return isSynonym("budget") && ours === "budget" ? "Use budget: { steps: … }." : `Use ${ours}.`;
+function adviceForKey(
+  key: string,
+  known: readonly string[],
+  elsewhere: ReadonlyMap<string, string>,
+): string {
+  const synonym = known.find((field) => SYNONYMS[field]?.split(" ").includes(key) === true);
+  if (synonym !== undefined)
+    return synonym === "budget" ? "Use budget: { steps: … }." : `Use ${synonym}.`;
+  const similar = known.find((field) => isAlmost(key, field) || isMisspelt(key, field));
+  return elsewhere.get(key) ?? (similar === undefined ? "Correct the name." : `Use ${similar}.`);
 }
 
 /** True for a field in another case, or without its last letters, such as its unit. */

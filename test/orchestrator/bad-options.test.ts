@@ -68,9 +68,9 @@ proves(["D733"], "an option of a role or an orchestrator is not one of a run", (
   const advice: Readonly<Record<string, string>> = {
     maxSteps: "Use budget: { steps: … }.",
     maxTurns: "Use budget: { steps: … }.",
-    model: "Set it in the role.",
-    tools: "Set it in the role.",
-    instructions: "Set it in the role.",
+    model: "Set it in a role.",
+    tools: "Set it in a role.",
+    instructions: "Set it in a role.",
     store: "Pass it to new Orchestrator().",
     constructor: "Correct the name.",
   };
@@ -103,7 +103,7 @@ const STARTS: readonly (readonly [
   ["budget.costUsd", soloist([]).role, "t", { budget: { costUsd: Number.POSITIVE_INFINITY } }],
   ["deadlineAtMs", soloist([]).role, "t", { deadlineAtMs: "soon" }],
   ["traceparent", soloist([]).role, "t", { traceparent: "00-abc-def-01" }],
-  ["start options", soloist([]).role, "t", { onStreamPart: 5 }],
+  ["start options.onStreamPart", soloist([]).role, "t", { onStreamPart: 5 }],
   ["metadata", soloist([]).role, "t", { metadata: null }],
   ["metadata", soloist([]).role, "t", { metadata: 5 }],
   ["metadata", soloist([]).role, "t", { metadata: [1] }],

@@ -24,6 +24,7 @@ import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { type MessageContent, checkedContent } from "../../protocol/message-content.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
+import { OPTION_PLACES } from "../tree/settings.ts";
 
 /**
  * Options of `orchestrator.start`, which apply to one run.
@@ -164,25 +165,10 @@ const START_FIELDS = [
   "traceparent",
 ];
 
-const OF_ROLES = "Set it in the role.";
-const OF_ORCHESTRATORS = "Pass it to new Orchestrator().";
-/** Advice for options of roles and orchestrators. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
-  model: OF_ROLES,
-  instructions: OF_ROLES,
-  tools: OF_ROLES,
-  subagents: OF_ROLES,
-  output: OF_ROLES,
-  store: OF_ORCHESTRATORS,
-  hooks: OF_ORCHESTRATORS,
-  approver: OF_ORCHESTRATORS,
-  sinks: OF_ORCHESTRATORS,
-};
-
 /** Throws `invalid_option`. */
 export function checkStartOptions(options: StartOptions): void {
   const field = "start options";
-  checkKeys(field, options, START_FIELDS, ELSEWHERE);
+  checkKeys(field, options, START_FIELDS, OPTION_PLACES);
   const { runId, budget, deadlineAtMs, traceparent } = options;
   if (runId !== undefined) checkRunId("runId", runId);
   if (budget !== undefined) checkBudget("budget", budget);

@@ -460,16 +460,21 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
 };
 
 const OF_ROLES = "Set it in a role.";
+const OF_ORCHESTRATORS = "Pass it to new Orchestrator().";
 const OF_RUNS = "Pass it to start().";
 const BUDGET = "Pass budget: { steps: … } to start(), or set it in a role.";
-/** Advice for options of roles and runs. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
+/** Advice for an option that is passed to another call than its own. */
+export const OPTION_PLACES: Readonly<Record<string, string>> = {
   model: OF_ROLES,
   instructions: OF_ROLES,
   tools: OF_ROLES,
   subagents: OF_ROLES,
   output: OF_ROLES,
   toolDefaults: OF_ROLES,
+  store: OF_ORCHESTRATORS,
+  hooks: OF_ORCHESTRATORS,
+  approver: OF_ORCHESTRATORS,
+  sinks: OF_ORCHESTRATORS,
   budget: "Pass it to start(), or set it in a role.",
   maxSteps: BUDGET,
   maxTurns: BUDGET,
@@ -486,7 +491,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
  */
 function checkOrchestratorOptions(options: OrchestratorOptions): void {
   const checks: FieldChecks = CHECKS;
-  checkKeys("options", options, Object.keys(checks), ELSEWHERE);
+  checkKeys("options", options, Object.keys(checks), OPTION_PLACES);
   for (const [field, value] of Object.entries(options))
     if (value !== undefined) checks[field]?.(field, value);
   if (options.retryPolicy !== undefined) checkRetryPolicy("retryPolicy", options.retryPolicy);
