@@ -128,7 +128,7 @@ export function cleared(record: SessionRecord): SessionRecord {
 }
 
 /**
- * End of an execution within the history of its session.
+ * Boundary in the history of a session: one execution ended, and the next one began.
  *
  * @example
  * ```ts

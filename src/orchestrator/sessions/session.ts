@@ -41,7 +41,10 @@ export interface Session {
    * ```
    */
   readonly executions: readonly SessionExecution[];
-  /** Positions in `messages` at which an execution ended and the next one began. */
+  /**
+   * Positions in `messages` at which an execution ended and the next one began. The last execution
+   * has none.
+   */
   readonly boundaries: readonly ExecutionBoundary[];
   /**
    * Number of all executions of this session, including those that are no longer in `executions`.
