@@ -226,7 +226,7 @@ export class AgentRuntime {
   /** Ends the agent and all below it, since its time is over. */
   endAt(deadlineAtMs: number): void {
     const { agentId, agentPath } = this.identity;
-    const maximumMs = this.account.maximumTimeMs(deadlineAtMs);
+    const maximumMs = this.account.getTimeMaximum(deadlineAtMs);
     const message = describeTimeLimit(agentPath, maximumMs);
     this.#abort({ type: "deadline", message, deadlineAtMs, maximumMs, agentId, agentPath });
   }

@@ -125,8 +125,8 @@ export const ExecutionTelemetrySchema = lazyObject(() => ({
   /** `undefined` before the start. */
   startedAtMs: z.number().optional(),
   endedAtMs: z.number().optional(),
-  /** How long the clock of the agent's account had stood still before the start. `undefined`: not at all. */
-  stoodBeforeMs: z.number().nonnegative().optional(),
+  /** Time for which the account's clock was paused before the start. `undefined` if it was not. */
+  pausedBeforeMs: z.number().nonnegative().optional(),
   /** Time spent waiting for a lease. */
   budgetWaitMs: z.number(),
 }));

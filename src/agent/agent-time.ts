@@ -97,7 +97,7 @@ export class AgentTime {
     if (parent !== undefined) parent.#count(-this.#work, -this.#holds);
     this.#isClosed = true;
     this.#stopTimer?.();
-    if (this.#stands) this.#agent.account.resumeTime();
+    if (this.#stands) this.#agent.account.resumeClock();
   }
 
   /** Counts on the path, as far as agents have not ended. */
@@ -119,8 +119,8 @@ export class AgentTime {
     if (stands === this.#stands) return;
     const { account } = this.#agent;
     this.#stands = stands;
-    if (stands) account.stopTime();
-    else account.resumeTime();
+    if (stands) account.pauseClock();
+    else account.resumeClock();
     this.#arm();
   }
 

@@ -89,7 +89,7 @@ export function beginExecution(agent: AgentRuntime, from: PendingState | PausedS
   if (background.length > 0) agent.run.supervisor.reactivate(agent, background);
   if (from.status === "paused") return resumeExecution(from);
   const { executionId } = agent.identity;
-  return markStarted(from, { executionId, atMs, stoodMs: agent.account.stoodMs });
+  return markStarted(from, { executionId, atMs, pausedMs: agent.account.pausedMs });
 }
 
 function describeBeginning(
@@ -146,8 +146,8 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
 
 /** Time since the start of the execution in which it neither waited for an answer nor was paused. */
 export function elapsed(agent: AgentRuntime, state: AgentState, nowMs: number): number {
-  const { startedAtMs = nowMs, stoodBeforeMs = 0 } = state.telemetry;
-  return Math.max(0, nowMs - startedAtMs - (agent.account.stoodMs - stoodBeforeMs));
+  const { startedAtMs = nowMs, pausedBeforeMs = 0 } = state.telemetry;
+  return Math.max(0, nowMs - startedAtMs - (agent.account.pausedMs - pausedBeforeMs));
 }
 
 /** Completes the open step, if there is one: calls that nothing has answered get their result here, and the step its one record. */

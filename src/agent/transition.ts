@@ -75,13 +75,13 @@ function refuseChange(state: AgentState, change: string): EspalierError {
 interface ExecutionBegin {
   readonly executionId: ExecutionId;
   readonly atMs: number;
-  /** How long the clock of the agent's account has stood still so far. */
-  readonly stoodMs: number;
+  /** Time for which the account's clock has been paused so far. */
+  readonly pausedMs: number;
 }
 
 export function markStarted(
   state: AgentState,
-  { executionId, atMs, stoodMs }: ExecutionBegin,
+  { executionId, atMs, pausedMs }: ExecutionBegin,
 ): RunningState {
   if (state.status !== "pending") throw refuseChange(state, "markStarted");
   return shared({
@@ -89,7 +89,7 @@ export function markStarted(
     executionId,
     conversation: tagRest(state.conversation, { executionId, stepNumber: 0 }),
     log: state.log,
-    telemetry: { ...state.telemetry, startedAtMs: atMs, stoodBeforeMs: stoodMs || undefined },
+    telemetry: { ...state.telemetry, startedAtMs: atMs, pausedBeforeMs: pausedMs || undefined },
     step: undefined,
   });
 }

@@ -39,9 +39,9 @@ export interface AccountFigures {
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
   /** Time at which the account's clock was paused. `undefined` while it runs. */
-  readonly standsSinceMs: number | undefined;
-  /** Returns for how long the account's clock has stood still by then. */
-  stoodMsAt(nowMs: number): number;
+  readonly pausedSinceMs: number | undefined;
+  /** Returns the time for which the account's clock has been paused by then. */
+  pausedMsAt(nowMs: number): number;
 }
 
 /**

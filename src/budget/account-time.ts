@@ -23,7 +23,7 @@ export function timeSpent(
 ): { readonly maximum: number; readonly spent: number } | undefined {
   const { timeLimitMs: maximum, openedAtMs } = account;
   if (maximum === null) return undefined;
-  return { maximum, spent: nowMs - openedAtMs - account.stoodMsAt(nowMs) };
+  return { maximum, spent: nowMs - openedAtMs - account.pausedMsAt(nowMs) };
 }
 
 /**
@@ -31,9 +31,9 @@ export function timeSpent(
  * nor one that does not approach, since the agent's clock is paused.
  */
 export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
-  const { fixedDeadlineAtMs: fixed, parent, standsSinceMs } = account;
+  const { fixedDeadlineAtMs: fixed, parent, pausedSinceMs } = account;
   const moving = movingDeadlineAtMs(account, nowMs);
-  const comes = moving !== null && (standsSinceMs === undefined || moving <= nowMs);
+  const comes = moving !== null && (pausedSinceMs === undefined || moving <= nowMs);
   if (comes && (fixed === null || moving < fixed)) return moving;
   return fixed === (parent?.fixedDeadlineAtMs ?? null) ? null : fixed;
 }
@@ -47,7 +47,7 @@ export function timeLeft(account: AccountFigures, nowMs: number): number {
  * Returns the refusal in the name of the account that set the limit. Of several with the same
  * deadline, the one nearest to the root.
  */
-export function deadlineRefusal(account: AccountFigures, nowMs: number): BudgetRefusal | undefined {
+export function findTimeRefusal(account: AccountFigures, nowMs: number): BudgetRefusal | undefined {
   const deadline = deadlineAtMs(account, nowMs);
   if (deadline === null || nowMs < deadline) return undefined;
   let owner = account;
@@ -65,7 +65,7 @@ export function deadlineRefusal(account: AccountFigures, nowMs: number): BudgetR
  * Returns the milliseconds that an agent had until `deadline`: its own time limit, or the time from
  * its start to a deadline of the run or of an ancestor.
  */
-export function maximumTimeMs(account: AccountFigures, deadline: number): number {
+export function getTimeMaximum(account: AccountFigures, deadline: number): number {
   const { timeLimitMs, openedAtMs, fixedDeadlineAtMs } = account;
   const untilDeadline = Math.max(0, deadline - openedAtMs);
   const isOwn = deadline !== fixedDeadlineAtMs && untilDeadline >= (timeLimitMs ?? Infinity);
@@ -75,7 +75,7 @@ export function maximumTimeMs(account: AccountFigures, deadline: number): number
 /** Returns the end of the account's time limit, as its clock has run so far. */
 function movingDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { timeLimitMs, openedAtMs } = account;
-  return timeLimitMs === null ? null : openedAtMs + timeLimitMs + account.stoodMsAt(nowMs);
+  return timeLimitMs === null ? null : openedAtMs + timeLimitMs + account.pausedMsAt(nowMs);
 }
 
 function earlier(left: number | null, right: number | null): number | null {

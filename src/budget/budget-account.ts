@@ -83,9 +83,9 @@ export class BudgetAccount implements AccountFigures {
   #own: Usage;
   total: Usage;
   timeLimitMs: number | null;
-  standsSinceMs: number | undefined;
+  pausedSinceMs: number | undefined;
   /** For how long the clock had been paused when it last ran. */
-  #stoodBeforeMs: number;
+  #pausedBeforeMs: number;
   #grants: readonly AccountGrant[];
   /** Usage beyond leases. */
   #excess: Amounts;
@@ -117,7 +117,7 @@ export class BudgetAccount implements AccountFigures {
     this.#own = toUsage(own);
     this.total = total === own ? this.#own : toUsage(total);
     this.timeLimitMs = timeLimitMs;
-    this.#stoodBeforeMs = account.pausedMs;
+    this.#pausedBeforeMs = account.pausedMs;
     this.#grants = account.grants;
     this.#grantsBefore = account.grantsBeforeFork;
     this.#excess = account.excess;
@@ -322,7 +322,7 @@ export class BudgetAccount implements AccountFigures {
   /** Books one tool call, or returns the limit that forbids it. */
   chargeToolCall(): BudgetRefusal | undefined {
     const { clock } = this.#ledger;
-    const overdue = this.isTimed ? time.deadlineRefusal(this, clock.nowMs()) : undefined;
+    const overdue = this.isTimed ? time.findTimeRefusal(this, clock.nowMs()) : undefined;
     const refusal = overdue ?? findUnfitLimit(this, ONE_TOOL_CALL_HOLD);
     if (refusal === undefined) this.bookToolCall();
     return refusal;
@@ -416,7 +416,7 @@ export class BudgetAccount implements AccountFigures {
       fixedDeadlineAtMs: this.fixedDeadlineAtMs,
       timeLimitMs: this.timeLimitMs,
       openedAtMs: this.openedAtMs,
-      pausedMs: this.stoodMsAt(nowMs),
+      pausedMs: this.pausedMsAt(nowMs),
       own: this.#own,
       ...(this.otherModels.length === 0 ? {} : { otherModels: this.otherModels }),
       total: this.total,
@@ -443,14 +443,14 @@ export class BudgetAccount implements AccountFigures {
   // Time
 
   /** Time for which the clock has been paused so far. */
-  get stoodMs(): number {
-    if (this.standsSinceMs === undefined) return this.#stoodBeforeMs;
-    return this.stoodMsAt(this.#ledger.clock.nowMs());
+  get pausedMs(): number {
+    if (this.pausedSinceMs === undefined) return this.#pausedBeforeMs;
+    return this.pausedMsAt(this.#ledger.clock.nowMs());
   }
 
-  stoodMsAt(nowMs: number): number {
-    const sinceMs = this.standsSinceMs ?? nowMs;
-    return this.#stoodBeforeMs + Math.max(0, nowMs - sinceMs);
+  pausedMsAt(nowMs: number): number {
+    const sinceMs = this.pausedSinceMs ?? nowMs;
+    return this.#pausedBeforeMs + Math.max(0, nowMs - sinceMs);
   }
 
   /**
@@ -470,8 +470,8 @@ export class BudgetAccount implements AccountFigures {
   }
 
   /** Returns the milliseconds that the agent had until a deadline that has passed. */
-  maximumTimeMs(deadlineAtMs: number): number {
-    return time.maximumTimeMs(this, deadlineAtMs);
+  getTimeMaximum(deadlineAtMs: number): number {
+    return time.getTimeMaximum(this, deadlineAtMs);
   }
 
   /**
@@ -492,18 +492,18 @@ export class BudgetAccount implements AccountFigures {
       this.#emitThresholds("timeMs", maximum, before, spent);
   }
 
-  /** Pauses the clock until `resumeTime`. */
-  stopTime(atMs = this.#ledger.clock.nowMs()): void {
-    invariant(this.standsSinceMs === undefined, "stopTime() requires a running clock");
-    this.standsSinceMs = atMs;
+  /** Pauses the clock until `resumeClock`. */
+  pauseClock(atMs = this.#ledger.clock.nowMs()): void {
+    invariant(this.pausedSinceMs === undefined, "pauseClock() requires a running clock");
+    this.pausedSinceMs = atMs;
     this.#ledger.queue?.touch(this);
-    this.#ledger.watch.onOperation?.({ operation: "stand", agentId: this.agentId, atMs });
+    this.#ledger.watch.onOperation?.({ operation: "pauseClock", agentId: this.agentId, atMs });
   }
 
   /** Resumes the clock, and books the time for which it was paused. */
-  resumeTime(): void {
-    invariant(this.standsSinceMs !== undefined, "resumeTime() requires a paused clock");
-    this.runClockAfter(this.stoodMs);
+  resumeClock(): void {
+    invariant(this.pausedSinceMs !== undefined, "resumeClock() requires a paused clock");
+    this.resumeClockAfter(this.pausedMs);
   }
 
   /**
@@ -512,14 +512,14 @@ export class BudgetAccount implements AccountFigures {
    */
   excludeTime(ms: number): void {
     invariant(Number.isFinite(ms) && ms >= 0, "a clock is paused for 0 ms or more");
-    this.runClockAfter(this.stoodMs + ms);
+    this.resumeClockAfter(this.pausedMs + ms);
   }
 
   /** Starts the clock after a total time in which it was paused. */
-  runClockAfter(stoodMs: number): void {
-    this.standsSinceMs = undefined;
-    this.#stoodBeforeMs = stoodMs;
+  resumeClockAfter(pausedMs: number): void {
+    this.pausedSinceMs = undefined;
+    this.#pausedBeforeMs = pausedMs;
     this.#ledger.queue?.touch(this);
-    this.#ledger.watch.onOperation?.({ operation: "goOn", agentId: this.agentId, stoodMs });
+    this.#ledger.watch.onOperation?.({ operation: "resumeClock", agentId: this.agentId, pausedMs });
   }
 }

@@ -49,17 +49,17 @@ export const LedgerOperationSchema = lazyUnion("operation", () => [
     agentId: AgentIdSchema(),
     grant: GrantSchema().readonly(),
   }),
-  /** The account's clock stands still from here on. */
+  /** The account's clock is paused. */
   z.strictObject({
-    operation: z.literal("stand"),
+    operation: z.literal("pauseClock"),
     agentId: AgentIdSchema(),
     atMs: z.number(),
   }),
-  /** It runs again, having stood still for so long in all. */
+  /** The account's clock is resumed. `pausedMs`: time for which it has been paused in all. */
   z.strictObject({
-    operation: z.literal("goOn"),
+    operation: z.literal("resumeClock"),
     agentId: AgentIdSchema(),
-    stoodMs: z.number().nonnegative(),
+    pausedMs: z.number().nonnegative(),
   }),
 ]);
 /** Completed operation of a ledger. */

@@ -31,11 +31,11 @@ export function redoOperation(account: BudgetAccount, done: LedgerOperation): vo
     case "grant":
       account.raise(done.grant);
       return;
-    case "stand":
-      account.stopTime(done.atMs);
+    case "pauseClock":
+      account.pauseClock(done.atMs);
       return;
-    case "goOn":
-      account.runClockAfter(done.stoodMs);
+    case "resumeClock":
+      account.resumeClockAfter(done.pausedMs);
   }
 }
 

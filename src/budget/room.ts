@@ -17,7 +17,7 @@ import {
   type AccountFigures,
   type Asker,
 } from "./account-figures.ts";
-import { deadlineRefusal, timeLeft } from "./account-time.ts";
+import { findTimeRefusal, timeLeft } from "./account-time.ts";
 import type { BudgetRefusal, LastStep, LeaseAsk, Remaining } from "./lease.ts";
 
 /** The clock of a ledger. */
@@ -39,7 +39,7 @@ export type LeaseDecision =
  * calls in flight hold is waited for.
  */
 export function decideLease(account: AccountFigures, ask: LeaseAsk, clock: Now): LeaseDecision {
-  const overdue = account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
+  const overdue = account.isTimed ? findTimeRefusal(account, clock.nowMs()) : undefined;
   if (overdue !== undefined) return { type: "refused", refusal: overdue };
   const whole = makeHold(ask, Math.max(1, ask.maxOutputTokens));
   if (findLackingAccount(account, whole) === undefined) return { type: "granted", hold: whole };
@@ -165,7 +165,7 @@ export function findReachedLimit(
     if (at !== undefined && findRoom(at, asker, axis) <= 0)
       return makeBudgetRefusal(at, { axis, requested: 0, asker });
   }
-  return account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
+  return account.isTimed ? findTimeRefusal(account, clock.nowMs()) : undefined;
 }
 
 const UNLIMITED: Remaining = Object.freeze({});

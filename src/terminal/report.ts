@@ -117,16 +117,16 @@ function budgetLines(result: RunResult, width: number, paint: Paint): readonly s
 function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly BudgetRow[] {
   const account = accounts.find(({ parentAgentId: parentId }) => parentId === null);
   if (account === undefined) return [];
-  const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, pausedMs: stoodMs } = account;
+  const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, pausedMs } = account;
   const isFixed =
-    fixed !== null && (timeLimitMs === null || fixed < openedAtMs + timeLimitMs + stoodMs);
+    fixed !== null && (timeLimitMs === null || fixed < openedAtMs + timeLimitMs + pausedMs);
   const timeMs = isFixed ? fixed - openedAtMs : timeLimitMs;
   const limits: Readonly<Record<string, number>> = {
     ...account.limits,
     ...(timeMs === null ? {} : { timeMs }),
   };
   const openMs = settledAtMs - openedAtMs;
-  const usedMs = isFixed ? openMs : openMs - stoodMs;
+  const usedMs = isFixed ? openMs : openMs - pausedMs;
   const { total } = usage;
   const costUsd = total.costUsd ?? 0;
   const spent: Readonly<Record<string, number>> = { ...total, costUsd, timeMs: usedMs };

@@ -32,7 +32,7 @@ proves(["R42"], "markStarted names the execution and its times, and changes noth
     status: "running",
     executionId: EXECUTION_ID,
     conversation: { ...added({ ...pending.conversation, messages: [] }, opening(), 0) },
-    telemetry: { ...pending.telemetry, startedAtMs: 1, stoodBeforeMs: 3 },
+    telemetry: { ...pending.telemetry, startedAtMs: 1, pausedBeforeMs: 3 },
     step: undefined,
   });
 });

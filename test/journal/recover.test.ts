@@ -331,7 +331,7 @@ proves(
       ...(event.type === "run.resumed" ? [event.pausedMs] : []),
     ]);
     const counted = [...kept.agents, kept].map(({ durationMs }) => durationMs);
-    const stood = kept.accounts.map(({ pausedMs: stoodMs }) => stoodMs);
+    const stood = kept.accounts.map(({ pausedMs }) => pausedMs);
     expect(events.some(({ type }) => type === "run.resumed")).toBe(true);
     expect([...told, ...counted, ...stood].filter((ms) => !Number.isInteger(ms))).toEqual([]);
   },

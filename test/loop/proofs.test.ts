@@ -250,7 +250,7 @@ proves(["R41"], "telemetry is changed by the clock and by completed steps, and b
   expect(changedBy("telemetry")).toEqual({
     usage: ["nextExecution", "recordStep"],
     startedAtMs: ["markStarted", "nextExecution"],
-    stoodBeforeMs: ["markStarted"],
+    pausedBeforeMs: ["markStarted"],
     endedAtMs: ["end", "nextExecution"],
     budgetWaitMs: ["addTime", "nextExecution"],
   });

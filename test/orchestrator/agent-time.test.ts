@@ -52,8 +52,8 @@ class ClockFixture {
   }
 
   /** For how long its clock has stood still. */
-  stoodMs(path: string): number {
-    return this.ledger.getAccount(AgentIdSchema().parse(path)).stoodMs;
+  pausedMs(path: string): number {
+    return this.ledger.getAccount(AgentIdSchema().parse(path)).pausedMs;
   }
 
   left(path: string): number | undefined {
@@ -82,7 +82,7 @@ test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the sa
   ]);
   fixture.clock.advance(1);
   expect(fixture.ended).toEqual([["lead", 70_000, 70_000]]);
-  expect([fixture.refusal("lead"), fixture.stoodMs("lead")]).toEqual([["lead", 10_000], 60_000]);
+  expect([fixture.refusal("lead"), fixture.pausedMs("lead")]).toEqual([["lead", 10_000], 60_000]);
   agent.endWork();
 });
 
@@ -96,7 +96,7 @@ test("time that was used before the question counts, and so does work while it w
   fixture.clock.advance(20);
   agent.endWork();
   fixture.clock.advance(1_000);
-  expect([fixture.left("lead"), fixture.stoodMs("lead")]).toEqual([50, 2_000]);
+  expect([fixture.left("lead"), fixture.pausedMs("lead")]).toEqual([50, 2_000]);
   agent.releaseClock();
   fixture.clock.advance(49);
   expect(fixture.ended).toEqual([]);
@@ -122,7 +122,7 @@ test("a sibling that works while the question waits uses the parent's time, not 
   worker.beginWork();
   fixture.clock.advance(60);
   expect(["lead", "lead/a", "lead/b"].map((path) => fixture.left(path))).toEqual([40, 40, 30]);
-  expect(fixture.stoodMs("lead/a")).toBe(60);
+  expect(fixture.pausedMs("lead/a")).toBe(60);
   worker.endWork();
   fixture.clock.advance(1_000);
   // Now the parent stands still as well. The sibling was asked nothing: its own time continues, and it ends.
@@ -193,7 +193,7 @@ test("several questions: the clock continues when the last is decided", () => {
   fixture.clock.advance(4);
   agent.endWork();
   fixture.clock.advance(50);
-  expect([fixture.left("lead"), fixture.stoodMs("lead")]).toEqual([6, 150]);
+  expect([fixture.left("lead"), fixture.pausedMs("lead")]).toEqual([6, 150]);
 });
 
 test("question and work that begin and end in one millisecond leave the time as it was", () => {
@@ -209,7 +209,7 @@ test("question and work that begin and end in one millisecond leave the time as 
     if (!isWorkFirst) agent.endWork();
     agent.releaseClock();
   }
-  expect([fixture.stoodMs("lead"), fixture.left("lead"), fixture.clock.pendingTimers]).toEqual([
+  expect([fixture.pausedMs("lead"), fixture.left("lead"), fixture.clock.pendingTimers]).toEqual([
     0, 7, 1,
   ]);
   fixture.clock.advance(7);
@@ -294,15 +294,17 @@ test("an agent that ends stops its timer, and what it left open counts no longer
   fixture.clock.advance(30);
   child.close();
   child.close();
-  expect([fixture.stoodMs("lead/a"), fixture.stoodMs("lead"), fixture.clock.pendingTimers]).toEqual(
-    [30, 30, 1],
-  );
+  expect([
+    fixture.pausedMs("lead/a"),
+    fixture.pausedMs("lead"),
+    fixture.clock.pendingTimers,
+  ]).toEqual([30, 30, 1]);
   fixture.clock.advance(20);
   child.releaseClock();
   child.holdClock();
   child.beginWork();
   fixture.clock.advance(20);
-  expect([fixture.stoodMs("lead/a"), fixture.stoodMs("lead"), fixture.left("lead")]).toEqual([
+  expect([fixture.pausedMs("lead/a"), fixture.pausedMs("lead"), fixture.left("lead")]).toEqual([
     30, 30, 60,
   ]);
   lead.close();
@@ -320,7 +322,7 @@ test("work that an agent left behind does not keep the clocks above going", () =
   fixture.clock.advance(40);
   child.endWork();
   fixture.clock.advance(40);
-  expect([fixture.stoodMs("lead"), fixture.left("lead")]).toEqual([80, 90]);
+  expect([fixture.pausedMs("lead"), fixture.left("lead")]).toEqual([80, 90]);
 });
 
 const { role: ROLE } = soloist([]);
@@ -364,7 +366,7 @@ test("a node's time stands still with its questions; at the deadline it is abort
   child.holdClock();
   fixture.clock.advance(50);
   child.releaseClock();
-  expect([lead.account.stoodMs, child.account.stoodMs]).toEqual([50, 50]);
+  expect([lead.account.pausedMs, child.account.pausedMs]).toEqual([50, 50]);
   fixture.clock.advance(5);
   expect([lead.cancelSignal.aborted, child.cancelSignal.aborted]).toEqual([false, false]);
   fixture.clock.advance(1);

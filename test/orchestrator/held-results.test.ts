@@ -102,6 +102,6 @@ proves(
       await leavePaused(false),
     ];
     expect(late).toEqual(early);
-    expect(accounts.map(({ pausedMs: stoodMs }) => stoodMs)).toEqual([0, 1_000]);
+    expect(accounts.map(({ pausedMs }) => pausedMs)).toEqual([0, 1_000]);
   },
 );

@@ -251,14 +251,14 @@ for (const level of LEVELS) {
     const [owner, leaf] = [AgentIdSchema().parse(level), AgentIdSchema().parse(LEAF)];
     const gate = fixture.ledger.getAccount(leaf);
     fixture.clock.advance(4);
-    fixture.ledger.getAccount(owner).stopTime();
+    fixture.ledger.getAccount(owner).pauseClock();
     fixture.clock.advance(60);
     expect([gate.exhaustedForReply(), gate.remaining()]).toEqual([undefined, { timeMs: 6 }]);
     expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
     fixture.clock.advance(40);
-    fixture.ledger.getAccount(owner).resumeTime();
+    fixture.ledger.getAccount(owner).resumeClock();
     expect([
-      fixture.ledger.getAccount(owner).stoodMs,
+      fixture.ledger.getAccount(owner).pausedMs,
       fixture.ledger.getAccount(leaf).deadlineAtMs(),
     ]).toEqual([100, 110]);
     fixture.clock.advance(6);
@@ -273,7 +273,8 @@ for (const level of LEVELS) {
         ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { timeMs: 5 })),
       );
       fixture.clock.advance(1);
-      for (const path of LEVELS) fixture.ledger.getAccount(AgentIdSchema().parse(path)).stopTime();
+      for (const path of LEVELS)
+        fixture.ledger.getAccount(AgentIdSchema().parse(path)).pauseClock();
       fixture.clock.advance(8);
       expect((await fixture.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       fixture.clock.advance(1);
@@ -340,11 +341,11 @@ proves(
     await fixture.ask(LEAF, ask(1, 1));
     const waiter = await fixture.ask(LEAF, ask(1, 1));
     const parent = AgentIdSchema().parse("lead/a");
-    fixture.ledger.getAccount(parent).stopTime();
+    fixture.ledger.getAccount(parent).pauseClock();
     fixture.clock.advance(30);
     await fixture.ask("lead", ask(1, 1));
     expect(waiter.outcome).toBeUndefined();
-    fixture.ledger.getAccount(parent).resumeTime();
+    fixture.ledger.getAccount(parent).resumeClock();
     fixture.clock.advance(9);
     await fixture.ask("lead", ask(1, 1));
     expect(waiter.outcome).toBeUndefined();
@@ -364,14 +365,14 @@ test("the time between pause and resume counts only against fixed deadlines", ()
     fixture.ledger.getAccount(lead),
   );
   fixture.clock.advance(4);
-  fixture.ledger.getAccount(lead).stopTime();
+  fixture.ledger.getAccount(lead).pauseClock();
   fixture.clock.advance(3);
   const stored = JSON.stringify(fixture.ledger.snapshot());
   fixture.clock.advance(993);
   const resumed = new BudgetLedger(fixture.clock);
   resumed.restore(AccountSchema().array().parse(JSON.parse(stored)), 0);
   resumed.getAccount(lead).excludeTime(993);
-  expect([resumed.getAccount(lead).stoodMs, resumed.getAccount(lead).remaining()]).toEqual([
+  expect([resumed.getAccount(lead).pausedMs, resumed.getAccount(lead).remaining()]).toEqual([
     996,
     { timeMs: 6 },
   ]);
@@ -384,13 +385,15 @@ test("the time between pause and resume counts only against fixed deadlines", ()
 test("a clock stands still once at a time", () => {
   const { ledger } = timed({});
   const lead = AgentIdSchema().parse("lead");
-  expect(() => ledger.getAccount(lead).resumeTime()).toThrow(
-    "resumeTime() requires a paused clock",
+  expect(() => ledger.getAccount(lead).resumeClock()).toThrow(
+    "resumeClock() requires a paused clock",
   );
-  ledger.getAccount(lead).stopTime();
-  expect(() => ledger.getAccount(lead).stopTime()).toThrow("stopTime() requires a running clock");
-  ledger.getAccount(lead).resumeTime();
-  expect(ledger.getAccount(lead).stoodMs).toBe(0);
+  ledger.getAccount(lead).pauseClock();
+  expect(() => ledger.getAccount(lead).pauseClock()).toThrow(
+    "pauseClock() requires a running clock",
+  );
+  ledger.getAccount(lead).resumeClock();
+  expect(ledger.getAccount(lead).pausedMs).toBe(0);
 });
 
 proves(

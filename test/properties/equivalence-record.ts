@@ -128,7 +128,6 @@ const CHANGES_WITH_A_PAUSE: ReadonlySet<string> = new Set([
   "askedAtMs",
   "durationMs",
   "pausedMs",
-  "stoodMs",
   "waitedMs",
   "queuedMs",
 ]);

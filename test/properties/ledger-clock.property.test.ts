@@ -130,21 +130,21 @@ class Player {
     for (const [index, agent] of this.#agents.entries()) {
       const aboveMs = this.#above(agent);
       const fixedMs = (agent.lifeMs ?? Infinity) < aboveMs ? (agent.lifeMs ?? Infinity) : Infinity;
-      let stoodMs = 0;
+      let pausedMs = 0;
       let overAtMs: number | undefined;
       for (let atMs = 0; atMs <= nowMs; atMs += 1) {
         const isOver =
-          atMs >= fixedMs || (atMs < aboveMs && atMs - stoodMs >= (agent.limitMs ?? Infinity));
+          atMs >= fixedMs || (atMs < aboveMs && atMs - pausedMs >= (agent.limitMs ?? Infinity));
         if (isOver && atMs <= agent.closedAtMs) overAtMs ??= atMs;
-        if (atMs < nowMs && this.#isStill(index, atMs)) stoodMs += 1;
+        if (atMs < nowMs && this.#isStill(index, atMs)) pausedMs += 1;
       }
       check(
-        this.#ledger.getAccount(agent.id).stoodMs === stoodMs,
-        `${agent.id} stood ${stoodMs} ms`,
+        this.#ledger.getAccount(agent.id).pausedMs === pausedMs,
+        `${agent.id} stood ${pausedMs} ms`,
       );
       this.#checkEnd(index, overAtMs);
       const isOver = overAtMs !== undefined;
-      if (this.#isWatched(index, { stoodMs, isOver })) timers += 1;
+      if (this.#isWatched(index, { pausedMs, isOver })) timers += 1;
       // One that need not watch its limit, since it ends before, may watch a threshold of it all the same.
       else if (!isOver && agent.closedAtMs === Infinity && agent.limitMs !== undefined)
         thresholds += 1;
@@ -166,14 +166,14 @@ class Player {
   /** Whether a timer of the agent runs. */
   #isWatched(
     index: number,
-    state: { readonly stoodMs: number; readonly isOver: boolean },
+    state: { readonly pausedMs: number; readonly isOver: boolean },
   ): boolean {
     const agent = this.#agents[index];
     if (agent === undefined || agent.closedAtMs < Infinity || state.isOver) return false;
     const above = this.#above(agent);
     if ((agent.lifeMs ?? Infinity) < above) return true;
     if (agent.limitMs === undefined || this.#isStill(index, this.#time.nowMs())) return false;
-    return agent.limitMs + state.stoodMs < above;
+    return agent.limitMs + state.pausedMs < above;
   }
 
   /** The earliest fixed deadline of those above: theirs to watch. */

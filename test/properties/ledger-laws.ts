@@ -14,7 +14,7 @@ import {
   deadlineOf,
   findReached,
   leftOf,
-  stoodMs,
+  pausedMs,
   type LedgerReference,
   type ReferenceAccount,
 } from "./ledger-reference.ts";
@@ -36,7 +36,7 @@ export function checkAccounts(
     const expected = reference.accounts[index];
     if (expected === undefined) throw new Error(`There is no account ${account.agentPath}.`);
     checkAgainst(account, expected);
-    const stood = stoodMs(expected.time, nowMs);
+    const stood = pausedMs(expected.time, nowMs);
     hold(account.pausedMs === stood, `stood still for ${stood} ms`, account);
     const deadlineAtMs = deadlineOf(expected, nowMs);
     const isSo = ledger.getAccount(account.agentId).deadlineAtMs() === deadlineAtMs;

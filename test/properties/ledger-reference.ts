@@ -423,16 +423,16 @@ function findOverdue(path: readonly ReferenceAccount[], nowMs: number): BudgetRe
     accountPath: owner.path,
     requested: 0,
     maximum: isMoving ? (time.limitMs ?? 0) : deadline - time.openedAtMs,
-    spent: isMoving ? sinceMs - stoodMs(time, nowMs) : sinceMs,
+    spent: isMoving ? sinceMs - pausedMs(time, nowMs) : sinceMs,
   };
 }
 
 function movingDeadline(time: ReferenceTime, nowMs: number): number {
-  return time.openedAtMs + stoodMs(time, nowMs) + (time.limitMs ?? Infinity);
+  return time.openedAtMs + pausedMs(time, nowMs) + (time.limitMs ?? Infinity);
 }
 
 /** For how long a clock has stood still. */
-export function stoodMs({ still }: ReferenceTime, nowMs: number): number {
+export function pausedMs({ still }: ReferenceTime, nowMs: number): number {
   return still.reduce((sum, { fromMs, untilMs = nowMs }) => sum + untilMs - fromMs, 0);
 }
 

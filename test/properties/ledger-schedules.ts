@@ -324,10 +324,10 @@ class Player {
     const last = still.at(-1);
     if (last !== undefined && last.untilMs === undefined) {
       last.untilMs = this.#clock.nowMs();
-      this.#ledger.getAccount(agentId).resumeTime();
+      this.#ledger.getAccount(agentId).resumeClock();
     } else {
       still.push({ fromMs: this.#clock.nowMs() });
-      this.#ledger.getAccount(agentId).stopTime();
+      this.#ledger.getAccount(agentId).pauseClock();
     }
   }
 

@@ -335,12 +335,7 @@ function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
 }
 
 /** When the account's own time is over; Infinity: never. */
-function deadlineOf({
-  fixedDeadlineAtMs,
-  timeLimitMs,
-  openedAtMs,
-  pausedMs: stoodMs,
-}: Account): number {
-  const moving = timeLimitMs === null ? Infinity : openedAtMs + timeLimitMs + stoodMs;
+function deadlineOf({ fixedDeadlineAtMs, timeLimitMs, openedAtMs, pausedMs }: Account): number {
+  const moving = timeLimitMs === null ? Infinity : openedAtMs + timeLimitMs + pausedMs;
   return Math.min(fixedDeadlineAtMs ?? Infinity, moving);
 }

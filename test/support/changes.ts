@@ -258,7 +258,7 @@ export function changes(): {
   const calls = twoCalls();
   const reason = { code: "tool_called", message: "Enough.", data: { step: 1 } };
   return {
-    markStarted: { type: "markStarted", executionId: EXECUTION_ID, atMs: 1, stoodMs: 3 },
+    markStarted: { type: "markStarted", executionId: EXECUTION_ID, atMs: 1, pausedMs: 3 },
     brief: { type: "brief", messages: [{ role: "user", text: "Be brief.", origin: "task" }] },
     openStep: {
       type: "openStep",

@@ -73,7 +73,7 @@ export const SHARED_KEYS = [
   ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),
   ...below(".log.subtasks[]", "childId text"),
   ...below(".log.subtasks[].request", REQUEST_KEYS),
-  ...below(".telemetry", "usage startedAtMs stoodBeforeMs budgetWaitMs"),
+  ...below(".telemetry", "usage startedAtMs pausedBeforeMs budgetWaitMs"),
 ];
 export const ENDED_KEYS = [".telemetry.endedAtMs"];
 export const STEP_KEYS = [

@@ -55,7 +55,7 @@ export class FoldedAgent {
    * Start of the present execution, and for how long the clock had been paused by then. `undefined`
    * if it has not begun.
    */
-  #started: { readonly atMs: number; readonly stoodMs: number } | undefined;
+  #started: { readonly atMs: number; readonly pausedMs: number } | undefined;
   /** Effects since the last recorded phase. */
   #work = new InFlightWork();
   /** Leases of the agent. */
@@ -172,11 +172,11 @@ export class FoldedAgent {
     if (hold !== undefined) this.#work.leases.set(name, givenLease(hold));
   }
 
-  takeEvent(event: StoredEvent, account: Pick<BudgetAccount, "stoodMsAt">): void {
+  takeEvent(event: StoredEvent, account: Pick<BudgetAccount, "pausedMsAt">): void {
     if (event.type === "model.requested") this.#unsent.clear();
     if (event.type === "agent.started") {
       const atMs = Math.floor(event.atMs);
-      this.#started = { atMs, stoodMs: account.stoodMsAt(atMs) };
+      this.#started = { atMs, pausedMs: account.pausedMsAt(atMs) };
     }
     // The loop has read a stop request.
     if (event.type === "signal.raised")

@@ -170,7 +170,7 @@ function withOwnIds(
         : { ...agent.state, log: { ...agent.state.log, background: [], subtasks: [] } };
     const { conversation } = state;
     // Its account is new, and its clock was never paused.
-    const { stoodBeforeMs: _ofOldAccount, ...timed } = agent.state.telemetry;
+    const { pausedBeforeMs: _ofOldAccount, ...timed } = agent.state.telemetry;
     const { startedAtMs, endedAtMs } = timed;
     // Idle times end with the fork's beginning; working times stay.
     const laterMs = nowMs - (endedAtMs ?? nowMs);

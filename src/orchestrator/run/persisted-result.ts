@@ -105,7 +105,7 @@ async function settledAgents(
       ...defined({ otherModels }),
       metadata,
       removedTools: removedOf.get(agentId) ?? [],
-      pausedMs: pausedMs - (settled.telemetry.stoodBeforeMs ?? 0),
+      pausedMs: pausedMs - (settled.telemetry.pausedBeforeMs ?? 0),
       settled,
     });
   }

@@ -115,7 +115,7 @@ export interface SettledAgent extends AgentSummary {
 export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
   const { identity, role, model, account, settled } = node;
   const { runId: _ofAll, ...place } = identity;
-  const { startedAtMs, stoodBeforeMs = 0 } = node.currentState.telemetry;
+  const { startedAtMs, pausedBeforeMs = 0 } = node.currentState.telemetry;
   return {
     ...place,
     role: role.name,
@@ -126,7 +126,7 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
     ...(account.otherModels.length === 0 ? {} : { otherModels: account.otherModels }),
     metadata: node.facts.metadata,
     removedTools: node.toolLimits.removed,
-    pausedMs: startedAtMs === undefined ? 0 : account.stoodMs - stoodBeforeMs,
+    pausedMs: startedAtMs === undefined ? 0 : account.pausedMs - pausedBeforeMs,
     ...(settled === undefined ? {} : { settled }),
   };
 }
