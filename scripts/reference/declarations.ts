@@ -266,6 +266,10 @@ export class Source {
         ? { type: "object", nested: type }
         : { type: this.#checker.typeToString(type, undefined, ts.TypeFormatFlags.NoTruncation) };
     }
+    if (ts.isUnionTypeNode(node) && node.types.some(isAdviceType)) {
+      const members = node.types.filter((member) => !isAdviceType(member));
+      return { type: members.map((member) => plain(member.getText())).join(" | ") };
+    }
     const literals: ts.TypeLiteralNode[] = [];
     const visit = (one: ts.Node): void => {
       if (ts.isTypeLiteralNode(one)) literals.push(one);
@@ -351,6 +355,17 @@ function isListOfValues(node: ts.Declaration): boolean {
 /** True for an overload that only reports a mistake at compile time. */
 function isAdvice({ type }: ts.MethodDeclaration): boolean {
   return type?.kind === ts.SyntaxKind.NeverKeyword;
+}
+
+/** True for a member of a union that only explains a mistake at compile time. */
+function isAdviceType(node: ts.TypeNode): boolean {
+  return (
+    ts.isTypeLiteralNode(node) &&
+    node.members.every(
+      (member) =>
+        ts.isPropertySignature(member) && member.type?.kind === ts.SyntaxKind.NeverKeyword,
+    )
+  );
 }
 
 /** A signature as the source has it, comments and lines included. */
