@@ -1,5 +1,5 @@
-// A model of your own, over a server that no other has an adapter for: it says what is asked, what came back, and how it failed. What
-// the server seals, it gets back with the next request; no other does.
+// A model of your own, over a server that no adapter supports: the request, the reply and the errors.
+// Sealed data of the server returns to it, and to no other model, with the next request.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

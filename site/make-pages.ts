@@ -119,5 +119,5 @@ writeFileSync(join(PAGES, "sidebar.json"), JSON.stringify(sidebar));
 mkdirSync(join(PAGES, "public"), { recursive: true });
 writeFileSync(
   join(PAGES, "public", LLMS_FILE),
-  makeLlmsText((file) => pageOf(file).replace(/\/index$/, "/")),
+  makeLlmsText((file) => `${pageOf(file)}.html`),
 );

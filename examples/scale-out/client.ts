@@ -1,5 +1,5 @@
-// A client, from anywhere that has the store and the engine: orders a run, answers what it asks, prints its result. Run again with the same
-// id after a crash, it continues the same run.
+// A client on any machine that has the store and the engine. It starts a run, answers its questions
+// and prints its result. With the same id after a crash, it continues the same run.
 //
 //   node examples/scale-out/client.ts order-4711
 

@@ -1,4 +1,4 @@
-// A worker: leads runs with its roles, on any machine that has the store and the engine.
+// A worker on any machine that has the store and the engine: executes runs of its roles.
 
 import { Orchestrator } from "espalier";
 

@@ -1,5 +1,5 @@
-// A service that leads runs: it streams each to its followers, cancels one whose last follower has left, and, started anew after it
-// was killed, continues all that was under way.
+// An HTTP service that streams each run to its readers. It cancels a run when its last reader leaves,
+// and continues all active runs after a restart.
 //
 //   node examples/service/service.ts runs.db 8080
 //   curl -d "Tell me of trees." http://127.0.0.1:8080/runs      → {"runId":"run_…"}

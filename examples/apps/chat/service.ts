@@ -1,4 +1,5 @@
-// A chat for several people: answers stream, each person has an allowance, and what was under way continues after the service was killed.
+// A chat for several people: streamed answers, a token limit per person, and runs that continue after
+// a crash.
 //
 //   USERS=ann:secret,bob:secret node service.ts --file chat.db --port 8080
 

@@ -1,4 +1,5 @@
-// Reviews what a branch changes: a reviewer for each changed file, a lead that sums up to a verdict, and a budget in dollars for all of them.
+// Reviews the changes of a git branch: a reviewer per changed file, a lead with a verdict, and one
+// budget in dollars.
 //
 //   node review.ts --base main --budget 0.50 path/to/repository
 

@@ -1,4 +1,5 @@
-// Answers a question from a folder of texts: researchers work in the background, in parallel; the report is written once a person approves.
+// Answers a question from a folder of texts: researchers work in the background, and a person approves
+// the report before it is written.
 //
 //   node research.ts --in notes "Why did the orchard fail in 1911?"
 
