@@ -228,8 +228,8 @@ export type ErrorCode =
   | "engine_failed"
   | ModelErrorCode
   /**
-   * `context.selectMessages` of a role threw, or returned something other than whole exchanges of
-   * the given messages. Make it a synchronous pure function, or set `messageWindowSize` instead.
+   * `contextPolicy.selectMessages` of a role threw, or returned something other than whole exchanges
+   * of the given messages. Make it a synchronous pure function, or set `messageWindowSize` instead.
    */
   | "context_policy_failed"
   /**

@@ -87,7 +87,7 @@ function readListedTool(value: unknown): Tool | string {
       return path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`;
     }
     const isJson = JsonObjectSchema().safeParse(read.value.inputSchema).success;
-    return isJson ? read.value : "inputSchema: no plain JSON";
+    return isJson ? read.value : "inputSchema: not plain JSON";
   } catch (cause) {
     return messageOf(cause);
   }

@@ -35,7 +35,7 @@ export function toStrictSchema(
   | { readonly isStrict: true; readonly schema: JsonObject }
   | { readonly isStrict: false; readonly reason: string } {
   try {
-    if (schema["type"] !== "object") throw new NotStrict("", "no plain object");
+    if (schema["type"] !== "object") throw new NotStrict("", "not an object schema");
     return { isStrict: true, schema: new StrictWriter().write(schema) };
   } catch (thrown) {
     if (!(thrown instanceof NotStrict)) throw thrown;
@@ -110,7 +110,7 @@ class StrictWriter {
     if (place.level > MOST_LEVELS) throw new NotStrict(path, `deeper than ${MOST_LEVELS} levels`);
     if (!isObject(schema)) throw new NotStrict(path, "anything");
     // These may be left out only where anything is admitted.
-    if ("not" in schema) throw new NotStrict(path, "a schema that says what is not");
+    if ("not" in schema) throw new NotStrict(path, "a negation (not)");
     if ("patternProperties" in schema) throw new NotStrict(path, "a record of any keys");
     if ("prefixItems" in schema) throw new NotStrict(path, "a tuple");
     const { $ref: reference, allOf } = schema;
@@ -146,7 +146,7 @@ class StrictWriter {
     if (!isObject(properties) || others !== false)
       throw new NotStrict(
         path,
-        isObject(properties) ? "an object of more keys" : "a record of any keys",
+        isObject(properties) ? "an object that allows other keys" : "a record of any keys",
       );
     const required = filterTexts(schema["required"]);
     const entries = Object.entries(properties);

@@ -141,7 +141,7 @@ function shownAtAll(item: unknown): string {
 function misselected(agentPath: string, what: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "context_policy_failed",
-    message: `Expected context.selectMessages of ${agentPath} to return some of the given messages, in their order, calls with all their results, ${what}. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize.`,
+    message: `Expected contextPolicy.selectMessages of ${agentPath} to return some of the given messages, in their order, calls with all their results, ${what}. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize.`,
     data: { agentPath },
     cause,
   });

@@ -43,7 +43,7 @@ export class GuardedTracing implements Tracing {
     try {
       const given = this.#tracing.runInSpan(scope, begin);
       if (given !== begun) given.catch(() => undefined);
-      if (begun === undefined) throw new Error("within() did not run what it was given");
+      if (begun === undefined) throw new Error("runInSpan() did not run its work");
     } catch (cause) {
       this.#leaveOut(cause);
     }

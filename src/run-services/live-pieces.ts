@@ -140,7 +140,7 @@ function deliverPiece(listener: PieceListener, piece: StreamPart): void {
   callListener(
     listener,
     () => listener(piece),
-    (why) => `A listener to pieces threw (${why}); the run continues.`,
+    (why) => `A listener of stream parts threw (${why}); the run continues.`,
   );
 }
 

@@ -35,7 +35,7 @@ import {
   checkStaleAfterMs,
   checkStoredText,
   firstToRead,
-  lastPostSeen,
+  lastMailSeen,
   listLimit,
   readLimit,
   storedTitle,
@@ -195,9 +195,9 @@ class MemoryStore implements Store {
     this.#beat(this.#held(ownership));
   }
 
-  async release(ownership: Ownership, given: StoredStatus, lastPost?: number): Promise<void> {
+  async release(ownership: Ownership, given: StoredStatus, lastMail?: number): Promise<void> {
     this.#check("runId", ownership.runId);
-    const seen = lastPostSeen(lastPost);
+    const seen = lastMailSeen(lastMail);
     const entry = this.#find(ownership.runId);
     const holding = this.#holdingOf(entry);
     if (hasReleased(ownership, holding, given, entry.run.status)) return;

@@ -256,7 +256,7 @@ export interface RunStore {
   heartbeat(ownership: Ownership): Promise<void>;
   /**
    * Gives up the ownership and sets the status: `paused`, `ended`, or `open` for another process to
-   * continue. `lastPost` is the number of the last mail that the owner has read, 0 for none; by
+   * continue. `lastMail` is the number of the last mail that the owner has read, 0 for none; by
    * default all mail. With later mail, `paused` becomes `open`. Resets `crashCount` unless `status`
    * is `open`. Releasing again with the same arguments changes nothing.
    *
@@ -264,7 +264,7 @@ export interface RunStore {
    * @throws EspalierError `unknown_run` if the store has no such run.
    * @throws EspalierError `store_failed` if the store fails.
    */
-  release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void>;
+  release(ownership: Ownership, status: StoredStatus, lastMail?: number): Promise<void>;
   /**
    * Iterates over the records in order, from number `from` (by default 1), at most `limit` (by
    * default all).

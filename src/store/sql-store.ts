@@ -45,7 +45,7 @@ import {
   checkStaleAfterMs,
   checkStoredText,
   firstToRead,
-  lastPostSeen,
+  lastMailSeen,
   listLimit,
   readLimit,
   storedTitle,
@@ -129,10 +129,10 @@ export class SqlStore implements Store {
     });
   }
 
-  async release(ownership: Ownership, given: StoredStatus, lastPost?: number): Promise<void> {
+  async release(ownership: Ownership, given: StoredStatus, lastMail?: number): Promise<void> {
     const { runId } = ownership;
     this.#check("runId", runId);
-    const seen = lastPostSeen(lastPost);
+    const seen = lastMailSeen(lastMail);
     await this.#write(function* () {
       const row = yield* lockRun(runId);
       const holding = holdingIn(row);

@@ -67,9 +67,9 @@ export function checkedPost({ key, body }: Pick<Mail, "key" | "body">): Pick<Mai
 }
 
 /** Returns the number of the last mail that an owner has read. Throws if it is invalid. */
-export function lastPostSeen(number: number | undefined): number {
+export function lastMailSeen(number: number | undefined): number {
   if (number === undefined) return GREATEST_NUMBER;
-  checkWithin("lastPost", number, 0, GREATEST_NUMBER);
+  checkWithin("lastMail", number, 0, GREATEST_NUMBER);
   return number;
 }
 

@@ -319,9 +319,9 @@ function registerProvider(provider: NodeTracerProvider): void {
   warnOfVariable(
     copies === undefined
       ? "Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was registered " +
-          "before. Spans of runs leave all the same, but those of instrumented libraries go to the other one. " +
+          "before. Spans of runs are exported nevertheless, but those of instrumented libraries go to the other one. " +
           "Use openTelemetry() beside an SDK of your own."
-      : `Expected one copy of @opentelemetry/api, got two: ${copies} Spans of runs leave all the same, but those of ` +
+      : `Expected one copy of @opentelemetry/api, got two: ${copies} Spans of runs are exported nevertheless, but those of ` +
           `instrumented libraries do not join their traces. ${ONE_COPY}`,
   );
 }

@@ -34,9 +34,9 @@ function dyingAtRest(
   mail: RunMail,
 ): { readonly store: Store; readonly dead: Promise<void> } {
   const { promise: dead, resolve } = Promise.withResolvers<void>();
-  const release: Store["release"] = async (ownership, status, lastPost) => {
+  const release: Store["release"] = async (ownership, status, lastMail) => {
     if (status === "paused") await postMail(store, ownership.runId, mail);
-    await store.release(ownership, status, lastPost);
+    await store.release(ownership, status, lastMail);
     if (status !== "paused") return;
     resolve();
     await new Promise(() => undefined);

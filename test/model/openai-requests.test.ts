@@ -161,7 +161,7 @@ describe("a failure of status 500", () => {
     expect({ code, message, isRetryable }).toEqual({
       code: "model_invalid_request",
       message:
-        "Expected a reply from the model, got status 500 to a request that continues after a call whose arguments were no JSON object. They were sent as one that holds what the model wrote. Expected a reply from the model, got status 500 Failed with 500. Try again. If it persists, check the network and the base URL.",
+        "Expected a reply from the model, got status 500 to a request that continues after a call whose arguments were not a JSON object. They were sent as an object that contains the text of the model. Expected a reply from the model, got status 500 Failed with 500. Try again. If it persists, check the network and the base URL.",
       isRetryable: false,
     });
   });

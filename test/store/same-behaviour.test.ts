@@ -131,8 +131,8 @@ async function giveUp(
   return await store.release(await heldBy(store, id), status);
 }
 
-async function rest(store: Store, [id, lastPost]: readonly [RunId, number]): Promise<unknown> {
-  return await store.release(await heldBy(store, id), "paused", lastPost);
+async function rest(store: Store, [id, lastMail]: readonly [RunId, number]): Promise<unknown> {
+  return await store.release(await heldBy(store, id), "paused", lastMail);
 }
 
 /** What its owner shows. */

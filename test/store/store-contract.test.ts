@@ -93,16 +93,16 @@ const BREAKS: Readonly<Record<string, Break>> = {
   }),
   "every end is an end": (real) => ({ release: (ownership) => real.release(ownership, "ended") }),
   "what was posted unseen keeps a run from its end": (real) => ({
-    release: (held, status, lastPost = Infinity) =>
+    release: (held, status, lastMail = Infinity) =>
       real.release(
         held,
-        lastPost === 0 ? "open" : status,
-        lastPost === Infinity ? undefined : lastPost,
+        lastMail === 0 ? "open" : status,
+        lastMail === Infinity ? undefined : lastMail,
       ),
   }),
   "what is given up open rests": (real) => ({
-    release: (held, status, lastPost) =>
-      real.release(held, status === "open" ? "paused" : status, lastPost),
+    release: (held, status, lastMail) =>
+      real.release(held, status === "open" ? "paused" : status, lastMail),
   }),
   "what was posted unseen is forgotten at rest": (real) => ({
     release: (held, status) => real.release(held, status),

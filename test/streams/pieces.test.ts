@@ -335,7 +335,7 @@ proves(["F4"], "a slow reader fails alone, a listener that throws is warned of o
   expect([result.text, texts]).toEqual(["One two three four.", [["One "], ["two "]]]);
   expect((await rejectionOf(slow.next())).code).toBe("backlog_overflow");
   expect(takeWarnings().map(String)).toEqual([
-    expect.stringContaining("A listener to pieces threw (full); the run continues."),
+    expect.stringContaining("A listener of stream parts threw (full); the run continues."),
   ]);
 });
 
@@ -346,7 +346,7 @@ proves(["D300"], "a listener that rejects is warned of once", async () => {
   const run = fixture.start(role, "Do it.", { onStreamPart: bad });
   expect((await fixture.outcome(run)).text).toBe("One two three four.");
   expect(takeWarnings()).toEqual([
-    "EspalierWarning: A listener to pieces threw (full); the run continues.",
+    "EspalierWarning: A listener of stream parts threw (full); the run continues.",
   ]);
 });
 

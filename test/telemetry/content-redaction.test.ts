@@ -133,9 +133,9 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
     () => ({ then: () => undefined }),
     "it returned a promise; it must be synchronous",
   ],
-  "gives true": [() => true, "its result is no such content (invalid_type)"],
-  "gives null": [() => null, "its result is no such content (invalid_type)"],
-  "gives a text": [() => "redacted", "its result is no such content (invalid_type)"],
+  "gives true": [() => true, "its result is not valid content (invalid_type)"],
+  "gives null": [() => null, "its result is not valid content (invalid_type)"],
+  "gives a text": [() => "redacted", "its result is not valid content (invalid_type)"],
   "gives a function": [() => fails, "it returned a value of type function"],
   "gives another type": [
     ({ type }) =>
@@ -144,7 +144,7 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
   ],
   "gives a field more": [
     (content) => ({ ...content, secret: "secret" }),
-    "its result is no such content (unrecognized_keys)",
+    "its result is not valid content (unrecognized_keys)",
   ],
   "gives a cycle": [() => cyclic, "(TypeError)"],
   "gives what is nested beyond reason": [
@@ -169,7 +169,7 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
   ],
   "gives a message with such keys": [
     () => ({ type: "request", messages: [{ "secret of whom": 1 }], tools: [] }),
-    "`messages` of its result is no such content",
+    "`messages` of its result is not valid content",
   ],
   "throws an error of a class without a name": [
     () => {
@@ -177,7 +177,7 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
         get: () => fails(),
       });
     },
-    "(one that cannot be looked at)",
+    "(one that cannot be read)",
   ],
   "changes what it was given": [
     (content) => Object.assign(content, { text: "x", value: "x" }),

@@ -246,7 +246,7 @@ async function warningsGiven(): Promise<readonly string[]> {
 
 const SECOND_SDK =
   "EspalierWarning: Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was " +
-  "registered before. Spans of runs leave all the same, but those of instrumented libraries go to the other " +
+  "registered before. Spans of runs are exported nevertheless, but those of instrumented libraries go to the other " +
   "one. Use openTelemetry() beside an SDK of your own.";
 
 const CHECK_ENDPOINT =

@@ -150,7 +150,7 @@ test("gRPC is not spoken, which is said, and spans arrive as JSON", async () => 
   expect(await traced()).toEqual(WHOLE);
   expect(sink.requests[0]?.contentType).toBe("application/json");
   expect(await warnings()).toEqual([
-    "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans leave as JSON " +
+    "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans are exported as JSON " +
       "over HTTP, for which endpoints listen on port 4318. Pass an exporter for gRPC to setUpNodeTracing " +
       "as `exporter`.",
   ]);
@@ -191,13 +191,13 @@ test("a slip in the environment is said once, stops nothing, and shows no secret
     'Expected OTEL_BSP_MAX_QUEUE_SIZE to be a whole number from 1 up, got "0". The default is used.',
     'Expected OTEL_BSP_SCHEDULE_DELAY to be a whole number from 0 to 2147000000, got "soon". The default is used.',
     'Expected OTEL_EXPORTER_OTLP_PROTOCOL to be one of http/json, http/protobuf, grpc, got "http". ' +
-      "Spans leave as JSON over HTTP.",
+      "Spans are exported as JSON over HTTP.",
     'Expected OTEL_EXPORTER_OTLP_TIMEOUT to be a whole number from 1 to 2147000000, got "-1". The default ' +
       "is used.",
     "Expected OTEL_EXPORTER_OTLP_TRACES_ENDPOINT to be a URL that begins with http:// or https://, " +
       'got "…@localhost:4318?…". The default is used.',
     'Expected OTEL_SDK_DISABLED to be one of true, false, got "no". Nothing is disabled.',
-    'Expected OTEL_TRACES_EXPORTER to be otlp or none, got "zipkin". Spans leave by OTLP. Pass another ' +
+    'Expected OTEL_TRACES_EXPORTER to be otlp or none, got "zipkin". Spans are exported by OTLP. Pass another ' +
       "exporter to setUpNodeTracing as `exporter`.",
     ...SDK_REPORTS,
   ]);

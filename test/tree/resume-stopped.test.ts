@@ -113,7 +113,7 @@ describe("a run that was stopped by its limit of", () => {
         const [, second] = s.sink.ofType("agent.started");
         expect([second?.agentId, second?.executionId]).toEqual(["agent_1", "execution_2"]);
         expect(receivedTexts(lead.model.requests.at(-1)).at(-1)).toBe(
-          `You were stopped before you were done: ${result.reason.message} You have been granted more since. Go on from where you were.`,
+          `You were stopped before you were done: ${result.reason.message} You have been granted more since. Continue from where you were.`,
         );
         const own = lead.model.requests.length;
         expect(after.usage.total.modelCalls).toBe(own);

@@ -48,7 +48,7 @@ export function RunHeader({ live, state, errors, errorAt, onError }: HeaderProps
         <Why run={run} live={live} />
         {needsLeader(run) && meta.value !== undefined && !allows("resume") && (
           <span class="fact">
-            go on with it: <Code text={commandText(`resume ${run.runId}`)} />
+            resume it: <Code text={commandText(`resume ${run.runId}`)} />
           </span>
         )}
         <RunFacts run={run} />

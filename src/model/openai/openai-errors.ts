@@ -96,8 +96,8 @@ export function withoutBlindRetry(error: ModelError): ModelError {
   const { data, lostOutputTokens } = error;
   return failures.failure({
     code: "model_invalid_request",
-    got: "status 500 to a request that continues after a call whose arguments were no JSON object",
-    advice: `They were sent as one that holds what the model wrote. ${error.message}`,
+    got: "status 500 to a request that continues after a call whose arguments were not a JSON object",
+    advice: `They were sent as an object that contains the text of the model. ${error.message}`,
     data,
     lostOutputTokens,
   });

@@ -128,7 +128,7 @@ const LIMITS: ReadonlySet<string> = new Set([
 export function makeStoppedNotice({ agents }: RestoredRun): UserMessage {
   const state = agents[0]?.state;
   const reason = state === undefined || state.status === "pending" ? "" : state.reason.message;
-  const text = `You were stopped before you were done: ${reason} You have been granted more since. Go on from where you were.`;
+  const text = `You were stopped before you were done: ${reason} You have been granted more since. Continue from where you were.`;
   return { role: "user", text, origin: "notice" };
 }
 

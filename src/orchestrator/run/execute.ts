@@ -20,7 +20,7 @@ import { openQuarantine, takeOwnership, type ClaimedRun } from "./quarantine.ts"
 import {
   assertFree,
   readRun,
-  findLastPost,
+  findLastMail,
   prepareRecovery,
   releaseAfterFailure,
   findStoredRun,
@@ -294,7 +294,7 @@ export class OrderExecution {
     const { store } = this.#storage;
     const { folded } = kept;
     const isUnknown = await hasUnknownMail(store, folded.run.runId, folded.posts);
-    await store.release(ownership, isUnknown ? "open" : folded.status, findLastPost(kept));
+    await store.release(ownership, isUnknown ? "open" : folded.status, findLastMail(kept));
   }
 
   get #mayTakeOver(): boolean {

@@ -116,8 +116,8 @@ export async function layToRest(
   ownership: Ownership,
   cause: EspalierError,
 ): Promise<void> {
-  const lastPost = await postMail(store, ownership.runId, makeRefusal(cause));
-  await store.release(ownership, "paused", lastPost);
+  const lastMail = await postMail(store, ownership.runId, makeRefusal(cause));
+  await store.release(ownership, "paused", lastMail);
 }
 
 export function isCrashLoop(cause: unknown): boolean {

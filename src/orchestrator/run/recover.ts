@@ -121,8 +121,8 @@ export async function releaseAfterFailure(
   // A run that could not be read stays open, as it was.
   const isOpen = kept === undefined || kept.mail.some(isCall);
   const status = isOpen ? "open" : kept.folded.status;
-  const lastPost = kept && findLastPost(kept);
-  const release = () => store.release(ownership, isOver ? "ended" : status, lastPost);
+  const lastMail = kept && findLastMail(kept);
+  const release = () => store.release(ownership, isOver ? "ended" : status, lastMail);
   await tried(clock, release).catch(() => undefined); // Why it cannot continue is what counts.
 }
 
@@ -136,7 +136,7 @@ export async function readRun({ store }: RunStorage, runId: RunId): Promise<Kept
 }
 
 /** The number of the last post that was seen of a run. */
-export function findLastPost({ folded, mail }: KeptRun): number {
+export function findLastMail({ folded, mail }: KeptRun): number {
   return Math.max(0, ...folded.posts, ...mail.map(({ number }) => number));
 }
 

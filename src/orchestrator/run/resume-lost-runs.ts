@@ -118,7 +118,7 @@ async function recoverLater(
 /** Why a lost run could not be recovered; undefined: it was not lost after all. */
 function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
   if (!EspalierError.is(cause)) {
-    const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a fault of espalier.`;
+    const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a bug in espalier.`;
     return new EspalierError({ code: "internal_error", message, data: { runId }, cause });
   }
   const wasNotLost = cause.code === "run_active" || cause.code === "run_ended";

@@ -80,7 +80,7 @@ export interface WorkerOptions<out Context = unknown> {
    * });
    * ```
    */
-  readonly context?: (order: RunRequest) => Context | Promise<Context>;
+  readonly context?: (request: RunRequest) => Context | Promise<Context>;
   /**
    * Maximum number of runs that this worker executes at the same time. The orchestrator's
    * `maxConcurrentRuns` is an upper bound.
@@ -321,10 +321,10 @@ class LiveWorker implements Worker, RunExecutor {
     try {
       if ((await findStoredRun(store, runId))?.status === "ended") return false;
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
-      const lastPost = await postMail(store, runId, makeRefusal(cause));
+      const lastMail = await postMail(store, runId, makeRefusal(cause));
       const unseen = await store.readMail(runId, lastSeen + 1);
       const hasMore = unseen.flatMap((post) => parseMail(post) ?? []).some(isCall);
-      await store.release(ownership, hasMore ? "open" : "paused", lastPost);
+      await store.release(ownership, hasMore ? "open" : "paused", lastMail);
       return hasMore;
     } catch (failure) {
       if (findCode(failure) === "store_failed") throw failure;

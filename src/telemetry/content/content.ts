@@ -185,7 +185,7 @@ function redactContent(
       const [issue] = error?.issues ?? [];
       const [field] = issue?.path ?? [];
       const where = field === undefined ? "its result" : `\`${String(field)}\` of its result`;
-      throw new UnfitContent(`${where} is no such content (${issue?.code ?? "invalid"})`);
+      throw new UnfitContent(`${where} is not valid content (${issue?.code ?? "invalid"})`);
     }
     if (data.type !== content.type)
       throw new UnfitContent(`it returned ${data.type} for ${content.type}`);
@@ -214,7 +214,7 @@ function describeRedactFault(cause: unknown): string {
   try {
     return cause instanceof Error ? cause.constructor.name : `a thrown ${typeof cause}`;
   } catch {
-    return "one that cannot be looked at";
+    return "one that cannot be read";
   }
 }
 

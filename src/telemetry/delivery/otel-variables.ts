@@ -21,7 +21,8 @@ export function readTracingVariables(environment: Environment) {
   const words = exporters.map((word) => word.trim());
   const unknown = words.find((word) => word !== "otlp" && word !== "none" && word !== "");
   if (unknown !== undefined) {
-    const advice = "Spans leave by OTLP. Pass another exporter to setUpNodeTracing as `exporter`.";
+    const advice =
+      "Spans are exported by OTLP. Pass another exporter to setUpNodeTracing as `exporter`.";
     reader.warn(exportName, "otlp or none", unknown, advice);
   }
   const own = reader.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
@@ -62,7 +63,7 @@ export function warnOfVariable(warning: string): void {
 const LONGEST_MS = 2_147_000_000;
 
 const PROTOCOLS = ["http/json", "http/protobuf", "grpc"] as const;
-const AS_JSON = "Spans leave as JSON over HTTP.";
+const AS_JSON = "Spans are exported as JSON over HTTP.";
 
 /** Whether spans can be sent there. */
 export function isHttpUrl(text: string): boolean {

@@ -40,9 +40,9 @@ const GRACE_MS = 1_000;
 const PROTOBUF_PACKAGE = "@opentelemetry/exporter-trace-otlp-proto";
 const PROTOBUF_MISSING =
   `Expected ${PROTOBUF_PACKAGE} to be installed, since OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf. ` +
-  `Spans leave as JSON, which every OTLP endpoint takes, too. npm install ${PROTOBUF_PACKAGE}@^0.223.1`;
+  `Spans are exported as JSON, which every OTLP endpoint accepts, too. npm install ${PROTOBUF_PACKAGE}@^0.223.1`;
 const GRPC_UNKNOWN =
-  "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans leave as JSON over " +
+  "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans are exported as JSON over " +
   "HTTP, for which endpoints listen on port 4318. Pass an exporter for gRPC to setUpNodeTracing as `exporter`.";
 
 /** `url`: with its path; wins over the environment. */
