@@ -17,6 +17,7 @@ export function commandTree(actionOf: ActionOf): Command {
     .option("--verbose", "show where errors occurred")
     .version(ownVersion(), "-v, --version", "print the version")
     .helpOption("-h, --help", "print this help")
+    .helpCommand("help [command]", "Print the help of a command.")
     .addHelpText("after", EXIT_CODES_TEXT);
   const add: Add = (declaration, load, below = tree) => {
     const action = actionOf(load);

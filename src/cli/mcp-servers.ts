@@ -9,6 +9,7 @@ import type { McpServerEntry } from "espalier/config";
 import type { McpServer, McpTransport } from "espalier/mcp";
 import { z } from "zod";
 
+import { asSentence } from "../kernel/sentence.ts";
 import type { Project } from "./project.ts";
 import type { Shell } from "./shell.ts";
 import { describeCause, UsageError } from "./exit-codes.ts";
@@ -66,7 +67,9 @@ function serversIn(file: string): KnownServers {
     given = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
     const got = describeCause(cause);
-    throw new UsageError(`Expected ${file} to be JSON with mcpServers, got: ${got}`, { cause });
+    throw new UsageError(`Expected ${file} to be JSON, got: ${asSentence(got)} Fix the file.`, {
+      cause,
+    });
   }
   return { entries: checked(FileSchema, given, file).mcpServers, file };
 }
@@ -178,7 +181,9 @@ function transportOf(
     Object.fromEntries(Object.entries(given).map(([key, text]) => [key, filled(text)]));
   if (url !== undefined) return { type: "http", url: filled(url), headers: all(headers) };
   if (command === undefined)
-    throw new UsageError(`${file}: Expected the server ${name} to have a command or a url.`);
+    throw new UsageError(
+      `${file}: Expected the server ${name} to have a command or a url, got neither. Set one of them.`,
+    );
   return {
     type: "stdio",
     command: filled(command),

@@ -1,15 +1,16 @@
 // From arguments to an exit code: parses them, loads the command that they name, and prints what went wrong.
 
-import { CommanderError } from "commander";
+import { CommanderError, type Command } from "commander";
 
 import { callOf } from "./command-call.ts";
 import { commandTree } from "./command-tree.ts";
 import { BROKEN, MISUSED } from "./exit-codes.ts";
-import type { Shell } from "./shell.ts";
+import { ownCommand, type Shell } from "./shell.ts";
 
 /** Does what the arguments say, and gives the exit code. Never rejects. */
 export async function performArguments(args: readonly string[], shell: Shell): Promise<number> {
   let exitCode = BROKEN;
+  let usageProblem = "";
   const tree = commandTree((load) => async (command) => {
     const body = await load();
     exitCode = await body(callOf(command, tree, shell));
@@ -17,7 +18,10 @@ export async function performArguments(args: readonly string[], shell: Shell): P
   for (const command of [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)])
     command.exitOverride().configureOutput({
       writeOut: (text) => void shell.stdout.write(text),
-      outputError: (text, write) => write(`${text.trimEnd()} [usage]\n`),
+      outputError: (text, write) => {
+        usageProblem = `${describeUsage(text)} See: ${calledAs(command, shell)} --help`;
+        write(`${usageProblem} [usage]\n`);
+      },
       writeErr: (text) => void shell.stderr.write(text),
       getOutHelpWidth: () => shell.stdout.columns || USUAL_COLUMNS,
       getErrHelpWidth: () => shell.stderr.columns || USUAL_COLUMNS,
@@ -30,10 +34,26 @@ export async function performArguments(args: readonly string[], shell: Shell): P
     const { sayError, tellError, wantsJson } = await import("./tell-error.ts");
     if (!(cause instanceof CommanderError)) return tellError(shell, cause, args);
     // The text is on stderr already.
-    const message = cause.message.replace(/^error: /u, "");
+    const message = usageProblem === "" ? "The command is missing or unknown." : usageProblem;
     if (wantsJson(args)) sayError(shell, { code: "usage", message });
     return MISUSED;
   }
+}
+
+/** Returns an error of the parser as a sentence, such as `Unknown option '--fast'.` */
+function describeUsage(text: string): string {
+  const problem = text
+    .replace(/^error: /u, "")
+    .trimEnd()
+    .replace(/\n\((.*)\)$/u, ". $1");
+  const sentence = problem.charAt(0).toUpperCase() + problem.slice(1);
+  return /[.?]$/u.test(sentence) ? sentence : `${sentence}.`;
+}
+
+/** Returns the words that call a command, such as `espalier roles check`. */
+function calledAs(command: Command, shell: Shell): string {
+  const { parent } = command;
+  return parent === null ? ownCommand(shell) : `${calledAs(parent, shell)} ${command.name()}`;
 }
 
 const USUAL_COLUMNS = 100;

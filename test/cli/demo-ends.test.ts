@@ -70,9 +70,9 @@ test.each<{
     says: "ESPALIER_JAEGER_URL: Expected baseUrl to be an http or https URL",
   },
   { name: "a file", args: ["package.json"], says: '"package.json" is not one' },
-  { name: "too many words", args: ["src", "what", "is", "it"], says: "too many arguments" },
+  { name: "too many words", args: ["src", "what", "is", "it"], says: "Too many arguments" },
   { name: "an empty task", args: ["src", " "], says: "got an empty one" },
-  { name: "an unknown option", args: ["--fast"], says: "unknown option '--fast'" },
+  { name: "an unknown option", args: ["--fast"], says: "Unknown option '--fast'" },
   {
     name: "a model without a server",
     env: { ESPALIER_MODEL: "m" },

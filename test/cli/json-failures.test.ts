@@ -32,9 +32,28 @@ async function codesOf(
 
 proves(["D524"], "prints wrong uses as one JSON value with their code", async () => {
   await codesOf({ "lead.md": "---\nmodel: m\n---\nWork.\n" }, [
-    [["runs", "--json", "--nothing"], 2, "usage", "--nothing"],
+    [
+      ["runs", "--json", "--nothing"],
+      2,
+      "usage",
+      "Unknown option '--nothing'. See: espalier runs --help",
+    ],
+    [
+      ["runz", "--json"],
+      2,
+      "usage",
+      "Unknown command 'runz'. Did you mean one of run, runs? See: espalier --help",
+    ],
+    [
+      ["roles", "check", "--json", "a", "b"],
+      2,
+      "usage",
+      "Too many arguments for 'check'. Expected 1 argument but got 2: a, b. See: espalier roles check --help",
+    ],
     [["runs", "--json", "--limit", "x"], 2, "usage", "--limit"],
     [["tail", "--json"], 2, "usage", "--json"],
+    [["show", "run_9", "--json"], 2, "usage", 'No run matches "run_9".'],
+    [["answer", "q", "--json"], 2, "usage", "Expected --result or --failure, got neither."],
     [["show", "run_9", "--json", "--store", "none.db"], 2, "usage", "no such file"],
     [["run", "lead.md", "--json"], 2, "usage", "task"],
     [["run", "none.md", "Go.", "--json"], 2, "usage", "none.md"],

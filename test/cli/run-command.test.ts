@@ -106,7 +106,7 @@ proves(
         ["run", "tool.md", "Go."],
         "tool.md:3: Expected tool.tools[0] to be the name of a given tool",
       ],
-      [["run", "lead.md", "Go.", "--fast"], "unknown option '--fast'"],
+      [["run", "lead.md", "Go.", "--fast"], "Unknown option '--fast'"],
       [["cancel", "run_1"], "no such file. Start a run: espalier run …"],
     ];
     for (const [args, words] of uses) {

@@ -261,7 +261,9 @@ export const answerCall: CommandBody = async (call) => {
   const result = call.text("result");
   const failure = call.text("failure");
   if ((result === undefined) === (failure === undefined))
-    throw new UsageError('Expected either --result "…" or --failure "…".');
+    throw new UsageError(
+      `Expected --result or --failure, got ${result === undefined ? "neither" : "both"}. Pass one of them.`,
+    );
   return await giveAnswer(call, (question) =>
     result === undefined
       ? provideError(question, failure ?? "")

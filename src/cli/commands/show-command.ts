@@ -20,7 +20,7 @@ export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const [name = LAST_RUN, path, step] = args;
   await using kept = await openProjectStore(call, "list");
-  if ((await kept.store.list({ limit: 1 })).length === 0) {
+  if (name === LAST_RUN && (await kept.store.list({ limit: 1 })).length === 0) {
     if (call.has("json")) say(shell, jsonLine({ runs: [] }));
     note(shell, `No runs in ${kept.name}. Start one: ${ownCommand(shell)} run …`);
     return 0;
