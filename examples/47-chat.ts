@@ -28,54 +28,61 @@ const guide = defineAgent({
 // In your program a store that outlives the process: sqliteStore("chats.db"), or postgresStore.
 const orchestrator = new Orchestrator({ store: memoryStore() });
 
-/** POST /chats/<conversation> with the message: the answer, while it is said. */
-async function say(request: IncomingMessage, response: ServerResponse, chat: string) {
+const SSE_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-store",
+};
+
+/** POST /chats/<id>: streams the answer to the message. */
+async function post(req: IncomingMessage, res: ServerResponse, chat: string) {
   const session = await orchestrator.openSession(chat, {
-    retention: { maxMessages: 60, summarizeDropped: true }, // of what the model reads
+    retention: { maxMessages: 60, summarizeDropped: true }, // for the model
   });
-  const run = orchestrator.start(guide, await text(request), {
+  const run = orchestrator.start(guide, await text(req), {
     session,
-    budget: { costUsd: 0.05, totalTokens: 20_000, timeMs: 60_000 }, // of one answer
+    budget: { costUsd: 0.05, totalTokens: 20_000, timeMs: 60_000 }, // per run
   });
-  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-  await pipeline(toSse(run), response);
+  res.writeHead(200, SSE_HEADERS);
+  await pipeline(toSse(run), res);
 }
 
-/** GET /chats/<conversation>: what was said so far, for a page that is opened anew. */
-async function history(response: ServerResponse, chat: string) {
+/** GET /chats/<id>: returns the messages of the ended runs. */
+async function history(res: ServerResponse, chat: string) {
   const { executions } = await orchestrator.openSession(chat);
   const runIds = new Set(executions.map(({ runId }) => runId));
-  const ended = [...runIds].filter((runId) => orchestrator.findActiveRun(runId) === undefined);
-  const turns = await Promise.all(ended.map((runId) => orchestrator.getResult(runId)));
-  const said = turns
+  const ended = [...runIds].filter((id) => !orchestrator.findActiveRun(id));
+  const runs = await Promise.all(ended.map((id) => orchestrator.getResult(id)));
+  const messages = runs
     .flatMap(({ newMessages }) => newMessages)
-    .filter((one) => one.role === "assistant" || (one.role === "user" && one.origin === "task"));
-  response.end(JSON.stringify(said.map(({ role, text }) => ({ role, text }))));
+    .filter(({ role }) => role === "user" || role === "assistant")
+    .filter((message) => message.role !== "user" || message.origin === "task");
+  res.end(JSON.stringify(messages.map(({ role, text }) => ({ role, text }))));
 }
 
-/** GET /chats/<conversation>/answer: what is being answered, with its question, from the beginning on. */
-async function follow(request: IncomingMessage, response: ServerResponse, chat: string) {
-  const run = orchestrator.activeRuns().find(({ sessionId }) => sessionId === chat);
-  if (run === undefined) return void response.writeHead(204).end(); // an EventSource does not come back
-  const lastEventId = request.headers["last-event-id"]?.toString();
-  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-  await pipeline(toSse(run, { from: 1, lastEventId }), response);
+/** GET /chats/<id>/answer: streams the active run from its first event. */
+async function follow(req: IncomingMessage, res: ServerResponse, chat: string) {
+  const runs = orchestrator.activeRuns();
+  const run = runs.find(({ sessionId }) => sessionId === chat);
+  if (run === undefined) return void res.writeHead(204).end(); // no retry
+  const lastEventId = req.headers["last-event-id"]?.toString();
+  res.writeHead(200, SSE_HEADERS);
+  await pipeline(toSse(run, { from: 1, lastEventId }), res);
 }
 
 const server = createServer((request, response) => {
   const [, , chat = "", what] = (request.url ?? "").split("/");
   const isNew = request.method === "POST";
   const get = () => (what === "answer" ? follow(request, response, chat) : history(response, chat));
-  const answer = isNew ? say(request, response, chat) : get();
+  const answer = isNew ? post(request, response, chat) : get();
   answer.catch(() => {
     if (response.headersSent) return void response.destroy();
     response.writeHead(400).end();
   });
 });
 
-// The page: one text for each step, in the order in which they came. Whatever draws them draws `texts`.
+// The page: one text per step, in the order of arrival.
 const texts = new Map<string, string>();
-const PieceSchema = z.looseObject({
+const PartSchema = z.looseObject({
   type: z.string(),
   stepId: z.string(),
   text: z.string().optional(),
@@ -108,9 +115,9 @@ async function show({ body }: Response, on: Map<string, string>): Promise<string
 }
 
 function take(data: string, on: Map<string, string>): void {
-  const { type, stepId, text: more = "" } = PieceSchema.parse(JSON.parse(data));
+  const { type, stepId, text: more = "" } = PartSchema.parse(JSON.parse(data));
   if (type === "text") on.set(stepId, (on.get(stepId) ?? "") + more);
-  if (type === "reset") on.delete(stepId); // it is said anew, from its beginning
+  if (type === "reset") on.delete(stepId); // the reply starts again
 }
 
 function questionIn(data: string): string | undefined {

@@ -9,23 +9,32 @@ import { formatRunReport, terminalView } from "espalier/terminal";
 import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 import { RunFold } from "espalier/view";
 
-const EXIT_CODES = { completed: 0, failed: 1, stopped: 3, paused: 4, cancelled: 130 };
+const EXIT_CODES = {
+  completed: 0,
+  failed: 1,
+  stopped: 3,
+  paused: 4,
+  cancelled: 130,
+};
 
 /** Does what is asked, and gives the exit code. */
 async function command(lead: AgentRole, task: string): Promise<number> {
-  const view = terminalView({ stream: process.stderr, lastFrame: "erase" }); // plain lines in a pipe
+  const view = terminalView({ stream: process.stderr, lastFrame: "erase" });
   const interruption = new AbortController();
   const onInterrupt = (): void => {
-    view.print("Cancelling. Ctrl-C once more leaves at once.\n");
-    interruption.abort(new Error("Ctrl-C")); // what it says is in the reason of the end
+    view.print("Cancelling. Press Ctrl-C again to exit at once.\n");
+    interruption.abort(new Error("Ctrl-C")); // the reason of the result
   };
-  process.once("SIGINT", onInterrupt); // once: the second one ends the process
+  process.once("SIGINT", onInterrupt); // a second Ctrl-C ends the process
 
   let fold: RunFold | undefined;
   const folding: EventSink = {
     emit: (event) => (fold ??= new RunFold(event.runId)).apply(event),
   };
-  const orchestrator = new Orchestrator({ sinks: [view, folding], unansweredPolicy: "deny" });
+  const orchestrator = new Orchestrator({
+    sinks: [view, folding],
+    unansweredPolicy: "deny",
+  });
   const result = await orchestrator.start(lead, task, {
     budget: { steps: 20, timeMs: 600_000 },
     signal: interruption.signal,

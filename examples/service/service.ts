@@ -22,7 +22,7 @@ const store = sqliteStore(file);
 const orchestrator = new Orchestrator({
   roles: [narrator],
   store,
-  onStreamPart: () => undefined, // models stream from the first call on, for followers that come later
+  onStreamPart: () => undefined, // stream from the first call
 });
 const followers = new Map<string, number>();
 
@@ -30,21 +30,26 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const [, folder, runId] = (request.url ?? "").split("/");
   if (folder !== "runs") return void response.writeHead(404).end();
   if (request.method === "POST") {
-    const run = orchestrator.start(narrator, await text(request), { budget: { costUsd: 0.5 } });
-    await run.whenPersisted(); // from here on it is not lost, whatever happens to this process
-    return void response.writeHead(201).end(JSON.stringify({ runId: run.runId }));
+    const task = await text(request);
+    const run = orchestrator.start(narrator, task, { budget: { costUsd: 0.5 } });
+    await run.whenPersisted(); // from now on, a crash does not lose the run
+    const { runId } = run;
+    return void response.writeHead(201).end(JSON.stringify({ runId }));
   }
   const run = orchestrator.findActiveRun(runId ?? "");
   if (run !== undefined) return await follow(run, request, response);
-  const { status, text: told } = await orchestrator.getResult(runId ?? ""); // it is over
+  const { status, text: answer } = await orchestrator.getResult(runId ?? "");
   response.writeHead(200, { "content-type": "text/event-stream" });
-  response.end(`event: result\ndata: ${JSON.stringify({ runId, status, text: told })}\n\n`);
+  response.end(`event: result\ndata: ${JSON.stringify({ runId, status, text: answer })}\n\n`);
 }
 
 async function follow(run: Run, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const header = request.headers["last-event-id"];
   const messages = toSse(run, { from: 1, lastEventId: header?.toString() });
-  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+  response.writeHead(200, {
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+  });
   followers.set(run.runId, (followers.get(run.runId) ?? 0) + 1);
   try {
     await pipeline(messages, response);
@@ -72,9 +77,10 @@ server.listen(Number(port), "127.0.0.1", () => {
 
 async function stop(): Promise<void> {
   server.close();
-  await Promise.all(orchestrator.activeRuns().map((run) => run.release({ graceMs: 2_000 })));
+  const runs = orchestrator.activeRuns();
+  await Promise.all(runs.map((run) => run.release({ graceMs: 2_000 })));
   await orchestrator.close();
   await store.close();
-  server.closeAllConnections(); // clients come back to the next process
+  server.closeAllConnections(); // clients reconnect to the next process
 }
 process.once("SIGTERM", () => void stop());
