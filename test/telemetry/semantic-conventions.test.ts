@@ -120,7 +120,7 @@ test("the document shows every metric as the code has it", () => {
       ([, short = "", name = ""]) => [short, name],
     ),
   );
-  const rows = [...DOCUMENT.matchAll(/^\| `([a-z_.]+)` +\|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)];
+  const rows = [...DOCUMENT.matchAll(/^\| `([a-z_.]+)`<br>([^|]+)\|([^|]+)\|([^|]+)\|$/gm)];
   const shown = rows.map(([, name, kind, attributes = "", when]) => [
     name,
     kind?.trim(),
