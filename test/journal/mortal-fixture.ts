@@ -9,7 +9,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { AgentId, RunId } from "../../src/protocol/ids.ts";
+import type { RunId } from "../../src/protocol/ids.ts";
 import type { Answer, Question } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -164,21 +164,22 @@ class MortalFixture {
   }
 
   #happens(act: Moment["act"]): void {
-    const agentId = "which" in act ? this.#agent(act.which) : undefined;
+    const agent = "which" in act ? this.#agent(act.which) : undefined;
     this.#request((run) => {
       if (act.type === "advance") this.#clock.advance(act.byMs);
       if (act.type === "cancel") void run.cancel("So it is.").catch(() => undefined);
       if (act.type === "request stop") run.requestStop("Stop.");
       if (act.type === "pause") run.requestPause();
-      if (agentId === undefined) return;
+      if (agent === undefined) return;
+      const { agentId, agentPath } = agent;
       if (act.type === "cancel agent") run.cancelAgent(agentId);
       if (act.type === "steer") void run.steer("Hurry.", agentId).catch(() => undefined);
-      if (act.type === "grant") run.grant({ steps: act.amount }, { by: "world", agentId });
+      if (act.type === "grant") run.grant({ steps: act.amount }, { by: "world", agentPath });
     });
   }
 
-  #agent(which: number): AgentId | undefined {
-    return this.#started[which % Math.max(1, this.#started.length)]?.agentId;
+  #agent(which: number): EspalierEvent | undefined {
+    return this.#started[which % Math.max(1, this.#started.length)];
   }
 
   /** Undefined: the process died. */

@@ -298,9 +298,9 @@ class Fixture {
   }
 
   /** More steps; who has no such limit of its own is refused. */
-  #grant(run: Run, { agentId }: EspalierEvent, amount: number): void {
+  #grant(run: Run, { agentPath }: EspalierEvent, amount: number): void {
     try {
-      run.grant({ steps: amount }, { by: "world", agentId });
+      run.grant({ steps: amount }, { by: "world", agentPath });
     } catch (cause) {
       if (!EspalierError.is(cause) || cause.code !== "invalid_option") throw cause;
     }

@@ -4,7 +4,6 @@
 import { describe, expect, test } from "vitest";
 
 import type { EventSink } from "../../src/protocol/event.ts";
-import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -123,8 +122,8 @@ describe("a grant to a run that continues", () => {
     const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { steps: 50 } });
     await until(() => s.sink.ofType("tool.started").length === 4);
-    const first = s.sink.ofType("subagent.spawned")[0]?.childId ?? expect.fail("no child");
-    run.grant({ steps: 1 }, { by: BY, agentId: first });
+    const first = s.sink.ofType("subagent.spawned")[0]?.childPath ?? expect.fail("no child");
+    run.grant({ steps: 1 }, { by: BY, agentPath: first });
     open();
     const result = await s.outcome(run);
     expect(result.agents.map(({ status, text }) => [status, text])).toEqual([
@@ -218,7 +217,7 @@ describe("a grant to a run that continues", () => {
 /** The code of what is thrown, and what it is about. */
 function complaint(cause: () => unknown): readonly unknown[] {
   const { code, data } = thrownBy(cause);
-  return [code, data["field"] ?? data["agentId"]];
+  return [code, data["field"] ?? data["agentPath"]];
 }
 
 describe("a grant that cannot be made", () => {
@@ -292,8 +291,8 @@ describe("a grant that cannot be made", () => {
         ["invalid_option", "grant options.agent"],
       ],
       [
-        [{ steps: 1 }, { by: BY, agentId: AgentIdSchema().parse("agent_9") }],
-        ["unknown_agent", "agent_9"],
+        [{ steps: 1 }, { by: BY, agentPath: "solo/nobody#1" }],
+        ["unknown_agent", "solo/nobody#1"],
       ],
     ];
     for (const [given, why] of bad)

@@ -19,7 +19,7 @@ import type { Budget } from "../../policies/budget.ts";
 import { copyGrant } from "../../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { type FeedFailure, findNode, RunReaders, Stepper } from "./run-readers.ts";
+import { type FeedFailure, findNode, findNodeAt, RunReaders, Stepper } from "./run-readers.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { MailReader } from "./run-mail.ts";
 import {
@@ -222,10 +222,10 @@ export class RunHandle implements Run {
   }
 
   grant(budget: Budget, options: GrantOptions): boolean {
-    checkKeys("grant options", options, ["by", "agentId"]);
-    const { by, agentId = this.#live.root.identity.agentId } = options;
+    checkKeys("grant options", options, ["by", "agentPath"]);
+    const { by, agentPath } = options;
     const given = copyGrant("grant", { budget, by });
-    const node = this.#node(agentId);
+    const node = findNodeAt(this.#live.run, agentPath);
     if (this.#live.isOver) return false;
     this.#live.recordOnceBegun(this.#live.run.grantBudget(node, given));
     return true;

@@ -14,7 +14,7 @@ import { randomIds } from "../../kernel/id-source.ts";
 import { defined, type JsonObject, parseJson } from "../../kernel/json.ts";
 import { type Budget, checkBudget } from "../../policies/budget.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
-import { type AgentId, idOf, type RunId } from "../../protocol/ids.ts";
+import { idOf, type RunId } from "../../protocol/ids.ts";
 import { lazySchema, lazyUnion, z } from "../../protocol/lazy-schema.ts";
 import {
   checkedContent,
@@ -28,6 +28,7 @@ import { checkGrant } from "../../budget/ledger-grant.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Run } from "./run.ts";
+import { findNodeAt } from "./run-readers.ts";
 import {
   checkRunId,
   checkTraceparent,
@@ -345,30 +346,20 @@ export class MailReader {
         this.#run.requestStop(mail.message);
         return;
       case "steer":
-        void this.#run.steer(mail.message, this.#agentAt(mail.agentPath));
+        void this.#run.steer(
+          mail.message,
+          findNodeAt(this.#runtime, mail.agentPath).identity.agentId,
+        );
         return;
-      case "grant":
-        this.#run.grant(mail.budget, { by: mail.by, agentId: this.#agentAt(mail.agentPath) });
+      case "grant": {
+        const { budget, by, agentPath } = mail;
+        this.#run.grant(budget, { by, ...defined({ agentPath }) });
         return;
+      }
       case "order":
       case "resume":
       case "refused":
     }
-  }
-
-  /** Returns the agent at a path of the tree, by default the root. */
-  #agentAt(agentPath?: string): AgentId {
-    const { nodes } = this.#runtime.tree;
-    const found =
-      agentPath === undefined
-        ? nodes[0]
-        : nodes.find(({ identity }) => identity.agentPath === agentPath);
-    if (found !== undefined) return found.identity.agentId;
-    const paths = nodes.map(({ identity }) => identity.agentPath).join(", ");
-    throw new EspalierError({
-      code: "unknown_agent",
-      message: `Expected an agent of the run (${paths}), got ${JSON.stringify(agentPath)}. Take the path from an event of the run.`,
-    });
   }
 }
 

@@ -152,6 +152,21 @@ export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
   throw unknownAgent(agentId);
 }
 
+/** Returns the agent at a path of the tree, by default the root. Throws `unknown_agent`. */
+export function findNodeAt({ tree: { nodes } }: RunRuntime, agentPath?: string): AgentRuntime {
+  const found =
+    agentPath === undefined
+      ? nodes[0]
+      : nodes.find(({ identity }) => identity.agentPath === agentPath);
+  if (found !== undefined) return found;
+  const paths = nodes.map(({ identity }) => identity.agentPath).join(", ");
+  throw new EspalierError({
+    code: "unknown_agent",
+    message: `Expected an agent of the run (${paths}), got ${JSON.stringify(agentPath)}. Take the path from an event of the run.`,
+    data: { agentPath: String(agentPath) },
+  });
+}
+
 interface PastRange extends Pick<StreamOptions, "agentId"> {
   /** Numbers of the first and the last event. */
   readonly from: number;

@@ -47,11 +47,12 @@ export interface GrantOptions {
    */
   readonly by: string;
   /**
-   * Agent whose limits are raised.
+   * Place of the agent in the tree, such as `lead/researcher#2`: the `accountPath` of budget events
+   * and of the reason of a limit.
    *
    * @default the root
    */
-  readonly agentId?: AgentId;
+  readonly agentPath?: string;
 }
 
 /**
@@ -278,7 +279,7 @@ export interface Run<out Output = unknown> {
    *
    * @throws EspalierError `invalid_option` if `budget` is empty, or the agent has no own limit of
    * that kind.
-   * @throws EspalierError `unknown_agent` if the run has no agent with this id.
+   * @throws EspalierError `unknown_agent` if the run has no agent with this path.
    *
    * @example
    * ```ts

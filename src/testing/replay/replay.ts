@@ -317,7 +317,9 @@ class Replayer {
       if (record.type === "stop") tree.stop(record.signal);
       if (record.type === "ledger" && record.done.operation === "grant") {
         const { agentId, grant } = record.done;
-        run.grant(grant.budget, { by: grant.by, agentId });
+        const agentPath = tree.find(agentId)?.identity.agentPath;
+        if (agentPath === undefined) return false;
+        run.grant(grant.budget, { by: grant.by, agentPath });
       }
       return true;
     } catch (cause) {
