@@ -22,7 +22,7 @@ interface Row {
 
 function table(): ReadonlyMap<string, Row> {
   const text = readFileSync("docs/jaeger.md", "utf8");
-  const [, section = ""] = text.split("### How it ended");
+  const [, section = ""] = text.split("### Outcomes");
   const rows = [...section.matchAll(/^\| `(\w+)`\s+\|[^|]*\|\s*(\w+)\s*\|\s*`?(.*?)`?\s*\|$/gm)];
   return new Map(
     rows.map(([, outcome = "", status = "", suffix = ""]) => [
