@@ -6,8 +6,8 @@ const GROUPS = [
     text: "Get started",
     files: [
       "README.md",
-      "docs/overview.md",
       "docs/guides/first-tree.md",
+      "docs/overview.md",
       "docs/coding-agents.md",
       "examples/README.md",
       "docs/guides/coming-from-ai-sdk.md",

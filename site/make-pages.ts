@@ -14,6 +14,7 @@ import { dirname, join, posix } from "node:path";
 
 import { LLMS_FILE, makeLlmsText } from "../scripts/llms.ts";
 import { groupsOf } from "./groups.ts";
+import { homeOf } from "./home.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const PAGES = join(import.meta.dirname, "pages");
@@ -73,15 +74,37 @@ function withLinks(file: string, text: string): string {
             `](${target.endsWith(".png") ? picture(file, target) : linked(file, target)})`,
         ),
   );
-  return written
-    .join("")
-    .replaceAll(/(?<=\b(?:src|srcset)=")[^":]+(?=")/g, (aim) => picture(file, aim));
+  return byTheme(written.join("")).replaceAll(/(?<=\bsrc=")[^":]+(?=")/g, (aim) =>
+    picture(file, aim),
+  );
 }
 
-function write(page: string, text: string): void {
+/** Two pictures for one in two colour schemes: the reader can choose the scheme on the site, which `<picture>` does not follow. */
+function byTheme(text: string): string {
+  return text.replaceAll(
+    /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\s*<img alt="([^"]+)" src="([^"]+)">\s*<\/picture>/g,
+    (_picture, dark: string, alt: string, light: string) =>
+      `<img class="light-only" loading="lazy" alt="${alt}" src="${light}">\n<img class="dark-only" loading="lazy" alt="${alt}" src="${dark}">`,
+  );
+}
+
+/** The longest line of code for which a page has its outline beside the text. */
+const MAX_COLUMNS = 80;
+
+/** Writes a page. One with long lines of code gives the place of its outline to them. */
+function write(page: string, text: string, options: Readonly<Record<string, unknown>> = {}): void {
   const file = join(PAGES, `${page}.md`);
+  const blocks = text.match(/^ *```[\s\S]*?^ *```/gm) ?? [];
+  const columns = Math.max(
+    0,
+    ...blocks.flatMap((block) => block.split("\n")).map((line) => line.length),
+  );
+  const frontmatter = JSON.stringify({
+    ...options,
+    ...(columns > MAX_COLUMNS && { aside: false }),
+  });
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text);
+  writeFileSync(file, `---\n${frontmatter}\n---\n\n${text}`);
 }
 
 function listing(file: string): string {
@@ -96,9 +119,16 @@ function titleOf(file: string): string {
 }
 
 rmSync(PAGES, { recursive: true, force: true });
-for (const file of documents)
-  write(pageOf(file), withLinks(file, readFileSync(join(ROOT, file), "utf8")));
-for (const file of listings) write(pageOf(file), listing(file));
+cpSync(join(import.meta.dirname, "public"), join(PAGES, "public"), { recursive: true });
+for (const file of documents) {
+  const text = withLinks(file, readFileSync(join(ROOT, file), "utf8"));
+  if (file === "README.md") {
+    const { hero, commands, body } = homeOf(text);
+    write("/index", body, { layout: "home", hero, commands });
+  } else write(pageOf(file), text);
+}
+for (const file of listings)
+  write(pageOf(file), listing(file), examples.includes(file) ? {} : { search: false });
 const list = (files: readonly string[]): string =>
   files.map((file) => `- [${titleOf(file)}](${pageOf(file)})`).join("\n");
 write(
@@ -106,13 +136,26 @@ write(
   `# Decisions\n\n${list(documents.filter((file) => file.startsWith("docs/decisions/")))}\n`,
 );
 
+/** Folders whose pages are in a list of their own, which the reader opens. */
+const NESTED = [
+  ["docs/reference/api/", "API by entry point"],
+  ["docs/decisions/", "Decisions"],
+] as const;
+
+const linkOf = (file: string) => ({
+  text: file === "README.md" ? "What it is" : titleOf(file),
+  link: pageOf(file).replace(/\/index$/, "/"),
+});
 const sidebar = groupsOf(documents).map(({ text, files }) => ({
   text,
-  collapsed: text === "Project",
-  items: files.map((file) => ({
-    text: file === "README.md" ? "What it is" : titleOf(file),
-    link: pageOf(file).replace(/\/index$/, "/"),
-  })),
+  collapsed: false,
+  items: [
+    ...files.filter((file) => NESTED.every(([folder]) => !file.startsWith(folder))).map(linkOf),
+    ...NESTED.flatMap(([folder, name]) => {
+      const items = files.filter((file) => file.startsWith(folder)).map(linkOf);
+      return items.length === 0 ? [] : [{ text: name, collapsed: true, items }];
+    }),
+  ],
 }));
 writeFileSync(join(PAGES, "sidebar.json"), JSON.stringify(sidebar));
 

@@ -2167,6 +2167,18 @@ const requirements = {
   D680: {
     text: "A replay names a difference in a size or in a hash of an event only if no state differs",
   },
+  D685: {
+    text: "The sidebar of the site has the order of a newcomer: get started, core concepts, guides, reference, operations, project",
+  },
+  D686: {
+    text: "The search of the site adds the words of the documents to the words of other libraries, and ranks guides above concepts and both above the reference",
+  },
+  D687: {
+    text: "The home page of the site takes its title, its first paragraph and its commands from README.md, and says so if one of them is missing",
+  },
+  D688: {
+    text: "The animation of the demo has at most 2 MB and 20 seconds, and a still picture for readers who prefer reduced motion",
+  },
   D713: {
     text: "A tool call that has its slot does not begin if its agent was told to end meanwhile",
   },

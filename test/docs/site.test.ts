@@ -1,11 +1,14 @@
-// Goal: no document is forgotten on the site.
-// Method: ask for the groups of the sidebar with the files that there are, with one more, and with one less.
+// Goal: no document is forgotten on the site, and a newcomer finds the way (D685 to D688). `npm run docs` checks the pages in Chromium.
+// Method: call the functions that make the pages with the documents and with changed ones, and read the animation.
 
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
 import { groupsOf } from "../../site/groups.ts";
+import { homeOf } from "../../site/home.ts";
+import { boostPage, tokenizeQuery } from "../../site/search.ts";
+import { proves } from "../harness/proves.ts";
 
 const documents = globSync(["*.md", "docs/**/*.md", "examples/README.md"]);
 
@@ -29,3 +32,74 @@ test("guides, references and decisions are placed by their folder", () => {
     ),
   ).toEqual(["Guides", "Reference", "Project"]);
 });
+
+proves(["D685"], "the groups of the sidebar are in the order of a newcomer", () => {
+  expect(groupsOf(documents).map(({ text }) => text)).toEqual([
+    "Get started",
+    "Core concepts",
+    "Guides",
+    "Reference",
+    "Operations",
+    "Project",
+  ]);
+});
+
+proves(["D686"], "a query is searched with the words of the documents, without stop words", () => {
+  expect(
+    ["How to approve: human in the loop?", "Cost", "resume", "max turns", "humanity", "to be"].map(
+      (query) => tokenizeQuery(query),
+    ),
+  ).toEqual([
+    ["approve", "human", "loop", "approvals", "questions"],
+    ["cost", "budgets", "costusd", "prices"],
+    ["resume", "crash", "recovery"],
+    ["max", "turns", "budgets", "limits", "steps"],
+    ["humanity"],
+    ["be"],
+  ]);
+});
+
+proves(
+  ["D686"],
+  "guides rank above concepts, these above the reference, and decisions last",
+  () => {
+    const pages = [
+      "/decisions/2026-11-22-prices.html#cost",
+      "/reference/start.html",
+      "/budgets.html#cost",
+      "/guides/approvals.html",
+    ];
+    expect(pages.toSorted((a, b) => boostPage(b) - boostPage(a))).toEqual(pages.toReversed());
+  },
+);
+
+proves(["D687"], "the home page divides README.md into a hero, commands and the rest", () => {
+  const readme =
+    "# name\n\nOne\nsentence.\n\nInstall:\n\n```sh\nnpm install espalier zod\n```\n\n## More\n";
+  const { hero, commands, body } = homeOf(readme);
+  expect(hero).toMatchObject({ name: "name", tagline: "One sentence." });
+  expect({ commands, body }).toEqual({
+    commands: "npm install espalier zod",
+    body: "\n## More\n",
+  });
+  expect(homeOf(readFileSync("README.md", "utf8")).commands).toContain("npx espalier demo");
+});
+
+proves(["D687"], "a README.md without commands, or without a title, is refused", () => {
+  expect(() => homeOf("# name\n\nOne sentence.\n")).toThrow(/npm install espalier/);
+  expect(() => homeOf("name\n\n```sh\nnpm install espalier\n```\n")).toThrow(/a title/);
+});
+
+proves(
+  ["D688"],
+  "the animation of the demo is small and short, and its still does not move",
+  () => {
+    const animation = readFileSync("site/public/demo.svg");
+    expect(animation.length).toBeLessThanOrEqual(2_000_000);
+    const [, seconds] =
+      /animation:play ([\d.]+)s step-end infinite/.exec(animation.toString()) ?? [];
+    expect(Number(seconds)).toBeGreaterThan(5);
+    expect(Number(seconds)).toBeLessThanOrEqual(20);
+    expect(readFileSync("site/public/demo-still.svg", "utf8")).not.toContain("animation");
+  },
+);
