@@ -32,7 +32,7 @@ proves(
   async () => {
     const { stdout } = await performed(["--help"], { cwd: "." });
     const [, help = ""] = /^Exit codes: ([\s\S]*)\.$/m.exec(stdout) ?? [];
-    const [, table = ""] = /^\| exit code .*\n.*\n((?:\|.*\n)+)/m.exec(pageOf("cli")) ?? [];
+    const [, table = ""] = /^\| Code .*\n.*\n((?:\|.*\n)+)/m.exec(pageOf("cli")) ?? [];
     const rows = [...table.matchAll(/^\| ([\d, ]+)\|/gm)].map(([, codes = ""]) => codes).join();
     for (const said of [help, rows])
       expect(new Set((said.match(/\d+/g) ?? []).map(Number))).toEqual(CODES);
@@ -41,9 +41,9 @@ proves(
 
 /** The page of a command, where it is not that of all. */
 const PAGES: Readonly<Record<string, string>> = {
-  runs: "reading",
-  show: "reading",
-  tail: "reading",
+  runs: "inspect-runs",
+  show: "inspect-runs",
+  tail: "inspect-runs",
   view: "viewer",
 };
 
