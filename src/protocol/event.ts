@@ -3,6 +3,9 @@
 // The event log is the source of truth. Spans, terminal views and the ledger's history are
 // projections of it.
 
+import { mismatch } from "../kernel/check.ts";
+import { EspalierError } from "../kernel/error.ts";
+import { asSentence } from "../kernel/sentence.ts";
 import type { EventBodies } from "./event-bodies.ts";
 import { EVENT_SCHEMAS } from "./event-schemas.ts";
 import {
@@ -188,7 +191,8 @@ const TypedSchema = lazySchema(() => z.looseObject({ type: z.enum(EVENT_TYPES) }
 /**
  * Asserts that a stored or received value is an event of this version of the vocabulary.
  *
- * @throws ZodError if the type is unknown, or a field is missing, unknown or of the wrong type.
+ * @throws EspalierError `invalid_option` if the type is unknown, or a field is missing, unknown or
+ * of the wrong type.
  *
  * @example
  * ```ts
@@ -200,9 +204,23 @@ const TypedSchema = lazySchema(() => z.looseObject({ type: z.enum(EVENT_TYPES) }
  * ```
  */
 export function assertEvent(value: unknown): asserts value is EspalierEvent {
-  const { type } = TypedSchema().parse(value);
-  schemas[type]?.().parse(value);
+  const typed = TypedSchema().safeParse(value);
+  if (!typed.success) {
+    const isObject = typeof value === "object" && value !== null;
+    const type: unknown = isObject ? Reflect.get(value, "type") : undefined;
+    throw mismatch("event.type", "a type of event", type, OTHER_VERSION);
+  }
+  const { type } = typed.data;
+  const [issue] = schemas[type]?.().safeParse(value).error?.issues ?? [];
+  if (issue === undefined) return;
+  const at = issue.path.length === 0 ? "" : ` at ${issue.path.join(".")}`;
+  throw new EspalierError({
+    code: "invalid_option",
+    message: `Expected an event of type ${type}, got another value${at}: ${asSentence(issue.message)} ${OTHER_VERSION}`,
+  });
 }
+
+const OTHER_VERSION = "Use the version of espalier that wrote the event.";
 
 /** True for a recovery of a run whose span had not ended. */
 export function continuesSpan(body: EventBody): body is EventBody<"run.resumed"> {

@@ -1,6 +1,7 @@
 // Store in the memory of one process, and the reference implementation. Its data is gone with the
 // process. Owns runs with their journals and mailboxes, and sessions.
 
+import { checkKeys } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import type { RunId, SessionId } from "../protocol/ids.ts";
 import {
@@ -63,12 +64,15 @@ export interface MemoryStoreOptions {
 /**
  * Creates a store in memory, for tests and for runs that need not survive the process.
  *
+ * @throws EspalierError `invalid_option` if an option is unknown.
+ *
  * @example
  * ```ts
  * const orchestrator = new Orchestrator({ store: memoryStore() });
  * ```
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  checkKeys("memoryStore", options, ["clock"]);
   return new MemoryStore(options.clock ?? systemClock);
 }
 

@@ -10,6 +10,7 @@ import type { StoredStatus } from "../../src/store/run-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
 import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
 
 const forgetful = () =>
   forgetfulStore({ clock: systemClock, mostBytes: 1e9, onForgotten: () => undefined });
@@ -165,3 +166,10 @@ proves(
     ]);
   },
 );
+
+test("refuses an option that it does not have", () => {
+  expect(thrownBy(() => memoryStore(Object({ path: "runs.db" })))).toMatchObject({
+    code: "invalid_option",
+    message: 'Expected memoryStore.path to be one of clock, got "path". Correct the name.',
+  });
+});

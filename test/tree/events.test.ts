@@ -3,7 +3,6 @@
 // result.
 
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 
 import {
   assertEvent,
@@ -11,11 +10,13 @@ import {
   type EventSink,
   sumUsage,
 } from "../../src/protocol/event.ts";
+import { shown } from "../../src/kernel/check.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
+import { thrownBy } from "../support/thrown.ts";
 import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 import { fiveEndings } from "./five-endings.ts";
 
@@ -194,8 +195,19 @@ describe("what events say", () => {
       const value: unknown = JSON.parse(JSON.stringify(first));
       assertEvent(value);
       expect<EspalierEvent>(value).toEqual(first);
+      const advice = "Use the version of espalier that wrote the event.";
       for (const type of ["none", "toString", "__proto__", "", undefined])
-        expect(() => assertEvent({ ...value, type }), type).toThrow(z.ZodError);
+        expect(thrownBy(() => assertEvent({ ...value, type }))).toMatchObject({
+          code: "invalid_option",
+          message: `Expected event.type to be a type of event, got ${shown(type)}. ${advice}`,
+        });
+      for (const other of [undefined, null, "run.started"])
+        expect(thrownBy(() => assertEvent(other)).code).toBe("invalid_option");
+      expect(thrownBy(() => assertEvent({ ...first, seq: "1" }))).toEqual({
+        code: "invalid_option",
+        message: `Expected an event of type run.started, got another value at seq: Invalid input: expected number, received string. ${advice}`,
+        data: {},
+      });
     },
   );
 
