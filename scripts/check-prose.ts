@@ -26,6 +26,8 @@ export type ProseBounds = Readonly<Record<string, number>>;
 
 const BOUNDS_FILE = `${import.meta.dirname}/prose-bounds.json`;
 const MAX_COLUMNS = 100;
+/** Minimum distance between a count and its new bound, in grains. */
+const ROOM = 0.25;
 const WHAT = /\bwhat\b/gi;
 const OF_PRONOUN = /\bof (it|them|one|that|those|its own)\b/gi;
 const SAY = /\b(say|says|said|tell|tells|told)\b/gi;
@@ -65,9 +67,9 @@ export function countProse({ sources, documents, readme }: ProseTexts): readonly
       value: percent(longLines.length, commentLines.length),
       grain: 0.5,
     },
-    { name: "documents: what", value: perThousandWords(prose, WHAT), grain: 0.5 },
-    { name: "documents: of it, of them", value: perThousandWords(prose, OF_PRONOUN), grain: 0.5 },
-    { name: "documents: say, tell", value: perThousandWords(prose, SAY), grain: 0.5 },
+    { name: "documents: what", value: perThousandWords(prose, WHAT), grain: 0.25 },
+    { name: "documents: of it, of them", value: perThousandWords(prose, OF_PRONOUN), grain: 0.25 },
+    { name: "documents: say, tell", value: perThousandWords(prose, SAY), grain: 0.25 },
     {
       name: "examples in docstrings",
       value: lines.filter((line) => line.includes("@example")).length,
@@ -145,7 +147,9 @@ export function findProseProblems(
 export function tightenBounds(counts: readonly ProseCount[], bounds: ProseBounds): ProseBounds {
   return Object.fromEntries(
     counts.map(({ name, value, grain, isMinimum }) => {
-      const next = isMinimum ? Math.floor(value / grain) * grain : Math.ceil(value / grain) * grain;
+      const next = isMinimum
+        ? Math.floor(value / grain - ROOM) * grain
+        : Math.ceil(value / grain + ROOM) * grain;
       const bound = bounds[name] ?? next;
       return [name, isMinimum ? Math.max(bound, next) : Math.min(bound, next)];
     }),

@@ -89,17 +89,19 @@ proves(["D701"], "a count without a bound is a problem", () => {
   expect(problems).toEqual(['Expected a bound for "comments: what" in prose-bounds.json.']);
 });
 
-proves(["D701"], "bounds are tightened to the counts, in steps, and never loosened", () => {
+proves(["D701"], "bounds are tightened in steps, with some room, and never loosened", () => {
   const counts = [
     { name: "better", value: 1.2, grain: 0.5 },
+    { name: "close", value: 2, grain: 0.5 },
     { name: "worse", value: 9, grain: 0.5 },
     { name: "more", value: 617, grain: 25, isMinimum: true },
     { name: "fewer", value: 3, grain: 25, isMinimum: true },
     { name: "new", value: 7, grain: 5 },
   ] as const;
-  const bounds = { better: 4, worse: 2, more: 100, fewer: 50 };
+  const bounds = { better: 4, close: 4, worse: 2, more: 100, fewer: 50 };
   expect(tightenBounds(counts, bounds)).toEqual({
     better: 1.5,
+    close: 2.5,
     worse: 2,
     more: 600,
     fewer: 50,
