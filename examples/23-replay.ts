@@ -28,7 +28,7 @@ const buyer = (instructions: string) =>
     model: new ScriptedModel(script),
     tools: [look],
   });
-const role = buyer("You find out prices.");
+const role = buyer("Find the price.");
 
 // Once: run it in earnest, with a store, and keep the recording in a file of your repository.
 const store = memoryStore();
@@ -37,20 +37,21 @@ const { text } = await run.result;
 const recording = await loadRecording(store, run.runId);
 
 // In every test run: no model, no tool, the same result.
-const replayed = await replay(recording, { role: buyer("You find out prices.") });
+const replayed = await replay(recording, { role });
 assert.equal(replayed.text, text);
 assert.equal(lookups, 1);
 
 // The instructions were changed: the replay names the agent that does something else, in which step, and what.
-await assert.rejects(replay(recording, { role: buyer("You find out prices. Be brief.") }), {
+const changed = buyer("Find the price. Be brief.");
+await assert.rejects(replay(recording, { role: changed }), {
   code: "replay_diverged",
   data: {
     segment: 1,
     agentPath: "buyer",
     stepNumber: 0,
     field: "state.conversation.messages[0].text",
-    expected: '"You find out prices."',
-    got: '"You find out prices. Be brief."',
+    expected: '"Find the price."',
+    got: '"Find the price. Be brief."',
   },
 });
 

@@ -37,7 +37,7 @@ function buyer(models: { readonly lead: Model; readonly clerk: Model }) {
   });
   return defineAgent({
     name: "buyer",
-    instructions: "Have each price found out, then say the sum.",
+    instructions: "Ask a clerk for each price, then add them up.",
     model: models.lead,
     subagents: [clerk],
     budget: { timeMs: 60_000 },
@@ -95,7 +95,8 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
     first?.tools.map(({ name }) => name),
     ["lookUp"],
   );
-  assert.match(second?.messages.at(-1)?.text ?? "", /thing/); // what was wrong with the arguments
+  const correction = second?.messages.at(-1)?.text ?? "";
+  assert.match(correction, /thing/); // the invalid argument
   clerk.assertComplete();
 }
 
@@ -110,7 +111,7 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
   const log = new RecordingSink();
   const run = new Orchestrator({ sinks: [log] }).start(buyer({ lead, clerk }), "Both?");
 
-  await flushEventLoop(); // everything has run that waits for nothing
+  await flushEventLoop(); // only the second clerk still waits
   assert.deepEqual(
     log.ofType("agent.ended").map(({ agentPath }) => agentPath),
     ["buyer/clerk#1"],
@@ -136,11 +137,11 @@ buyer completed (completed) 2 steps, 30 of 90 tokens
 // 5. What goes wrong: a model that fails, beside one that does not.
 {
   const lead = new ScriptedModel([{ calls: parts }, says("12, and one that I do not know.")]);
-  const clerk = new ScriptedModel([says("12 euros."), { error: new TypeError("No connection.") }]);
-  const { status, agents } = await new Orchestrator({ retryPolicy: { maxAttempts: 1 } }).start(
-    buyer({ lead, clerk }),
-    "Both?",
-  ).result;
+  const error = new TypeError("No connection.");
+  const clerk = new ScriptedModel([says("12 euros."), { error }]);
+  const orchestrator = new Orchestrator({ retryPolicy: { maxAttempts: 1 } });
+  const run = orchestrator.start(buyer({ lead, clerk }), "Both?");
+  const { status, agents } = await run.result;
   assert.equal(status, "completed");
   assert.deepEqual(
     agents.map((agent) => [agent.agentPath, agent.status]),
