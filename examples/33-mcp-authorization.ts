@@ -40,7 +40,7 @@ const auth = new ClientCredentialsProvider({
   clientId: "booking-agent",
   clientSecret: process.env["BOOKING_SECRET"] ?? "only for this example",
   scope: "book",
-  expectedIssuer: issuer, // Who else the server names does not get the secret.
+  expectedIssuer: issuer, // no other issuer gets the secret
 });
 const server = await connectMcp({
   name: "booking",
@@ -49,7 +49,7 @@ const server = await connectMcp({
 });
 const approver: Approver = (question) => {
   if (question.kind === "approval") return deny(question);
-  // In earnest: a form, made of question.arguments.
+  // In your program: show a form for question.arguments.
   return provideResult(question, { city: "Bonn" });
 };
 const model = new ScriptedModel([asks("booking_book", {}), says("Booked.")]);

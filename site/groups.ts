@@ -57,6 +57,8 @@ const GROUPS = [
       "docs/guides/images-and-files.md",
       "docs/guides/testing-agents.md",
       "docs/mcp.md",
+      "docs/mcp-authorization.md",
+      "docs/mcp-elicitation.md",
       "docs/agent-files.md",
       "docs/replay.md",
     ],
