@@ -16,8 +16,9 @@ import type { JsonObject } from "./json.ts";
  */
 export type ErrorCode =
   /**
-   * A role, a tool, a hook or a configuration is invalid. The message names the field, the expected
-   * and the received value: correct it.
+   * A role, a tool, a hook or a configuration is invalid, or a text or a list is empty. The message
+   * names the field, the expected and the received value: correct it. A wrong amount, choice or
+   * field name of a definition is an `invalid_option`, so handle both codes alike.
    */
   | "invalid_definition"
   /**
