@@ -36,7 +36,7 @@ const watch = observe(["tool.started"], (event) => {
 const roles = await readRoles(new URL("roles", import.meta.url), {
   models: { fast, strong },
   tools: [search],
-  extend: { researcher: { hooks: [watch] } }, // what no file can say
+  extend: { researcher: { hooks: [watch] } }, // fields that need code
 });
 const lead = roles.find(({ name }) => name === "lead");
 assert.ok(lead);
