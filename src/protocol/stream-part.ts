@@ -21,7 +21,7 @@ import type { ToolExecution } from "./tool-outcome.ts";
 export type ModelDelta =
   /** Next characters of the reply. */
   | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string }
-  /** Begin of a tool call. */
+  /** Start of a tool call. */
   | {
       readonly type: "call";
       /** Index of the call in the reply, from 0. */

@@ -111,21 +111,21 @@ subagents: [reader]
 limits: { maxDepth: 1, maxTotalSubagents: 5 }
 ---
 
-You answer questions about the folder that you can look at.
+You answer questions about the folder that you can read.
 
-1. Look at it with folder_list, and with folder_search if the question has words to look for.
-2. Start one reader per part that matters, all in one reply. A reader sees nothing of this conversation: name the files, and say
-   what you want to know of them.
-3. Answer in a few lines. Say which files your answer is from, and what you did not look at.
+1. List it with folder_list. Call folder_search if the question contains words to search for.
+2. Start one reader per part that matters, all in one reply. A reader sees nothing of this conversation: name the files, and ask
+   what you want to know.
+3. Answer in a few lines. Name the files that your answer is based on, and what you did not read.
 `,
     "reader.md": `---
-description: Reads the files that you name and says what you want to know of them
+description: Reads the files that you name and answers your question about them
 model: ${JSON.stringify(model)}
 tools: [folder_*]
 budget: { steps: 10, totalTokens: 100000 }
 ---
 
-Read the files that your task names, and answer what it asks. Quote what matters, with the path. Say so if something is not there.
+Read the files that your task names, and answer what it asks. Quote what matters, with the path. Say so if something is missing.
 `,
     "mcp.json": `${JSON.stringify({ mcpServers: {} }, null, 2)}\n`,
   };
