@@ -14,7 +14,7 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "espalier/extend"
 import { asks, says, ScriptedModel, sequentialIds, type ScriptStep } from "espalier/testing";
 import { startViewer, type Viewer } from "espalier/viewer";
 
-import { folderTools } from "../src/cli/folder-tools.ts";
+import { surveyTools } from "../src/cli/folder-tools.ts";
 import { offlinePlanner } from "../src/cli/survey/offline-planner.ts";
 import { surveyLead } from "../src/cli/survey/survey-roles.ts";
 import { findChromium, openTab } from "../test/page/chromium.ts";
@@ -106,7 +106,11 @@ function shop(): AgentRole {
 
 async function paint(browser: Browser, view: Viewer, scene: Scene): Promise<void> {
   const { name, root, task, budget, status, open = "", there } = scene;
-  const orchestrator = new Orchestrator({ store: view.store, ids: sequentialIds() });
+  const orchestrator = new Orchestrator({
+    store: view.store,
+    ids: sequentialIds(),
+    ...(status === "paused" ? {} : { unansweredPolicy: "deny" }),
+  });
   const result = await orchestrator.start(root, task, { budget, runId: name }).result;
   if (result.status !== status)
     throw new Error(`Expected ${name} to be ${status}, got ${result.status}: ${result.text}`);
@@ -139,7 +143,7 @@ async function settled(page: Page): Promise<void> {
   );
 }
 
-const survey = surveyLead(offlinePlanner(), folderTools(resolve("src")));
+const survey = surveyLead(offlinePlanner({ delayMs: REPLY_MS }), surveyTools(resolve("src")));
 const SCENES: readonly Scene[] = [
   {
     name: "demo",

@@ -2146,9 +2146,6 @@ const requirements = {
   D676: {
     text: "A row of printed text of at least two cells is no wider than the terminal and has at most 32 code units for each cell and for one more, and its rows together are the text but for spaces where it was broken",
   },
-  D683: {
-    text: "The offline planner of the demo searches the whole folder once for each quoted word, and reports all lines with the word in one finding",
-  },
   D684: {
     text: "Requests over HTTP that an MCP server refuses authorize one after the other, also for more scope, and a request whose refusal comes late takes the token that another has got",
   },
@@ -2259,6 +2256,33 @@ const requirements = {
   },
   D704: {
     text: "llms.txt lists each document that users read once, with a sentence about it, for the package and for the site",
+  },
+  D745: {
+    text: "The demo skips binary files: a read reports a binary file without a failure, and the report counts them",
+  },
+  D746: {
+    text: "In the demo a tool call fails, and the next call corrects it",
+  },
+  D747: {
+    text: "In the demo a limit refuses one delegation, and the lead reads that part itself",
+  },
+  D748: {
+    text: "In the demo a tight budget of steps makes one subagent finish early, with a typed result",
+  },
+  D749: {
+    text: "In the demo one subagent asks a question: a key at the terminal answers it, or else its deadline",
+  },
+  D751: {
+    text: "The demo stores its run and ends with commands that work as typed, in a project and in a clone",
+  },
+  D752: {
+    text: "The demo prices its simulated tokens and marks them as simulated",
+  },
+  D753: {
+    text: "In a folder without files the demo explains what it does and what to type",
+  },
+  D754: {
+    text: "At a terminal the demo takes simulated delays, and with --fast or elsewhere none",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

@@ -112,6 +112,8 @@ function addDemo(add: Add): void {
     .description(
       "Survey a folder (default: src, or the working folder) with a tree of agents: a lead delegates parts to surveyors and writes a report. Needs no API key.",
     )
+    .option("--fast", "skip the simulated delays and the wait for an answer")
+    .option("--no-store", "do not store the run")
     .option(...VIEW)
     .option(...VIEW_PORT)
     .option(...NO_OPEN)
@@ -119,7 +121,7 @@ function addDemo(add: Add): void {
 }
 
 const DEMO_TEXT = `
-The demo searches for the words in quotes in the task.
+Without a model, tokens, prices and delays are simulated, and the task is not answered.
 
 OPENAI_API_KEY, OPENAI_BASE_URL   the server of the model: OpenAI, or any with Chat Completions;
                                   one of the two is enough

@@ -21,6 +21,7 @@ import { getTimeMs } from "./machine-time.ts";
 
 const MAX_ENTRIES = 200;
 const MAX_SHOWN_BYTES = 8_000;
+const MAX_WHOLE_BYTES = 100_000;
 const MAX_MATCHES = 40;
 const MAX_SEARCHED_FILES = 2_000;
 const MAX_SEARCHED_BYTES = 512 * 1_024;
@@ -30,6 +31,19 @@ const MAX_LINE_LENGTH = 160;
 export function folderTools(rootFolder: string): readonly FunctionTool[] {
   const folder = new ConfinedFolder(rootFolder);
   return [listTool(folder), readTool(folder), searchTool(folder)];
+}
+
+/** Returns `folderTools` and `folder_read_whole`, which needs an approval. */
+export function surveyTools(rootFolder: string): readonly FunctionTool[] {
+  const folder = new ConfinedFolder(rootFolder);
+  const wholeFile = defineTool({
+    name: "folder_read_whole",
+    description: `Reads a text file whole, up to ${MAX_WHOLE_BYTES} bytes. The user is asked first.`,
+    inputSchema: z.object({ path }),
+    needsApproval: (input) => `Reading ${input.path} whole costs more than its beginning.`,
+    execute: async (input) => await readText(folder, input.path, MAX_WHOLE_BYTES),
+  });
+  return [...folderTools(rootFolder), wholeFile];
 }
 
 const path = z.string().max(1_000).meta({
@@ -76,19 +90,26 @@ function readTool(folder: ConfinedFolder): FunctionTool {
     name: "folder_read",
     description:
       `Reads the first ${MAX_SHOWN_BYTES} bytes of a text file. The first line of the result ` +
-      "names the file and its size.",
+      "names the file and its size. Of a binary file there is nothing else.",
     inputSchema: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
-      const place = await folder.place(input.path);
-      const { bytes, size } = await folder.read(place, MAX_SHOWN_BYTES);
-      const text = decodeText(bytes, size > bytes.length);
-      if (text === undefined)
-        throw new Error(`${JSON.stringify(place.path)} is not text (${size} bytes).`);
-      const shown = size > bytes.length ? `, the first ${bytes.length} are shown` : "";
-      return `${place.path} (${size} bytes${shown})\n${text}`;
+      return await readText(folder, input.path, MAX_SHOWN_BYTES);
     },
   });
+}
+
+/**
+ * Returns the beginning of a text file below a line with its name and size. A binary file has that
+ * line alone: an error would count against the agent that met it.
+ */
+async function readText(folder: ConfinedFolder, path: string, maxBytes: number): Promise<string> {
+  const place = await folder.place(path);
+  const { bytes, size } = await folder.read(place, maxBytes);
+  const text = decodeText(bytes, size > bytes.length);
+  if (text === undefined) return `${place.path} (${size} bytes, not text, not shown)`;
+  const shown = size > bytes.length ? `, the first ${bytes.length} are shown` : "";
+  return `${place.path} (${size} bytes${shown})\n${text}`;
 }
 
 function searchTool(folder: ConfinedFolder): FunctionTool {

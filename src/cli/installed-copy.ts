@@ -11,6 +11,11 @@ export function ownVersion(): string {
   return file === undefined ? "unknown" : String(fieldOf(file, "version"));
 }
 
+/** The folder of this copy. */
+export function ownFolder(): string {
+  return dirname(manifestFor(import.meta.filename) ?? "");
+}
+
 /** The command of the copy that `folder` sees, if it is another than ours; undefined: there is none, or it is too old to have one. */
 export function otherCopy(folder: string): string | undefined {
   const theirs = manifestFor(join(folder, "any.js"));

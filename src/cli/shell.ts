@@ -6,7 +6,10 @@ import type { ReadStream, WriteStream } from "node:tty";
 /** What a command writes to: `process.stdout` fits. */
 export type ShellOutput = Writable & Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>;
 /** What a command reads from: `process.stdin` fits. */
-export type ShellInput = Readable & Partial<Pick<ReadStream, "isTTY">>;
+export type ShellInput = Readable &
+  Partial<Pick<ReadStream, "isTTY">> & {
+    readonly setRawMode?: (mode: boolean) => unknown;
+  };
 
 export type ShellSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
@@ -74,9 +77,14 @@ export function readSetting(env: Shell["env"], name: string): string | undefined
   return value === "" ? undefined : value;
 }
 
-/** How a person calls this command again: `npx espalier` finds what is installed in a project only. */
+/**
+ * Returns how the user calls this command again. npm sets `npm_command`: it finds a command that is
+ * installed in a project, and in a clone of this package only the script.
+ */
 export function ownCommand({ env }: Shell): string {
-  return env["npm_command"] === "exec" ? "npx espalier" : "espalier";
+  if (env["npm_command"] === undefined) return "espalier";
+  const isClone = env["npm_command"] !== "exec" && env["npm_package_name"] === "espalier";
+  return isClone ? "npm run espalier --" : "npx espalier";
 }
 
 /** Whether a person reads stderr. */

@@ -227,7 +227,7 @@ const DECIDERS: Readonly<Record<Answered["by"], string>> = {
  */
 function isNews({ outcome, errorCode }: EspalierEvent<"tool.rejected" | "tool.ended">): boolean {
   if (outcome === "retry") return true;
-  if (outcome === "failed") return errorCode !== "subagent_failed";
+  if (outcome === "failed") return errorCode?.startsWith("subagent_") !== true;
   return outcome === "refused" && REFUSALS.has(errorCode ?? "");
 }
 

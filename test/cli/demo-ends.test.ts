@@ -72,7 +72,7 @@ test.each<{
   { name: "a file", args: ["package.json"], says: '"package.json" is not one' },
   { name: "too many words", args: ["src", "what", "is", "it"], says: "Too many arguments" },
   { name: "an empty task", args: ["src", " "], says: "got an empty one" },
-  { name: "an unknown option", args: ["--fast"], says: "Unknown option '--fast'" },
+  { name: "an unknown option", args: ["--slow"], says: "Unknown option '--slow'" },
   {
     name: "a model without a server",
     env: { ESPALIER_MODEL: "m" },

@@ -21,9 +21,9 @@ export async function demo(options: DemoOptions = {}): Promise<Ended> {
   return await start(options).ended;
 }
 
-/** Starts the demo, in a process of its own with nothing else in its environment. */
+/** Starts the demo without a store, in a process with nothing else in its environment. */
 export function start({ args = [], env = {} }: DemoOptions) {
-  const main = ["--conditions=@espalier/source", "src/cli/main.ts", "demo", ...args];
+  const main = ["--conditions=@espalier/source", "src/cli/main.ts", "demo", "--no-store", ...args];
   const child = spawn(process.execPath, main, { env, stdio: ["ignore", "pipe", "pipe"] });
   const output = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (piece: string) => (output.stdout += piece));

@@ -88,7 +88,7 @@ test("a file is read from its beginning, up to 8,000 bytes, without cutting a ch
   expect(long).toBe(`long.txt (10001 bytes, the first 8000 are shown)\nx${"é".repeat(3_999)}`);
 });
 
-test("what is no text file is refused, in words that help", async () => {
+test("a file that is not text is named without its content, and what is not a file is refused", async () => {
   using folder = temporaryFolder({
     "zero.bin": new Uint8Array([65, 0, 66]),
     "latin1.txt": new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x20]),
@@ -96,10 +96,11 @@ test("what is no text file is refused, in words that help", async () => {
   });
   execFileSync(MAKE_PIPE, [folder.at("pipe")]);
 
-  expect(await refusal(folder, "folder_read", "zero.bin")).toBe(
-    '"zero.bin" is not text (3 bytes).',
-  );
-  expect(await refusal(folder, "folder_read", "latin1.txt")).toContain("is not text (5 bytes)");
+  const shown = ["zero.bin", "latin1.txt"].map((path) => use(folder, "folder_read", { path }));
+  expect(await Promise.all(shown)).toEqual([
+    "zero.bin (3 bytes, not text, not shown)",
+    "latin1.txt (5 bytes, not text, not shown)",
+  ]);
   expect(await refusal(folder, "folder_read", "docs")).toBe(
     '"docs" is a folder, not a file. List it.',
   );

@@ -202,21 +202,25 @@ proves(
 
 proves(
   ["V89"],
-  "the demo in the browser: its tree stays to be seen until Ctrl-C, and no file is written",
+  "the demo in the browser: its tree stays to be seen until Ctrl-C, and its run is stored",
   async () => {
     const cwd = await folder();
     await writeFile(join(cwd, "notes.md"), "# Notes\n");
     const shell = new FakeShell(cwd);
     Object.assign(shell.stderr, { isTTY: true, columns: 100 });
-    const ended = performArguments(["demo", ".", "--view", "--port", "0", "--no-open"], shell);
+    const ended = performArguments(
+      ["demo", ".", "--fast", "--view", "--port", "0", "--no-open"],
+      shell,
+    );
     const place = placeOf({ url: await addressIn(shell) });
     while (!shell.written.stderr.includes("The viewer stays open"))
       await new Promise((resolve) => setImmediate(resolve));
     expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ status: "completed" }] });
-    expect((await askApi(place, "meta")).body).toMatchObject({ store: "the demo" });
+    const store = join(cwd, ".espalier", "runs.db");
+    expect((await askApi(place, "meta")).body).toMatchObject({ store });
     shell.signal("SIGINT");
     expect(await ended).toBe(0);
-    expect(await readdir(cwd)).toEqual(["notes.md"]);
+    expect(shell.written.stderr).toContain(`The run is stored in ${store}. Next:`);
   },
 );
 

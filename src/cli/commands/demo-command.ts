@@ -1,30 +1,40 @@
 // `espalier demo [folder] [task]`: a lead surveys a folder with a tree of surveyors, under one
-// budget and in one trace. Without a model, an offline planner decides: no key, no files.
+// budget and in one trace. Without a model, an offline planner decides: no key, no network.
 
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { join, relative } from "node:path";
 
-import type { RunResult, Model } from "espalier";
-import { jaegerLinks, stripControlCharacters, formatRunReport } from "espalier/terminal";
+import { deny, type EspalierEvent, type Model, type Question } from "espalier";
+import { formatRunReport, stripControlCharacters } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
 import { type CommandBody, portOf, readableFolder } from "../command-call.ts";
-import { folderTools } from "../folder-tools.ts";
+import { describeCause, UsageError } from "../exit-codes.ts";
+import { surveyTools } from "../folder-tools.ts";
+import { nodeTracing, type FollowOptions } from "../follow-run.ts";
+import { ownFolder } from "../installed-copy.ts";
+import { findJaeger, traceEndpoint } from "../jaeger-place.ts";
 import { modelByName, modelProblem } from "../model-by-name.ts";
-import { nodeTracing } from "../follow-run.ts";
-import { leadFor } from "../run-settings.ts";
-import { note, readSetting, type Shell } from "../shell.ts";
+import { findProject } from "../project.ts";
+import { leadFor, storeForRun } from "../run-settings.ts";
+import { isTerminal, isWatched, note, ownCommand, readSetting, type Shell } from "../shell.ts";
 import { offlinePlanner } from "../survey/offline-planner.ts";
 import { surveyLead } from "../survey/survey-roles.ts";
-import { describeCause, UsageError } from "../exit-codes.ts";
+import { askForKey, printMoment } from "../demo-story.ts";
+import { openRunViewing } from "./run-command.ts";
 
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
 const WIDEST_REPORT = 120;
-const CONFIGURATION = { roles: [], config: {}, configFile: undefined };
-const VIEWED = { project: undefined, store: undefined, storeName: "the demo" };
+const REPLY_DELAY_MS = 700;
+const ANSWER_TIMEOUT_MS = 6_000;
+/** A folder with less makes no tree. */
+const MIN_ENTRIES = 5;
+/** Titles of the tables that show tokens or costs. */
+const PRICED_TITLES = /(?:Tree|Budget of the run|Usage by (?:role|model))(?=(?:\W+22m)?$)/gm;
 
 const OFFLINE_NOTICE = `\
 This is the offline planner, which follows fixed rules and is not a language model.
+Its tokens, prices and delays are simulated.
 For a real one, set ESPALIER_MODEL and OPENAI_API_KEY.`;
 
 export const body: CommandBody = async (call) => {
@@ -33,56 +43,78 @@ export const body: CommandBody = async (call) => {
   if (task.trim() === "")
     throw new UsageError("Expected a task, got an empty one. Leave it out for the default task.");
   portOf(call);
-  const folder = readableFolder(shell, named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."));
-  const endpoint =
-    readSetting(shell.env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ??
-    readSetting(shell.env, "OTEL_EXPORTER_OTLP_ENDPOINT");
-  const jaeger = endpoint === undefined ? {} : findJaeger(shell, endpoint);
+  const folder = findFolder(shell, named);
+  const jaeger = findJaeger(shell);
+  const isPaced = isWatched(shell) && !call.has("fast");
   const name = readSetting(shell.env, "ESPALIER_MODEL");
-  const model = name === undefined ? offlinePlanner() : await findModel(shell, name);
+  const planner = offlinePlanner({ delayMs: isPaced ? REPLY_DELAY_MS : 0 });
+  const model = name === undefined ? planner : await findModel(shell, name);
+  const project = await findProject(shell);
+  await using kept = await storeForRun(call, project);
   const warn = (cause: unknown): undefined => {
     note(shell, `No trace: ${describeCause(cause)}`);
   };
-  const tracing = endpoint === undefined ? undefined : await nodeTracing().catch(warn);
-  await using viewing = call.has("view")
-    ? await (await import("../viewing.ts")).openViewing(call, VIEWED)
-    : undefined;
-  const report = (result: RunResult): string => {
+  const tracing = traceEndpoint(shell) === undefined ? undefined : await nodeTracing().catch(warn);
+  await using viewing = call.has("view") ? await openRunViewing(call, project, kept) : undefined;
+  const report: FollowOptions["report"] = (result) => {
     const width = Math.min(WIDEST_REPORT, shell.stderr.columns || WIDEST_REPORT);
-    return formatRunReport(result, { width, color: follower.view?.isLive ?? false, ...jaeger });
+    const color = follower.view?.isLive ?? false;
+    const text = formatRunReport(result, { width, color, ...jaeger });
+    return name === undefined ? text.replace(PRICED_TITLES, "$& (simulated)") : text;
   };
-  const parts = { hand: CONFIGURATION, kept: undefined, tracing, viewing, report };
-  const { orchestrator, follower } = leadFor(call, parts);
-  const lead = surveyLead(model, folderTools(folder));
+  const canAsk = isPaced && (viewing !== undefined || isTerminal(shell));
+  const config = {
+    sinks: [{ emit: (event: EspalierEvent) => printMoment(follower, event) }],
+    approver: canAsk
+      ? askForKey(shell, () => follower)
+      : (question: Question) => deny(question, "Nobody can be asked here."),
+    answerTimeoutMs: isPaced ? ANSWER_TIMEOUT_MS : 100,
+  };
+  const hand = { roles: [], config, configFile: undefined };
+  const { orchestrator, follower } = leadFor(call, { hand, kept, tracing, viewing, report });
   // A cost can be limited only where the price is known.
   const { costUsd, ...limits } = { ...DEFAULT_BUDGET, totalTokens: 1_000_000 };
   const budget =
     costUsd === undefined || model.price === undefined ? limits : { ...limits, costUsd };
-  const run = orchestrator.start(lead, task, { budget });
+  const run = orchestrator.start(surveyLead(model, surveyTools(folder)), task, { budget });
   note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${stripControlCharacters(name)}`);
   note(shell, `Folder: ${stripControlCharacters(folder)}\n`);
-  return await follower.follow(run, { viewing, tracing });
+  const exitCode = await follower.follow(run, { viewing, tracing });
+  if (kept !== undefined) noteNextCommands(shell, run.runId, kept.name);
+  return exitCode;
 };
+
+/** Returns the named folder, `src` or the working folder; that of the documents if there is little. */
+function findFolder(shell: Shell, named: string | undefined): string {
+  const folder = readableFolder(shell, named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."));
+  const visible = readdirSync(folder).filter((name) => !/^(\.|node_modules$)/.test(name));
+  if (visible.length > 0 && (named !== undefined || visible.length >= MIN_ENTRIES)) return folder;
+  const docs = join(ownFolder(), "docs");
+  const advice = `${ownCommand(shell)} demo ${named === undefined ? "<folder>" : relative(shell.cwd, docs)}`;
+  if (named !== undefined)
+    throw new UsageError(
+      `The folder ${JSON.stringify(named)} has no files. The demo reads the files of a folder and reports what they are for. Name another folder, for example: ${advice}`,
+    );
+  note(shell, "There is little to read here, so the demo reads the documents of espalier.");
+  note(shell, `To read another folder, type: ${advice}\n`);
+  return docs;
+}
+
+function noteNextCommands(shell: Shell, runId: string, storeName: string): void {
+  const command = ownCommand(shell);
+  note(shell, `\nThe run is stored in ${storeName}. Next:`);
+  for (const [what, typed] of [
+    ["the tree again", `${command} show ${runId}`],
+    ["what failed", `${command} show ${runId} --errors`],
+    ["in the browser", `${command} view ${runId}`],
+    ["all runs", `${command} runs`],
+    ["in Jaeger", `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ${command} demo`],
+  ] as const)
+    note(shell, `  ${what.padEnd(14)}  ${typed}`);
+}
 
 async function findModel({ env }: Shell, name: string): Promise<Model> {
   const problem = modelProblem(name, env);
   if (problem !== undefined) throw new UsageError(problem);
   return await modelByName(name);
-}
-
-const THIS_MACHINE = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
-/** Returns the address of Jaeger, if it is known. */
-function findJaeger(shell: Shell, endpoint: string): { readonly jaegerUrl?: string } {
-  const isHere = URL.canParse(endpoint) && THIS_MACHINE.test(new URL(endpoint).hostname);
-  const jaegerUrl =
-    readSetting(shell.env, "ESPALIER_JAEGER_URL") ??
-    (isHere ? "http://localhost:16686" : undefined);
-  if (jaegerUrl === undefined) return {};
-  try {
-    jaegerLinks(jaegerUrl);
-    return { jaegerUrl };
-  } catch (cause) {
-    throw new UsageError(`ESPALIER_JAEGER_URL: ${describeCause(cause)}`, { cause });
-  }
 }

@@ -49,7 +49,7 @@ export const body: CommandBody = async (call) => {
 };
 
 /** The viewer of the run's store, or of one of its own where the run is kept nowhere else. */
-async function openRunViewing(
+export async function openRunViewing(
   call: CommandCall,
   project: Project,
   kept: ChosenStore | undefined,

@@ -1,5 +1,8 @@
 // The offline planner: a model that follows fixed rules and is not a language model, so that the
-// demo runs without a key and without the network. It keeps nothing between requests.
+// demo runs without a key and without the network. It keeps nothing between requests. Its tokens,
+// prices and delays are simulated.
+
+import { setTimeout } from "node:timers/promises";
 
 import type { Model } from "espalier";
 import {
@@ -9,48 +12,46 @@ import {
   type ModelRequest,
 } from "espalier/extend";
 
-import { planSurvey, type SurveyCall } from "./survey-plan.ts";
-import { Position } from "./survey-position.ts";
+import { planCalls } from "./survey-plan.ts";
+import { readPosition } from "./survey-position.ts";
 import { reportFolder, reportPart } from "./survey-report.ts";
 
 const CHARACTERS_PER_TOKEN = 4;
+/** The simulated prices of a small model. */
+const PRICE = { inputUsdPerMillion: 0.25, outputUsdPerMillion: 2, source: "simulated" };
 
-/** Creates a model for the roles of the survey. It counts four characters as a token, at no cost. */
-export function offlinePlanner(): Model {
+/**
+ * Creates a model for the roles of the survey. It counts four characters as a token, and answers
+ * after `delayMs`, or after up to half as much again.
+ */
+export function offlinePlanner({ delayMs = 0 } = {}): Model {
   return {
     provider: "offline",
-    id: "offline-planner",
-    price: { inputUsdPerMillion: 0, outputUsdPerMillion: 0 },
+    id: "simulated-planner",
+    price: PRICE,
     countTokens: countInput,
-    generate: async (request, { signal, onDelta }) => {
-      signal.throwIfAborted();
-      const reply = limitReply(writeReply(request), request);
-      const { text } = reply.message;
-      if (text !== "") onDelta?.({ type: "text", text });
-      return reply;
+    generate: async (request, { signal }) => {
+      // Agents that began together do not stay in step.
+      const variation = (countInput(request) % 100) / 200;
+      await setTimeout(delayMs * (1 + variation), undefined, { signal });
+      return limitReply(writeReply(request), request);
     },
   };
 }
 
 function writeReply(request: ModelRequest): AssistantMessage {
-  const position = new Position(request);
-  const [remark, calls] = planSurvey(position);
-  if (calls.length > 0) return writeCalls(request, remark, calls);
-  if (position.isLead) return { role: "assistant", text: reportFolder(position), toolCalls: [] };
-  return writeCalls(request, "Reporting.", [{ toolName: "Finish", input: reportPart(position) }]);
-}
-
-function writeCalls(
-  { messages }: ModelRequest,
-  text: string,
-  calls: readonly SurveyCall[],
-): AssistantMessage {
+  const position = readPosition(request);
+  const planned = planCalls(position);
+  if (planned.length === 0 && position.isLead)
+    return { role: "assistant", text: reportFolder(position), toolCalls: [] };
+  const finish = { toolName: "Finish", input: reportPart(position) };
+  const calls = planned.length === 0 ? [finish] : planned;
   const toolCalls = calls.map(({ toolName, input }, index) => ({
-    callId: toCallId(`call_${messages.length}_${index + 1}`),
+    callId: toCallId(`call_${request.messages.length}_${index + 1}`),
     toolName,
     argumentsText: JSON.stringify(input),
   }));
-  return { role: "assistant", text, toolCalls };
+  return { role: "assistant", text: "", toolCalls };
 }
 
 /** Cuts a reply at the limit of output tokens, as a provider would. Calls are then left out. */
@@ -59,13 +60,12 @@ function limitReply(message: AssistantMessage, request: ModelRequest): ModelRepl
   const { text, toolCalls } = message;
   const wanted = countTokens(text + JSON.stringify(toolCalls));
   const isCut = wanted > maxOutputTokens;
-  const cutText = text.slice(0, maxOutputTokens * CHARACTERS_PER_TOKEN);
-  const inputTokens = countInput(request);
-  const outputTokens = Math.min(wanted, maxOutputTokens);
+  const head = text.slice(0, maxOutputTokens * CHARACTERS_PER_TOKEN);
+  const counts = { inputTokens: countInput(request), cachedInputTokens: 0, reasoningTokens: 0 };
   return {
-    message: isCut ? { role: "assistant", text: cutText, toolCalls: [] } : message,
+    message: isCut ? { role: "assistant", text: head, toolCalls: [] } : message,
     finishReason: isCut ? "length" : toolCalls.length > 0 ? "tool_calls" : "stop",
-    usage: { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 },
+    usage: { ...counts, outputTokens: Math.min(wanted, maxOutputTokens) },
   };
 }
 

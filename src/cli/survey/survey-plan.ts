@@ -1,94 +1,91 @@
 // The rules of the offline planner: from the state of an agent to its next calls. An agent lists
 // its folders, delegates subfolders once, reads the rest, and takes over what was refused. The lead
-// covers nothing itself while it can delegate.
+// covers nothing itself while it can delegate. For the story the lead begins with a wrong path, and
+// asks for one subagent more than its limit allows.
 
 import type { JsonObject } from "espalier";
-import { DEFAULT_SUBAGENT_LIMITS } from "espalier/extend";
 
-import { formatTask, SPAWN_TOOL, type Position, type SurveyPart } from "./survey-position.ts";
-import { SURVEYOR } from "./survey-roles.ts";
+import { formatTask, hasAnswer, READ_TOOL, ROOT, WRONG_PATH } from "./survey-position.ts";
+import type { Position, SurveyPart } from "./survey-position.ts";
+import { MAX_SURVEY_PARTS, SKIMMER, SPAWN_TOOL, SURVEYOR, WHOLE_TOOL } from "./survey-roles.ts";
 
 export interface SurveyCall {
   readonly toolName: string;
   readonly input: JsonObject;
 }
 
-/** The next calls, with a remark. Without calls, only the report is left. */
-export type SurveyPlan = readonly [remark: string, calls: readonly SurveyCall[]];
-
 const MAX_FOLDERS = 40;
-const MAX_FILES = 40;
-const MAX_WORDS = 3;
-const FILES_PER_PART = 4;
+const MAX_FILES = 24;
+const FILES_PER_STEP = 8;
+const FILES_PER_SKIM = 2;
 
-export function planSurvey(position: Position): SurveyPlan {
-  const { isLead, canDelegate, delegated, refused, part, answered } = position;
-  const isOpen = ({ toolName, input }: SurveyCall): boolean =>
-    !answered.has(`${toolName} ${JSON.stringify(input)}`);
-  const { folders, files } = findCoverage(position);
-  const listed = new Set(isLead ? [".", ...folders] : folders);
-  const words = isLead ? quotedWords(part.question) : [];
-  const looks = [
-    ...[...listed].map((path) => ({ toolName: "folder_list", input: { path } })),
-    ...words.map((text) => ({ toolName: "folder_search", input: { text, path: "." } })),
-  ].filter(isOpen);
-  if (looks.length > 0) return ["Listing the folder.", looks];
-  const reads = files.map((path) => ({ toolName: "folder_read", input: { path } }));
-  const hasDelegated = delegated.length + refused.length > 0;
-  const tasks = canDelegate && !hasDelegated ? divideWork(position).map(formatTask) : [];
-  const spawns = tasks.map((task) => ({ toolName: SPAWN_TOOL, input: { role: SURVEYOR, task } }));
-  const remark = tasks.length === 0 ? "Reading files." : `Delegating ${tasks.length} parts.`;
-  return [remark, [...spawns, ...reads.filter(isOpen)]];
+const hasDelegated = ({ delegated, refused }: Position): boolean =>
+  delegated.length + refused.length > 0;
+const isFolder = (path: string): boolean => path.endsWith("/");
+
+/** Returns the next calls. Without calls, only the report is left. */
+export function planCalls(position: Position): readonly SurveyCall[] {
+  const { isLead, isLastStep, answered, part, texts } = position;
+  const open = (toolName: string, paths: readonly string[]): readonly SurveyCall[] =>
+    paths
+      .map((path) => ({ toolName, input: { path } }))
+      .filter(({ input }) => !hasAnswer(position, toolName, input));
+  if (isLastStep) return [];
+  if (isLead && answered.size === 0) return open("folder_list", [WRONG_PATH]);
+  const covered = findCoverage(position);
+  const entered = part.habit === "skims" ? part.paths : covered;
+  const folders = entered.filter(isFolder).slice(0, MAX_FOLDERS);
+  const looks = open("folder_list", isLead ? [ROOT, ...folders] : folders);
+  if (looks.length > 0) return looks;
+  const spawns = divideWork(position).map((each) => ({
+    toolName: SPAWN_TOOL,
+    input: { role: each.habit === "skims" ? SKIMMER : SURVEYOR, task: formatTask(each) },
+  }));
+  const [longest] = [...texts].toSorted(([, left], [, right]) => right.length - left.length);
+  const hasAsked = [...answered].some((call) => call.startsWith(WHOLE_TOOL));
+  const isAsking = part.habit === "asks" && !hasAsked && longest !== undefined;
+  const files = covered.filter((path) => !isFolder(path)).slice(0, MAX_FILES);
+  const perStep = part.habit === "skims" ? FILES_PER_SKIM : FILES_PER_STEP;
+  const reads = open(READ_TOOL, files).slice(0, perStep);
+  return [...spawns, ...(isAsking ? open(WHOLE_TOOL, [longest[0]]) : []), ...reads];
 }
 
-/** Returns what the agent covers itself, and how many folders and files exceed its share. */
-export function findCoverage(position: Position): {
-  readonly folders: readonly string[];
-  readonly files: readonly string[];
-  readonly dropped: number;
-} {
-  const { isLead, canDelegate, part, refused, delegated } = position;
+/** Returns the folders and files that the agent covers itself, as far as it knows them. */
+export function findCoverage(position: Position): readonly string[] {
+  const { isLead, canDelegate, part, refused, delegated, inside } = position;
   const parts = isLead && canDelegate ? refused : [part, ...refused];
-  const folders = new Set(parts.flatMap((each) => each.folders));
-  const handedOn = new Set(delegated.flatMap((each) => each.folders));
+  const covered = new Set(parts.flatMap(({ paths }) => paths));
+  const handedOn = new Set(delegated.flatMap(({ paths }) => paths));
+  const isDeep = !canDelegate || hasDelegated(position);
   // A set grows while it is walked: subfolders of subfolders come up in turn.
-  if (!canDelegate || delegated.length + refused.length > 0)
-    for (const folder of folders) {
-      const below = position.folders.get(folder) ?? [];
-      below.filter((path) => !handedOn.has(path)).forEach((path) => folders.add(path));
-    }
-  const found = [...folders].flatMap((folder) => position.files.get(folder) ?? []);
-  const files = [...new Set([...parts.flatMap((each) => each.files), ...found])];
-  const dropped = Math.max(0, folders.size - MAX_FOLDERS) + Math.max(0, files.length - MAX_FILES);
-  return { folders: [...folders].slice(0, MAX_FOLDERS), files: files.slice(0, MAX_FILES), dropped };
+  for (const path of covered)
+    for (const below of inside.get(path) ?? [])
+      if (!handedOn.has(below) && (isDeep || !isFolder(below))) covered.add(below);
+  return [...covered];
+}
+
+/** Returns the paths that the agent covers and has not read. */
+export function findUnread(position: Position): readonly string[] {
+  return findCoverage(position).filter(
+    (path) => !hasAnswer(position, isFolder(path) ? "folder_list" : READ_TOOL, { path }),
+  );
 }
 
 /**
- * Returns parts of the subfolders, and of the files that the lead found beside them. Neighbours
- * share a part if there are too many. Each part gets an even share of the subagents that are left.
+ * Returns the parts that the agent delegates next. A surveyor has one, all of its subfolders. The
+ * lead puts neighbours together, so that at most one part exceeds its limit.
  */
-function divideWork({ isLead, part, folders, files }: Position): readonly SurveyPart[] {
-  const subfolders = part.folders.flatMap((folder) => folders.get(folder) ?? []);
-  const loose = isLead ? (files.get(".") ?? []) : [];
-  const isFlat = subfolders.length === 0;
-  const grouped = isFlat ? loose.map((file) => [file]) : [loose];
-  const units = [...subfolders.map((folder) => [folder]), ...grouped].filter(
-    ({ length }) => length > 0,
-  );
-  const most = isFlat ? Math.ceil(loose.length / FILES_PER_PART) : units.length;
-  const count = Math.min(DEFAULT_SUBAGENT_LIMITS.maxBreadthPerParent, part.subagents, most);
-  const subagents = Math.floor((part.subagents - count) / count);
+function divideWork(position: Position): readonly SurveyPart[] {
+  const { isLead, canDelegate, part, inside } = position;
+  if (!canDelegate || hasDelegated(position)) return [];
+  const found = part.paths.flatMap((path) => inside.get(path) ?? []);
+  const units = isLead ? found : found.filter(isFolder);
+  const count = Math.min(isLead ? MAX_SURVEY_PARTS + 1 : 1, units.length);
+  const skimmed = Math.min(count, MAX_SURVEY_PARTS) - 1;
   return Array.from({ length: count }, (_, index) => {
-    const start = Math.round((index * units.length) / count);
-    const paths = units.slice(start, Math.round(((index + 1) * units.length) / count)).flat();
-    const inside = paths.filter((path) => subfolders.includes(path));
-    return { ...part, folders: inside, files: paths.slice(inside.length), subagents };
+    const [start, end] = [index, index + 1].map((at) => Math.round((at * units.length) / count));
+    const habit = index === 0 ? "asks" : index === skimmed ? "skims" : undefined;
+    const paths = units.slice(start, end);
+    return { paths, question: part.question, habit: isLead ? habit : undefined };
   });
-}
-
-/** Returns the words in quotation marks: what a question asks to look for. */
-function quotedWords(question: string): readonly string[] {
-  const quoted = [...question.matchAll(/"([^"\n]+)"|“([^“”\n]+)”|`([^`\n]+)`/g)];
-  const words = quoted.map(([, straight, curly, code]) => straight ?? curly ?? code ?? "");
-  return [...new Set(words)].slice(0, MAX_WORDS);
 }

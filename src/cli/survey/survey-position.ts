@@ -3,31 +3,30 @@
 
 import { posix } from "node:path";
 
-import { type ModelRequest, type ToolCall, DEFAULT_SUBAGENT_LIMITS } from "espalier/extend";
+import type { JsonObject } from "espalier";
+import type { ModelRequest, ToolCall } from "espalier/extend";
 import { z } from "zod";
 
-import { surveySchema, type Survey } from "./survey-roles.ts";
+import { SPAWN_TOOL, surveySchema, WHOLE_TOOL, type Survey } from "./survey-roles.ts";
+
+export const READ_TOOL = "folder_read";
+export const ROOT = "./";
+/** A path that the tools refuse. */
+export const WRONG_PATH = "/";
+const MAX_NAMES = 3;
 
 const names = z.array(z.string());
 const partSchema = z.object({
-  folders: names,
-  files: names,
+  /** Those of folders end with a slash. */
+  paths: names,
   question: z.string(),
-  subagents: z.number(),
+  /** Asks to read a file whole, or reads few files in a step. */
+  habit: z.enum(["asks", "skims"]).optional(),
 });
-/** Folders and files to survey, the question, and how many subagents may be started for them. */
+/** The part of an agent in the survey. */
 export type SurveyPart = Readonly<z.infer<typeof partSchema>>;
 
-const listingSchema = z.object({
-  folders: names,
-  files: z.array(z.object({ name: z.string() })),
-  links: names.default([]),
-});
-const searchSchema = z.object({
-  text: z.string(),
-  matches: z.array(z.object({ path: z.string(), line: z.number() })),
-  isComplete: z.boolean(),
-});
+const listingSchema = z.object({ folders: names, files: z.array(z.object({ name: z.string() })) });
 const inputSchema = z.object({ path: z.string().default(""), task: z.string().default("") });
 const endingSchema = z.object({
   outcome: z.string(),
@@ -36,96 +35,103 @@ const endingSchema = z.object({
 });
 
 /** The state of one agent of a survey, as its conversation shows it. */
-export class Position {
-  /** An agent without `Finish` is the lead. */
-  readonly isLead: boolean;
-  readonly canDelegate: boolean;
-  readonly part: SurveyPart;
-  /** Answered calls: tool, space, arguments. */
-  readonly answered = new Set<string>();
-  /** Paths of subfolders, by folder. */
-  readonly folders = new Map<string, readonly string[]>();
-  /** Paths of files, by folder. */
-  readonly files = new Map<string, readonly string[]>();
-  /** Beginnings of files, by path. */
-  readonly texts = new Map<string, string>();
-  readonly searches: z.infer<typeof searchSchema>[] = [];
-  readonly reports: Survey[] = [];
-  /** Parts that a subagent took over. */
-  readonly delegated: SurveyPart[] = [];
-  /** Parts whose subagent was refused. */
-  readonly refused: SurveyPart[] = [];
-  /** Sentences about the files that could not be read. */
-  readonly problems: string[] = [];
+export type Position = ReturnType<typeof readPosition>;
 
-  constructor({ messages, tools }: ModelRequest) {
-    this.isLead = !tools.some(({ name }) => name === "Finish");
-    const start = messages.findIndex(({ role }) => role === "assistant");
-    const before = start === -1 ? messages : messages.slice(0, start);
-    const task = before.findLast(({ role }) => role === "user")?.text ?? "";
-    const { maxTotalSubagents } = DEFAULT_SUBAGENT_LIMITS;
-    this.part = this.isLead ? wholeFolder(task, maxTotalSubagents) : parseTask(task);
-    this.canDelegate = this.part.subagents > 0 && tools.some(({ name }) => name === SPAWN_TOOL);
-    const replies = messages.filter((message) => message.role === "assistant");
-    const calls = new Map(
-      replies.flatMap(({ toolCalls }) => toolCalls.map((call) => [call.callId, call])),
-    );
-    for (const message of messages) {
-      const call = message.role === "tool" ? calls.get(message.callId) : undefined;
-      if (call !== undefined) this.#readAnswer(call, message.text);
-    }
+export function readPosition({ messages, tools }: ModelRequest) {
+  const start = messages.findIndex(({ role }) => role === "assistant");
+  const before = start === -1 ? messages : messages.slice(0, start);
+  const position = {
+    /** An agent without `Finish` is the lead. */
+    isLead: !tools.some(({ name }) => name === "Finish"),
+    /** True if the budget allows no further step. */
+    isLastStep: messages.at(-1)?.text.startsWith("This is your last step") === true,
+    canDelegate: tools.some(({ name }) => name === SPAWN_TOOL),
+    part: parseTask(before.findLast(({ role }) => role === "user")?.text ?? ""),
+    /** Answered calls: tool, space, arguments. */
+    answered: new Set<string>(),
+    /** Paths in a folder, by its path. */
+    inside: new Map<string, readonly string[]>(),
+    /** Beginnings of files, by path. */
+    texts: new Map<string, string>(),
+    /** Parts that a subagent took over. */
+    delegated: new Array<SurveyPart>(),
+    /** Parts whose subagent was refused. */
+    refused: new Array<SurveyPart>(),
+    reports: new Array<Survey>(),
+    findings: new Array<string>(),
+    binaryFiles: 0,
+  };
+  const calls = messages.flatMap((message) =>
+    message.role === "assistant" ? message.toolCalls : [],
+  );
+  for (const message of messages) {
+    if (message.role !== "tool") continue;
+    const call = calls.find(({ callId }) => callId === message.callId);
+    if (call !== undefined) readAnswer(position, call, message.text);
   }
-
-  #readAnswer({ toolName, argumentsText }: ToolCall, answer: string): void {
-    this.answered.add(`${toolName} ${argumentsText}`);
-    const { path, task } = inputSchema.parse(tryParse(argumentsText) ?? {});
-    const value = tryParse(answer);
-    if (toolName === SPAWN_TOOL) return this.#readEnding(parseTask(task), value);
-    const listing = listingSchema.safeParse(value).data;
-    const search = searchSchema.safeParse(value).data;
-    const inside = (name: string): string => posix.join(path, name);
-    if (toolName === "folder_list" && listing !== undefined) {
-      this.folders.set(path, listing.folders.map(inside));
-      this.files.set(
-        path,
-        listing.files.map(({ name }) => inside(name)),
-      );
-      this.problems.push(...listing.links.map((name) => `${inside(name)}: a link, not followed`));
-    } else if (toolName === "folder_search" && search !== undefined) this.searches.push(search);
-    else if (toolName === "folder_read" && answer.startsWith(`${path} (`))
-      this.texts.set(path, answer.slice(answer.indexOf("\n") + 1));
-    else this.problems.push(`${path}: ${answer}`);
-  }
-
-  /** A refusal is an instruction in words. The outcome of a subagent is JSON. */
-  #readEnding(part: SurveyPart, value: unknown): void {
-    const ending = endingSchema.safeParse(value).data;
-    (ending === undefined ? this.refused : this.delegated).push(part);
-    if (ending?.output !== undefined) this.reports.push(ending.output);
-    else if (ending !== undefined)
-      this.problems.push(`Missing: ${namePart(part)}. ${ending.explanation ?? ending.outcome}`);
-  }
+  return position;
 }
 
-export const SPAWN_TOOL = "SpawnSubagent";
+function readAnswer(position: Position, { toolName, argumentsText }: ToolCall, answer: string) {
+  const { answered, inside, findings } = position;
+  answered.add(`${toolName} ${argumentsText}`);
+  const { path, task } = inputSchema.parse(tryParse(argumentsText) ?? {});
+  const value = tryParse(answer);
+  const listing = listingSchema.safeParse(value).data;
+  if (toolName === SPAWN_TOOL) readEnding(position, parseTask(task), value);
+  else if (listing !== undefined) {
+    const found = [
+      ...listing.folders.map((name) => `${name}/`),
+      ...listing.files.map(({ name }) => name),
+    ];
+    inside.set(
+      path,
+      found.map((name) => posix.join(path, name)),
+    );
+  } else if (answer.startsWith(`${path} (`)) readFile(position, path, answer);
+  else if (toolName === WHOLE_TOOL) findings.push(`${path}: reading it whole was denied`);
+  // A mistake that was corrected is not a finding.
+  else if (path !== WRONG_PATH) findings.push(`${path}: ${answer}`);
+}
+
+/** The first line has the name and the size of the file. It is alone if the file is binary. */
+function readFile(position: Position, path: string, answer: string) {
+  const end = answer.indexOf("\n");
+  if (end === -1) position.binaryFiles += 1;
+  else position.texts.set(path, answer.slice(end + 1));
+}
+
+/** A refusal is an instruction in words. The outcome of a subagent is JSON. */
+function readEnding(
+  { refused, delegated, reports, findings }: Position,
+  part: SurveyPart,
+  value: unknown,
+) {
+  const ending = endingSchema.safeParse(value).data;
+  (ending === undefined ? refused : delegated).push(part);
+  if (ending?.output !== undefined) reports.push(ending.output);
+  else if (ending !== undefined)
+    findings.push(`Missing: ${namePart(part)}. ${ending.explanation ?? ending.outcome}`);
+}
+
+export function hasAnswer({ answered }: Position, toolName: string, input: JsonObject): boolean {
+  return answered.has(`${toolName} ${JSON.stringify(input)}`);
+}
 
 /** Returns the task for a surveyor. Its last line is the part as JSON, whatever the names are. */
 export function formatTask(part: SurveyPart): string {
-  return `Survey ${namePart(part)}.\n${JSON.stringify(part)}`;
+  return `Survey ${namePart(part)}\n${JSON.stringify(part)}`;
 }
 
-/** Returns the paths of a part in one line. */
-export function namePart({ folders, files }: SurveyPart): string {
-  return [...folders, ...files].join(", ");
+export function namePart({ paths }: SurveyPart): string {
+  const more = paths.length > MAX_NAMES ? [`${paths.length - MAX_NAMES} more`] : [];
+  return [...paths.slice(0, MAX_NAMES), ...more].join(", ");
 }
 
+/** Returns the part in a task. The task of the lead is a question about the whole folder. */
 function parseTask(task: string): SurveyPart {
   const part = partSchema.safeParse(tryParse(task.slice(task.lastIndexOf("\n") + 1)));
-  return part.success ? part.data : wholeFolder(task, 0);
-}
-
-function wholeFolder(question: string, subagents: number): SurveyPart {
-  return { folders: ["."], files: [], question, subagents };
+  return part.success ? part.data : { paths: [ROOT], question: task };
 }
 
 function tryParse(text: string): unknown {

@@ -1,34 +1,31 @@
-// The reports of the offline planner: the typed result of a surveyor and the text of the lead.
+// The reports of the offline planner: the typed result of a surveyor and the text of the lead. Files
+// are described by their first line.
 
 import { posix } from "node:path";
 
-import { describeFile, exportedNames, listNames } from "./describe-file.ts";
-import { findCoverage } from "./survey-plan.ts";
-import { namePart, type Position } from "./survey-position.ts";
+import { findUnread } from "./survey-plan.ts";
+import { namePart, ROOT, type Position } from "./survey-position.ts";
 import type { Survey } from "./survey-roles.ts";
 
 const MAX_FINDINGS = 12;
-const MAX_SHOWN_MATCHES = 3;
-const TELLING_NAME = /^(readme|index|main|mod|lib|__init__)\b/i;
+const MAX_LENGTH = 140;
 
 /** Returns what an agent found out itself, and what was reported to it. */
 export function reportPart(position: Position): Survey {
-  const { part, texts, reports, searches, problems } = position;
+  const { part, texts, reports, findings, binaryFiles } = position;
   const name = namePart(part);
-  const { files, dropped } = findCoverage(position);
-  const names = [...texts.values()].flatMap(exportedNames);
+  const unread = findUnread(position).length;
   const below = reports.length === 0 ? "" : ` and ${count(reports.length, "part")} below`;
-  const offers = names.length === 0 ? "" : `; offers ${listNames(names)}`;
-  const own = files.map((path) => ({ path, purpose: describeFile(path, texts.get(path)) }));
-  const excess = dropped === 0 ? [] : [`${name}: ${dropped} left out, too many for one surveyor`];
+  const own = [...texts].map(([path, text]) => ({ path, purpose: describeText(text) }));
+  const why = part.habit === "skims" ? "its budget allows few steps" : "too many for one agent";
   return {
     folder: name,
-    purpose: `${count(texts.size, "file")}${below}${offers}.`,
+    purpose: `${count(texts.size, "file")}${below}.`,
     files: [...own, ...reports.flatMap((report) => report.files)],
     findings: [
-      ...searches.map(describeSearch),
-      ...problems,
-      ...excess,
+      ...findings,
+      ...(unread === 0 ? [] : [`${name}: ${count(unread, "path")} left out, ${why}`]),
+      ...(binaryFiles === 0 ? [] : [`${name}: ${count(binaryFiles, "binary file")} skipped`]),
       ...reports.flatMap((report) => report.findings),
     ],
   };
@@ -36,48 +33,43 @@ export function reportPart(position: Position): Survey {
 
 /** Returns the report of the lead as Markdown. */
 export function reportFolder(position: Position): string {
-  const { problems, reports, part } = position;
+  const { inside, reports, part } = position;
   const { files, findings } = reportPart(position);
-  const root = [position.folders, position.files].flatMap((found) => found.get(".") ?? []);
-  if (!position.files.has("."))
-    return `The folder could not be listed. ${problems[0]?.slice(3) ?? ""}`;
-  if (root.length + problems.length === 0)
-    return "The folder is empty: there is nothing to survey.";
-  const rest = findings.length - MAX_FINDINGS;
-  const shown = [...findings.slice(0, MAX_FINDINGS), ...(rest > 0 ? [`and ${rest} more`] : [])];
+  const root = inside.get(ROOT);
+  if (root === undefined) return `The folder could not be listed. ${findings[0]?.slice(4) ?? ""}`;
+  if (root.length === 0) return "The folder is empty: there is nothing to survey.";
   const folders = Map.groupBy(files, ({ path }) => posix.dirname(path));
-  const parts = [...folders.keys()]
-    .toSorted()
-    .map((folder) => describeFolder(folder, folders.get(folder) ?? [], folders.size > 6 ? 2 : 3));
+  const parts = [...folders].map(([folder, found]) =>
+    describeFolder(folder, found, folders.size > 6 ? 1 : 3),
+  );
   const surveyed = `${count(files.length, "file")} in ${count(folders.size, "folder")}`;
   const summary = `${surveyed}, surveyed in ${count(reports.length, "part")}.`;
-  const question = `Question: ${part.question.replace(/\s+/g, " ")}`;
-  const sections = formatSection("What was found", shown) + formatSection("The parts", parts);
-  return `# Survey\n\n${question}\n${summary}${sections}`;
+  const question = part.question.replace(/\s+/g, " ");
+  const sections =
+    formatSection("What was found", findings.slice(0, MAX_FINDINGS)) +
+    formatSection("The parts", parts.toSorted());
+  return `# Survey\n\nQuestion: ${question}\n${summary}${sections}`;
 }
 
 function formatSection(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? "" : `\n\n## ${title}\n\n- ${lines.join("\n- ")}`;
 }
 
-const rank = ({ path }: { readonly path: string }): number =>
-  TELLING_NAME.test(posix.basename(path)) ? 0 : 1;
-
-/** Shows files first that usually tell what their folder is about. */
 function describeFolder(folder: string, files: Survey["files"], maxFiles: number): string {
   const shown = files
-    .toSorted((left, right) => rank(left) - rank(right))
     .slice(0, maxFiles)
     .map(({ path, purpose }) => `\n  - \`${posix.basename(path)}\`: ${purpose}`);
   return `**${folder}/** (${count(files.length, "file")})${shown.join("")}`;
 }
 
-function describeSearch({ text, matches, isComplete }: Position["searches"][number]): string {
-  if (matches.length === 0) return `"${text}": in none of the files`;
-  const files = new Set(matches.map(({ path }) => path));
-  const amount = `${count(matches.length, "line")} in ${count(files.size, "file")}`;
-  const shown = matches.slice(0, MAX_SHOWN_MATCHES).map(({ path, line }) => `\`${path}:${line}\``);
-  return `"${text}": ${isComplete ? "" : "at least "}${amount}, first ${shown.join(", ")}`;
+const MARKS = /^(?:\/\/+!?|\/?\*+|#+|--|;+|"""|<!--)\s*|\s*(?:\*\/|"""|-->)$/g;
+const UNTELLING_LINE = /^(?:\W*|#!.*|(?:import|package|use|using|from) .*)$/;
+
+/** Returns the first line of a text that says something, without the marks of a comment. */
+function describeText(text: string): string {
+  const lines = text.split("\n").map((line) => line.trim());
+  const line = lines.find((each) => !UNTELLING_LINE.test(each)) ?? "Nothing to read.";
+  return line.replace(MARKS, "").slice(0, MAX_LENGTH);
 }
 
 function count(amount: number, thing: string): string {

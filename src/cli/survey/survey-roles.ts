@@ -1,11 +1,16 @@
-// The two roles of a survey: a lead that splits a folder into parts, and surveyors that read them,
-// each with surveyors of its own.
+// The roles of a survey: a lead that splits a folder into parts, surveyors that read them, each with
+// a surveyor of its own, and a skimmer with a tight budget.
 
 import { defineAgent, type AgentRole, type FunctionTool, type Model } from "espalier";
-import { DEFAULT_SUBAGENT_LIMITS } from "espalier/extend";
 import { z } from "zod";
 
 export const SURVEYOR = "surveyor";
+export const SKIMMER = "skimmer";
+export const SPAWN_TOOL = "SpawnSubagent";
+/** Asks the user before it runs. */
+export const WHOLE_TOOL = "folder_read_whole";
+/** Subagents that the lead may start. */
+export const MAX_SURVEY_PARTS = 4;
 
 /** The report of a surveyor. */
 export const surveySchema = z.object({
@@ -16,55 +21,50 @@ export const surveySchema = z.object({
 });
 export type Survey = z.infer<typeof surveySchema>;
 
-const { maxBreadthPerParent, maxTotalSubagents } = DEFAULT_SUBAGENT_LIMITS;
-
-/** Returns the lead of a survey that stays within the default limits of a tree. */
+/** Returns the lead of a survey of a folder, which the tools read. */
 export function surveyLead(model: Model, tools: readonly FunctionTool[]): AgentRole {
+  const reader = { instructions: SURVEYOR_INSTRUCTIONS, model, tools, output: surveySchema };
   const surveyor = defineAgent({
+    ...reader,
     name: SURVEYOR,
     description: "Reads the folders and files that you name and reports what each of them is for.",
-    instructions: SURVEYOR_INSTRUCTIONS,
-    model,
-    tools,
     subagents: [SURVEYOR],
-    output: surveySchema,
     budget: { steps: 40, totalTokens: 500_000 },
+  });
+  const skimmer = defineAgent({
+    ...reader,
+    name: SKIMMER,
+    description: `Reports like a surveyor, but has only 3 steps. For a part that matters less.`,
+    budget: { steps: 3, totalTokens: 100_000 },
+    wrapUp: true,
   });
   return defineAgent({
     name: "lead",
     instructions: LEAD_INSTRUCTIONS,
     model,
     tools,
-    subagents: [surveyor],
+    subagents: [surveyor, skimmer],
+    limits: { maxDepth: 2, maxBreadthPerParent: MAX_SURVEY_PARTS },
   });
 }
 
 const LEAD_INSTRUCTIONS = `\
 You lead the survey of a folder. Surveyors read; you divide the work and write the report.
-
-1. Call folder_list with path "." to see what there is. If the folder is empty, say so and end.
-   If the question names words to look for, call folder_search for each of them.
-2. Divide everything into at most ${maxBreadthPerParent} parts: folders that belong together, or the files beside
-   them. Delegate each with one SpawnSubagent call, all in ONE reply, so that they work in parallel.
-3. A surveyor sees nothing of this conversation. Its task names its folders and files, what the
-   user asked, in the user's words, and how many subagents it may start: an even share of those
-   that are left of ${maxTotalSubagents}.
-4. If a spawn is refused, the answer says why. Usually you then read that part yourself.
-5. Write the report in Markdown, at most 40 lines: first the answer to what the user asked, then
-   what each part is for. Use only what was reported to you or read by you. Name what is missing.
-
+1. Call folder_list with path ".", and folder_search for each word that the question looks for.
+2. Divide everything into at most ${MAX_SURVEY_PARTS} parts. Delegate each with one SpawnSubagent call, all in
+   ONE reply. Give the least important part to a skimmer, the others to surveyors. They see nothing
+   of this conversation: a task names folders and files, and the question in the user's words.
+3. If a spawn is refused, the answer says why. Usually you then read that part yourself.
+4. Write the report in Markdown, at most 40 lines: first the answer to the user, then what each
+   part is for. Use only what was reported to you or read by you. Name what is missing.
 All paths are relative to the folder that is surveyed.`;
 
 const SURVEYOR_INSTRUCTIONS = `\
 You survey one part of a folder: the folders and files that your task names. Read, do not guess.
-
 1. Call folder_list for every folder of your part, all in one reply.
-2. If they have subfolders, and your task allows subagents, delegate them: one SpawnSubagent call
-   each, at most as many as your task allows and at most ${maxBreadthPerParent}. A subagent sees nothing of this
-   conversation: name in its task its folders, its share of the subagents that are left, and the
-   question. Survey yourself what you do not delegate, or what is refused.
-3. In the same reply, call folder_read for the files of your part, at most 40 of them.
-4. End by calling Finish, alone: what the part is for, what each file is for, including those that
-   your subagents reported, and what you found.
-
+2. If they have subfolders and you have SpawnSubagent, delegate the subfolders with one call. Its
+   task names them and the question: a subagent sees nothing of this conversation.
+3. Call folder_read for at most 24 files of your part, several in one reply. Only if the beginning
+   of the most important file is not enough, call ${WHOLE_TOOL} for it.
+4. End by calling Finish, alone: what the part and each file is for, and what you found.
 All paths are relative to the folder that is surveyed, not to your part of it.`;
