@@ -79,7 +79,7 @@ async function recordDemo(): Promise<readonly Frame[]> {
   const frames: Frame[] = [];
   let startedAtMs: number | undefined;
   try {
-    const ended = once(child, "close");
+    const ended: Promise<readonly unknown[]> = once(child, "close");
     for await (const chunk of child.stdout.setEncoding("utf8")) {
       const nowMs = performance.now();
       startedAtMs ??= nowMs;
@@ -88,7 +88,7 @@ async function recordDemo(): Promise<readonly Frame[]> {
       });
       frames.push({ seconds: (nowMs - startedAtMs) / 1_000, rows: drawRows(terminal) });
     }
-    const [code]: readonly unknown[] = await ended;
+    const [code] = await ended;
     if (code !== 0) throw new Error(`Expected the demo to end with code 0, got ${String(code)}.`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
