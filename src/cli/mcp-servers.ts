@@ -9,7 +9,6 @@ import type { McpServerEntry } from "espalier/config";
 import type { McpServer, McpTransport } from "espalier/mcp";
 import { z } from "zod";
 
-import { asSentence } from "../kernel/sentence.ts";
 import type { Project } from "./project.ts";
 import type { Shell } from "./shell.ts";
 import { describeCause, UsageError } from "./exit-codes.ts";
@@ -67,9 +66,7 @@ function serversIn(file: string): KnownServers {
     given = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
     const got = describeCause(cause);
-    throw new UsageError(`Expected ${file} to be JSON, got: ${asSentence(got)} Fix the file.`, {
-      cause,
-    });
+    throw new UsageError(`Expected ${file} to be JSON, got: ${got}. Fix the file.`, { cause });
   }
   return { entries: checked(FileSchema, given, file).mcpServers, file };
 }
