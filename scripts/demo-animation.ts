@@ -1,4 +1,4 @@
-// Records the demo on a pseudo-terminal and writes it as an animated picture for the home page of the site, beside a still picture of its end.
+// Records the demo on a pseudo-terminal and writes it as an animated picture for the home page of the site, beside a still picture of its tree.
 // `npm run pictures` calls it. It needs `script` of util-linux.
 
 import { spawn } from "node:child_process";
@@ -222,8 +222,10 @@ function save(name: string, text: string): void {
 mkdirSync(FOLDER, { recursive: true });
 const frames = thinOut(await recordDemo());
 const end = frames.at(-1);
-if (end !== undefined) {
+/** The tree at work, with most of its story told. */
+const middle = frames[Math.floor((frames.length * 2) / 3)];
+if (end !== undefined && middle !== undefined) {
   save("demo.svg", drawAnimation(frames));
-  save("demo-still.svg", drawStill(end));
+  save("demo-still.svg", drawStill(middle));
   console.log(`${frames.length} frames, ${round(end.seconds + HOLD_SECONDS)} s`);
 }
