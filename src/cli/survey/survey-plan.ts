@@ -9,7 +9,7 @@ import { formatTask, hasAnswer, READ_TOOL, ROOT, WRONG_PATH } from "./survey-pos
 import type { Position, SurveyPart } from "./survey-position.ts";
 import { MAX_SURVEY_PARTS, SKIMMER, SPAWN_TOOL, SURVEYOR, WHOLE_TOOL } from "./survey-roles.ts";
 
-export interface SurveyCall {
+interface SurveyCall {
   readonly toolName: string;
   readonly input: JsonObject;
 }
@@ -51,7 +51,7 @@ export function planCalls(position: Position): readonly SurveyCall[] {
 }
 
 /** Returns the folders and files that the agent covers itself, as far as it knows them. */
-export function findCoverage(position: Position): readonly string[] {
+function findCoverage(position: Position): readonly string[] {
   const { isLead, canDelegate, part, refused, delegated, inside } = position;
   const parts = isLead && canDelegate ? refused : [part, ...refused];
   const covered = new Set(parts.flatMap(({ paths }) => paths));
