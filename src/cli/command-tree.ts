@@ -125,7 +125,7 @@ Without a model, tokens, prices and delays are simulated, and the task is not an
 
 OPENAI_API_KEY, OPENAI_BASE_URL   the server of the model: OpenAI, or any with Chat Completions;
                                   one of the two is enough
-ESPALIER_OPENAI_API               responses, for a server with that API instead, or chat
+ESPALIER_OPENAI_API               responses, for a server with that API, or chat_completions
 ESPALIER_MODEL                    the model to use there; without all three, an offline planner
                                   works by fixed rules. ai-sdk:anthropic/claude-sonnet-5: that
                                   model over the package @ai-sdk/anthropic, if it is installed,

@@ -21,7 +21,7 @@ async function runProgram(baseUrl: string, ...args: readonly string[]): Promise<
     ...process.env,
     OPENAI_API_KEY: "none",
     OPENAI_BASE_URL: baseUrl,
-    ESPALIER_OPENAI_API: "chat",
+    ESPALIER_OPENAI_API: "chat_completions",
   };
   return await new Promise((resolve) => {
     execFile(

@@ -8,7 +8,7 @@ import { proves } from "../harness/proves.ts";
 import { failure, modelAt, MODES, reply, type Mode } from "../support/openai-calls.ts";
 import { OpenAiServer, type ServerReply } from "../support/openai-server.ts";
 
-const APIS = ["chat", "responses"] as const;
+const APIS = ["chat_completions", "responses"] as const;
 type Api = (typeof APIS)[number];
 
 /** A JSON text that is nested deeper than a call stack. */
@@ -85,7 +85,8 @@ for (const [name, [answer, delayMs]] of Object.entries(DELAYS)) {
 /** An error that is reported inside an answer of status 200. */
 function reported(error: string, api: Api, mode: Mode): ServerReply {
   if (mode === "whole") return { type: "raw", body: `{"error":${error}}` };
-  const event = api === "chat" ? `{"error":${error}}` : `{"type":"error","error":${error}}`;
+  const event =
+    api === "chat_completions" ? `{"error":${error}}` : `{"type":"error","error":${error}}`;
   return { type: "raw", contentType: "text/event-stream", body: `data: ${event}\n\n` };
 }
 
@@ -102,7 +103,7 @@ proves(["D474"], "reads the delay of an error inside an answer alike", async () 
 
 /** A reply of one tool call whose arguments are this JSON, and not a text of it. */
 function callWith(args: string, api: Api, mode: Mode): ServerReply {
-  if (api === "chat") {
+  if (api === "chat_completions") {
     const call = `{"index":0,"id":"call_1","type":"function","function":{"name":"add","arguments":${args}}}`;
     const part = mode === "whole" ? "message" : "delta";
     const body = `{"choices":[{"index":0,"finish_reason":"tool_calls","${part}":{"role":"assistant","tool_calls":[${call}]}}]}`;
@@ -116,7 +117,7 @@ function callWith(args: string, api: Api, mode: Mode): ServerReply {
 
 /** A reply with deep data besides its text, which goes back to the provider as it came. */
 function dataWith(data: string, api: Api, mode: Mode): ServerReply {
-  if (api === "chat") {
+  if (api === "chat_completions") {
     const call = `{"index":0,"id":"call_1","type":"function","extra_content":${data},"function":{"name":"add","arguments":"{}"}}`;
     const part = mode === "whole" ? "message" : "delta";
     return wired(
@@ -180,7 +181,7 @@ function saysWith(
   api: Api,
   mode: Mode,
 ): ServerReply {
-  if (api === "chat") {
+  if (api === "chat_completions") {
     const part = mode === "whole" ? "message" : "delta";
     const choice = {
       index: 0,

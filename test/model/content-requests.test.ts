@@ -67,7 +67,7 @@ function ok({ path }: { readonly path: string }): ServerReply {
 /** The messages of each request, in the words of the interface, and its text up to their end. */
 async function sent(
   options: {
-    readonly api: "chat" | "responses";
+    readonly api: "chat_completions" | "responses";
     readonly inputModalities?: readonly AttachmentKind[];
   },
   ...histories: readonly (readonly Message[])[]
@@ -77,7 +77,7 @@ async function sent(
   for (const messages of histories)
     await model.generate({ ...QUESTION, messages }, { signal: never() });
   return server.requests.map(({ body, bodyText }) => ({
-    messages: body[options.api === "chat" ? "messages" : "input"],
+    messages: body[options.api === "chat_completions" ? "messages" : "input"],
     text: bodyText.slice(0, bodyText.lastIndexOf('],"max_')),
   }));
 }
@@ -98,7 +98,7 @@ describe("over Chat Completions", () => {
   const drawn = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "Drawn." }));
 
   proves(["M71"], "parts stand in order; those of results follow the last of them", async () => {
-    const [request] = await sent({ api: "chat", inputModalities: ALL }, HISTORY);
+    const [request] = await sent({ api: "chat_completions", inputModalities: ALL }, HISTORY);
     const expected: readonly ChatCompletionMessageParam[] = [
       {
         role: "user",
@@ -120,7 +120,7 @@ describe("over Chat Completions", () => {
   });
 
   proves(["M70", "M71"], "a server of which nothing is known reads lines", async () => {
-    const [request] = await sent({ api: "chat" }, HISTORY);
+    const [request] = await sent({ api: "chat_completions" }, HISTORY);
     expect(request?.messages).toEqual([said(SAID_TEXT), asked, ...drawn]);
   });
 
@@ -132,7 +132,7 @@ describe("over Chat Completions", () => {
         { ...PHOTO, type: "file" },
         { ...SOUND, mediaType: "audio/ogg" },
       ] as const;
-      const [request] = await sent({ api: "chat", inputModalities: ALL }, [
+      const [request] = await sent({ api: "chat_completions", inputModalities: ALL }, [
         userMessage(odd, "task"),
       ]);
       expect(request?.messages).toEqual([
@@ -200,7 +200,7 @@ describe("over Responses", () => {
   });
 });
 
-for (const api of ["chat", "responses"] as const) {
+for (const api of ["chat_completions", "responses"] as const) {
   proves(["M71"], `over ${api} a request begins with the text of the one before`, async () => {
     const [one, two] = await sent({ api, inputModalities: ALL }, HISTORY, LATER);
     expect(two?.text.startsWith(one?.text ?? "none")).toBe(true);

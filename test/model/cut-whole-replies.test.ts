@@ -15,7 +15,7 @@ const CUT_BYTES = 2 * CAP * 3;
 const TRUSTED_BYTES = 8 * CAP;
 const ENDLESS = "x".repeat(5_000);
 
-type Api = "chat" | "responses";
+type Api = "chat_completions" | "responses";
 
 interface Facts {
   readonly finishReason: string;
@@ -133,7 +133,7 @@ const OUTPUTS: Readonly<Record<string, readonly object[]>> = {
 describe("a reply without usage over Chat Completions, whole, is cut at twice the cap:", () => {
   for (const [what, message] of Object.entries(MESSAGES))
     proves(["D504"], what, async () => {
-      expect(await answered("chat", completion(message), "whole")).toEqual(CUT);
+      expect(await answered("chat_completions", completion(message), "whole")).toEqual(CUT);
     });
 });
 
@@ -141,9 +141,9 @@ proves(["D504"], "a call that the server would not take is cut at twice the cap"
   const written = `<function=go>${" x".repeat(15_000)}</function>`;
   const error = { code: "tool_use_failed", message: "Failed.", failed_generation: written };
   expect([
-    await answered("chat", { type: "status", status: 400, body: { error } }, "whole"),
-    await answered("chat", bodyOf({ error }), "whole"),
-    await answered("chat", { type: "events", data: [{ error }] }, "streamed"),
+    await answered("chat_completions", { type: "status", status: 400, body: { error } }, "whole"),
+    await answered("chat_completions", bodyOf({ error }), "whole"),
+    await answered("chat_completions", { type: "events", data: [{ error }] }, "streamed"),
   ]).toEqual([CUT, CUT, CUT]);
 });
 
@@ -246,7 +246,7 @@ proves(["D504"], "a name that does not fit leaves its call out, and no half of i
   const added = sent("output_item.added", { output_index: 0, item });
   const none = { ...CUT, bytes: 0 };
   expect([
-    await answered("chat", completion({ tool_calls: [call] }), "whole"),
+    await answered("chat_completions", completion({ tool_calls: [call] }), "whole"),
     await answered("responses", response([item]), "whole"),
     await answered("responses", items([item]), "streamed"),
     await answered("responses", { type: "events", data: [added] }, "streamed"),
@@ -268,7 +268,7 @@ proves(
 describe.each([
   [
     "Chat Completions",
-    "chat",
+    "chat_completions",
     "whole",
     (text: string, usage: number) => completion({ content: text }, usage),
   ],

@@ -109,7 +109,7 @@ proves(
 
 async function argumentsOf(
   answer: ServerReply,
-  api: "responses" | "chat",
+  api: "responses" | "chat_completions",
 ): Promise<readonly string[]> {
   await using server = await OpenAiServer.start(() => answer);
   const request = { ...QUESTION, tools: specs };
@@ -138,7 +138,7 @@ proves(
     const completed = { type: "response.completed", response: { output } };
     const expected = ['{"city":"Rome"}', ...wanted.slice(1).map(([, args]) => args)];
     expect(await argumentsOf({ type: "events", data: [completed] }, "responses")).toEqual(expected);
-    expect(await argumentsOf(calls(...wanted), "chat")).toEqual(expected);
+    expect(await argumentsOf(calls(...wanted), "chat_completions")).toEqual(expected);
   },
 );
 

@@ -53,7 +53,7 @@ proves(
       azure: await addressAt("https://mine.openai.azure.com/openai/v1"),
       azureTold: await addressAt("https://mine.openai.azure.com/openai/v1", { api: "responses" }),
       local: await addressAt("http://127.0.0.1:11434/v1"),
-      told: await addressAt(undefined, { api: "chat" }),
+      told: await addressAt(undefined, { api: "chat_completions" }),
     }).toEqual({
       none: "/v1/responses",
       openai: "/v1/responses",
@@ -194,11 +194,11 @@ proves(["M16"], "the environment names the interface of a server that has both",
   const least = (options: OpenAiOptions = {}): number | undefined =>
     openai("m", { baseUrl: "http://127.0.0.1/v1", ...options }).minOutputTokens;
   vi.stubEnv("ESPALIER_OPENAI_API", "responses");
-  expect([least(), least({ api: "chat" })]).toEqual([16, 1]);
+  expect([least(), least({ api: "chat_completions" })]).toEqual([16, 1]);
   vi.stubEnv("ESPALIER_OPENAI_API", "completions");
   const model = openai("m", { baseUrl: "http://127.0.0.1/v1" });
   expect(thrownBy(() => model.assertReady?.()).message).toBe(
-    'Expected ESPALIER_OPENAI_API to be "responses" or "chat", got "completions". Leave it out to go by the base URL.',
+    'Expected ESPALIER_OPENAI_API to be "responses" or "chat_completions", got "completions". Leave it out to go by the base URL.',
   );
 });
 
@@ -243,9 +243,9 @@ proves(["M40"], "a role's setting that its interface has no field for is refused
       model: openai("m", { apiKey: "k", ...options }),
       modelSettings,
     });
-  expect(define({ api: "chat" }, { seed: 7 })).not.toThrow();
+  expect(define({ api: "chat_completions" }, { seed: 7 })).not.toThrow();
   expect(thrownBy(define({ api: "responses" }, { seed: 7 })).message).toBe(
-    'Expected modelSettings.seed to be left out, got 7. Responses has no such field. Leave it out, or set api: "chat".',
+    'Expected modelSettings.seed to be left out, got 7. Responses has no such field. Leave it out, or set api: "chat_completions".',
   );
 });
 
@@ -276,14 +276,14 @@ test("options are copied: no later change reaches the model", async () => {
 test.each<readonly [OpenAiOptions, string]>([
   [
     { api: "responses", seed: 1 },
-    'Expected openai.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat".',
+    'Expected openai.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat_completions".',
   ],
   [
     { api: "responses", stopSequences: ["END"] },
-    'Expected openai.stopSequences to be left out, got an array. Responses has no such field. Leave it out, or set api: "chat".',
+    'Expected openai.stopSequences to be left out, got an array. Responses has no such field. Leave it out, or set api: "chat_completions".',
   ],
   [
-    { api: "chat", reasoning: { summary: "auto" } },
+    { api: "chat_completions", reasoning: { summary: "auto" } },
     'Expected openai.reasoning.summary to be left out, got "auto". Chat Completions has no summaries. Leave it out, or set api: "responses".',
   ],
   [
@@ -311,7 +311,7 @@ test.each<readonly [OpenAiOptions, string]>([
 });
 
 test.each<readonly [object, string]>([
-  [{ api: "assistants" }, 'openai.api to be "responses" or "chat", got "assistants"'],
+  [{ api: "assistants" }, 'openai.api to be "responses" or "chat_completions", got "assistants"'],
   [{ reasoning: { effort: "hard" } }, 'openai.reasoning.effort to be one of "none"'],
   [{ reasoning: { efort: "low" } }, "openai.reasoning.efort to be one of effort, summary"],
   [{ verbosity: "much" }, 'openai.verbosity to be one of "low", "medium", "high", got "much"'],
@@ -338,7 +338,7 @@ proves(
     expect(await rejectionOf(asked)).toMatchObject({
       code: "model_invalid_request",
       message:
-        'Expected settings.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat".',
+        'Expected settings.seed to be left out, got 1. Responses has no such field. Leave it out, or set api: "chat_completions".',
     });
     expect(server.requests).toEqual([]);
   },
@@ -364,7 +364,7 @@ describe("a server with only one of the interfaces", () => {
 
   proves(["M11"], "is answered with what to say instead", async () => {
     const advice =
-      'The server at this address has no Responses API. Set api: "chat", or correct the base URL.';
+      'The server at this address has no Responses API. Set api: "chat_completions", or correct the base URL.';
     for (const answer of [
       status(404, "404 page not found"),
       status(404, { detail: "Not Found" }),
@@ -403,7 +403,7 @@ describe("a server with only one of the interfaces", () => {
 
   test("is recognized by a body of the other interface, too", async () => {
     const body: ServerReply = { type: "raw", body: '{"choices":[]}' };
-    const advice = 'with the Responses API, or set api: "chat".';
+    const advice = 'with the Responses API, or set api: "chat_completions".';
     expect(await failureOn(body, { api: "responses" }, advice)).toEqual([
       "model_protocol_error",
       true,

@@ -239,7 +239,7 @@ proves(
     expect({
       openai: abilities({}),
       region: abilities({ baseUrl: "https://eu.api.openai.com/v1" }),
-      chat: abilities({ api: "chat" }),
+      chat: abilities({ api: "chat_completions" }),
       azure: abilities({ baseUrl: azure }),
       azureTold: abilities({ baseUrl: azure, api: "responses" }),
       local: abilities({ baseUrl: local }),

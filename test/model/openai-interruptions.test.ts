@@ -263,7 +263,7 @@ function connectionTo(
 ): OpenAiConnection {
   return new OpenAiConnection({
     modelId: "test-model",
-    api: "chat",
+    api: "chat_completions",
     options: {
       settings: {},
       serviceTier: undefined,

@@ -267,10 +267,13 @@ async function fieldAt(baseUrl?: string, more: OpenAiOptions = {}): Promise<read
     return Response.json({ choices: [{ message: { content: "ok" }, finish_reason: "stop" }] });
   };
   const address = baseUrl === undefined ? {} : { baseUrl };
-  await openai("m", { api: "chat", apiKey: API_KEY, fetch, ...address, ...more }).generate(
-    QUESTION,
-    { signal: never() },
-  );
+  await openai("m", {
+    api: "chat_completions",
+    apiKey: API_KEY,
+    fetch,
+    ...address,
+    ...more,
+  }).generate(QUESTION, { signal: never() });
   return String(sent).match(/max_\w+/g) ?? [];
 }
 

@@ -217,7 +217,7 @@ test("a stream may be cut anywhere, in the middle of a character too", async () 
   });
   const fetch = async (): Promise<Response> => new Response(body);
   const { reply: result } = await reply(
-    openai("m", { api: "chat", apiKey: API_KEY, fetch }),
+    openai("m", { api: "chat_completions", apiKey: API_KEY, fetch }),
     "streamed",
   );
   expect(result.message.text).toBe("Bäume 🌳");

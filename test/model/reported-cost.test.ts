@@ -57,7 +57,11 @@ const CHOICE = { index: 0, finish_reason: "stop" };
 const CHAT = { id: "c", object: "chat.completion", model: "m", usage: COUNTS };
 
 describe("the tier at which a reply was served", () => {
-  const tiers = async (body: string, contentType: string, api: "chat" | "responses") => {
+  const tiers = async (
+    body: string,
+    contentType: string,
+    api: "chat_completions" | "responses",
+  ) => {
     await using server = await OpenAiServer.start(() => ({ type: "raw", body, contentType }));
     const how = contentType === "application/json" ? "whole" : "streamed";
     return (await reply(modelAt(server, { api }), how)).reply.usage?.serviceTier;
@@ -79,9 +83,13 @@ describe("the tier at which a reply was served", () => {
       .map((data) => `data: ${data}\n\n`)
       .join("");
     expect([
-      await tiers(JSON.stringify(whole), "application/json", "chat"),
-      await tiers(JSON.stringify({ ...whole, service_tier: null }), "application/json", "chat"),
-      await tiers(stream, "text/event-stream", "chat"),
+      await tiers(JSON.stringify(whole), "application/json", "chat_completions"),
+      await tiers(
+        JSON.stringify({ ...whole, service_tier: null }),
+        "application/json",
+        "chat_completions",
+      ),
+      await tiers(stream, "text/event-stream", "chat_completions"),
     ]).toEqual(["flex", undefined, "priority"]);
   });
 

@@ -18,10 +18,10 @@ proves(
   async () => {
     const content = [{ type: "output_text", text: "Hi." }];
     const bodies = {
-      chat: { choices: [{ message: { content: "Hi." }, finish_reason: "superseded" }] },
+      chat_completions: { choices: [{ message: { content: "Hi." }, finish_reason: "superseded" }] },
       responses: { status: "superseded", output: [{ type: "message", content }] },
     };
-    for (const api of ["chat", "responses"] as const) {
+    for (const api of ["chat_completions", "responses"] as const) {
       const body = JSON.stringify(bodies[api]);
       await using server = await OpenAiServer.start(() => ({ type: "raw", body }));
       const { finishReason, rawFinishReason } = (await reply(modelAt(server, { api }), "whole"))

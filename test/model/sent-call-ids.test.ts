@@ -57,8 +57,10 @@ async function bodyTo(baseUrl: string, api: OpenAiApi, messages = MESSAGES): Pro
   return body;
 }
 
-const sentTo = async (baseUrl: string, api: OpenAiApi = "chat"): Promise<readonly string[]> =>
-  idsIn(await bodyTo(baseUrl, api));
+const sentTo = async (
+  baseUrl: string,
+  api: OpenAiApi = "chat_completions",
+): Promise<readonly string[]> => idsIn(await bodyTo(baseUrl, api));
 
 async function sentOverAiSdk(provider: string): Promise<readonly string[]> {
   const fake = saying([...text("ok"), finish()], provider);
@@ -109,7 +111,7 @@ proves(["D305"], "what follows a result names its call by the id that was sent",
   const seen = MESSAGES.map((message) =>
     message.role === "tool" ? { ...message, content: [image] } : message,
   );
-  const body = await bodyTo("https://api.mistral.ai/v1", "chat", seen);
+  const body = await bodyTo("https://api.mistral.ai/v1", "chat_completions", seen);
   const named = [...body.matchAll(/result of look \((\w+)\):/g)].map(([, id]) => id);
   expect(named).toEqual(idsIn(body).slice(IDS.length));
   expect(named.filter((id = "") => !MISTRAL.test(id))).toEqual([]);

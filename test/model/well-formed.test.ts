@@ -64,7 +64,7 @@ async function sentByAiSdk(): Promise<string> {
 }
 
 const ADAPTERS = {
-  "Chat Completions": () => sentOver("chat"),
+  "Chat Completions": () => sentOver("chat_completions"),
   Responses: () => sentOver("responses"),
   "the AI SDK": sentByAiSdk,
 };

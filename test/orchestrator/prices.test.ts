@@ -48,7 +48,7 @@ function modelBehind(server: OpenAiServer, options: OpenAiOptions = {}): Model {
     const address = url instanceof Request ? url.url : url.toString();
     return globalThis.fetch(address.replace("https://api.openai.com/v1", server.baseUrl), init);
   };
-  return openai("gpt-5-mini", { api: "chat", ...options, fetch });
+  return openai("gpt-5-mini", { api: "chat_completions", ...options, fetch });
 }
 
 proves(["X30"], "the result names the price from the table and the table's date", async () => {

@@ -33,7 +33,7 @@ function modelFor(file: string, fetch: Fetch, id?: string): Model {
   const provider = SDK_STREAMS.find((stream) => stream.file === file)?.provider;
   if (provider !== undefined)
     return aiSdkModel(PROVIDERS[provider](fetch, id), { price: "unknown" });
-  const api = file.startsWith("responses") ? "responses" : "chat";
+  const api = file.startsWith("responses") ? "responses" : "chat_completions";
   const baseUrl = "https://api.example.com/v1";
   return openai(id ?? "model", { api, fetch, baseUrl, apiKey: "key-0123456789" });
 }

@@ -118,7 +118,7 @@ export const INTERFACES: readonly Interface[] = [
   {
     name: "Chat Completions",
     model: (baseUrl, timeoutMs) =>
-      openai("m", { baseUrl, apiKey, api: "chat", ...defined({ timeoutMs }) }),
+      openai("m", { baseUrl, apiKey, api: "chat_completions", ...defined({ timeoutMs }) }),
     events: eventsOf(
       {
         id: "c",

@@ -94,9 +94,11 @@ describe("a child with a cap of 1,000 tokens is charged twice its cap for 20,000
     return { type: "response.output_item.done", output_index: index, item: one };
   });
 
-  const answers: Readonly<Record<string, readonly ["chat" | "responses", boolean, ServerReply]>> = {
-    "a text over Chat Completions": ["chat", false, message({ content: long })],
-    "a refusal over Chat Completions": ["chat", false, message({ refusal: long })],
+  const answers: Readonly<
+    Record<string, readonly ["chat_completions" | "responses", boolean, ServerReply]>
+  > = {
+    "a text over Chat Completions": ["chat_completions", false, message({ content: long })],
+    "a refusal over Chat Completions": ["chat_completions", false, message({ refusal: long })],
     "a text over Responses": ["responses", false, raw({ output: [item] })],
     "a call over Responses": ["responses", false, raw({ output: [call] })],
     "a text in a whole item": ["responses", true, { type: "events", data: [done[0]] }],

@@ -20,11 +20,11 @@ import type { ReportedInput } from "../token-usage.ts";
  */
 export interface OpenAiModelOptions extends ModelSettings {
   /**
-   * OpenAI interface: `responses`, or `chat` for Chat Completions. Azure and some other servers
+   * OpenAI interface: `responses`, or `chat_completions` for Chat Completions. Azure and some other servers
    * have both; set `responses` there.
    *
    * @default the environment variable `ESPALIER_OPENAI_API`, else `responses` at api.openai.com and
-   * `chat` elsewhere
+   * `chat_completions` elsewhere
    *
    * @example
    * ```ts
@@ -34,7 +34,7 @@ export interface OpenAiModelOptions extends ModelSettings {
    * });
    * ```
    */
-  readonly api?: "responses" | "chat";
+  readonly api?: "responses" | "chat_completions";
   /**
    * Name of the provider for prices and traces, as in `gen_ai.provider.name`, for example
    * `deepseek`.
@@ -115,7 +115,7 @@ const OWN_FIELDS: readonly string[] = [
 
 /** Throws `invalid_option` unless it names an interface. */
 export const checkApi = mustBe(
-  '"responses" or "chat"',
+  '"responses" or "chat_completions"',
   isApi,
   "Leave it out to go by the base URL.",
 );
@@ -136,7 +136,7 @@ export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiModelOptions, keyof ModelSet
 };
 
 export function isApi(api: unknown): api is OpenAiApi {
-  return api === "responses" || api === "chat";
+  return api === "responses" || api === "chat_completions";
 }
 
 function checkExtraBody(field: string, extraBody: unknown): void {
@@ -164,7 +164,9 @@ export function uncarriedError(
   { seed, stopSequences, reasoning }: ModelSettings,
 ): EspalierError | undefined {
   const uncarried =
-    api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stopSequences };
+    api === "chat_completions"
+      ? { "reasoning.summary": reasoning?.summary }
+      : { seed, stopSequences };
   const [found] = Object.entries<unknown>(defined(uncarried));
   if (found === undefined) return undefined;
   const [name, value] = found;
@@ -172,8 +174,8 @@ export function uncarriedError(
 }
 
 const UNCARRIED_ADVICE: Readonly<Record<OpenAiApi, string>> = {
-  chat: 'Chat Completions has no summaries. Leave it out, or set api: "responses".',
-  responses: 'Responses has no such field. Leave it out, or set api: "chat".',
+  chat_completions: 'Chat Completions has no summaries. Leave it out, or set api: "responses".',
+  responses: 'Responses has no such field. Leave it out, or set api: "chat_completions".',
 };
 
 /** Returns the options that go into each request. */

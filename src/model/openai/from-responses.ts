@@ -53,7 +53,7 @@ export interface ReadItem {
 export type AdmitTexts = (texts: readonly string[]) => readonly string[];
 
 const WRONG_SERVER =
-  'Check that the base URL belongs to a server with the Responses API, or set api: "chat".';
+  'Check that the base URL belongs to a server with the Responses API, or set api: "chat_completions".';
 
 /** The server answered with something that is no response. */
 export function noResponseError(got: string, lostOutputTokens: number | undefined): Error {

@@ -221,7 +221,8 @@ export class OpenAiConnection {
 
   constructor(settings: ConnectionSettings) {
     this.#settings = settings;
-    this.#api = settings.api === "chat" ? chatApi(settings) : new ResponsesApi(settings);
+    this.#api =
+      settings.api === "chat_completions" ? chatApi(settings) : new ResponsesApi(settings);
     const { apiKey = NO_KEY, baseUrl = OPENAI_URL, headers, fetch, proxy } = settings;
     this.#client = new LeanClient({
       path: this.#api.path,

@@ -117,9 +117,9 @@ function statusError(error: APIError, api: OpenAiApi): ModelError {
   const hasNone = api === "responses" && isNowhere;
   const code = hasNone ? "model_protocol_error" : codeOfRefusal(status, word, message);
   const advice = hasNone
-    ? 'The server at this address has no Responses API. Set api: "chat", or correct the base URL.'
+    ? 'The server at this address has no Responses API. Set api: "chat_completions", or correct the base URL.'
     : // Some models take tools, or anything at all, over Responses only.
-      api === "chat" && message.includes("v1/responses")
+      api === "chat_completions" && message.includes("v1/responses")
       ? 'Leave api out at OpenAI itself, set api: "responses" elsewhere, or set reasoning: { effort: "none" }.'
       : undefined;
   return failures.failure({

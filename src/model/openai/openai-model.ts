@@ -265,7 +265,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       // Others may take the field and ignore it.
       supportsToolChoice: () => address().isAtOpenAi,
       server: () => address().server,
-      apiType: (): Model["apiType"] => (api() === "chat" ? "chat_completions" : "responses"),
+      apiType: api,
     }),
   );
 }
@@ -280,7 +280,7 @@ function describeAddress(baseUrl: string | undefined, modelId: string) {
   const { hostname = "" } = url ?? {};
   const usualPort = url?.protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
   const isItself = isOpenAiItself(text);
-  const usualApi: OpenAiApi = RESPONSES_HOSTS.test(hostname) ? "responses" : "chat";
+  const usualApi: OpenAiApi = RESPONSES_HOSTS.test(hostname) ? "responses" : "chat_completions";
   return {
     baseUrl,
     /** The base URL, with the default. */

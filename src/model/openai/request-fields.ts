@@ -57,10 +57,15 @@ export function requestFields(
 function choiceField(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unknown {
   if (choice === undefined || typeof choice === "string") return choice;
   const wireTool = (name: string): object =>
-    api === "chat" ? { type: "function", function: { name } } : { type: "function", name };
+    api === "chat_completions"
+      ? { type: "function", function: { name } }
+      : { type: "function", name };
   if ("toolName" in choice) return wireTool(choice.toolName);
   const allowed = { mode: "required", tools: choice.toolNames.map(wireTool) };
-  return { type: "allowed_tools", ...(api === "chat" ? { allowed_tools: allowed } : allowed) };
+  return {
+    type: "allowed_tools",
+    ...(api === "chat_completions" ? { allowed_tools: allowed } : allowed),
+  };
 }
 
 /** Fields as text that continues an open object; those that are undefined are left out. */
@@ -117,7 +122,7 @@ export function isLastReplyMended(messages: readonly Message[]): boolean {
  * word for sounds. A part that an interface has no word for becomes the line that names it.
  */
 export function wireParts(api: OpenAiApi, content: readonly ContentPart[]): readonly object[] {
-  const type = api === "chat" ? "text" : "input_text";
+  const type = api === "chat_completions" ? "text" : "input_text";
   return content.map((part) => {
     const shown = part.type === "text" ? undefined : wireAttachment(api, part);
     return shown ?? { type, text: asText(part).text };
@@ -134,7 +139,7 @@ const AUDIO_FORMATS: Readonly<Record<string, string>> = {
 
 function wireAttachment(api: OpenAiApi, attachment: Attachment): object | undefined {
   const { type, data, mediaType, uri, name = "" } = attachment;
-  const isChat = api === "chat";
+  const isChat = api === "chat_completions";
   if (type === "audio") {
     const format = AUDIO_FORMATS[mediaType.toLowerCase()];
     if (!isChat || data === undefined || format === undefined) return undefined;

@@ -366,7 +366,7 @@ function bareText(data: string): string | undefined {
 export function chatApi(settings: WireSettings): WireApi {
   const { reasoningField } = settings;
   return {
-    name: "chat",
+    name: "chat_completions",
     path: "/chat/completions",
     write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
     read: (body, limits) => {

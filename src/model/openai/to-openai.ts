@@ -71,7 +71,7 @@ export function toOpenAi(
   const messages = withFollowing(written.of(shown, write), shown, settings).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
-    ...requestFields("chat", request, settings.options),
+    ...requestFields("chat_completions", request, settings.options),
     ...(isStreaming ? { stream: true, stream_options: { include_usage: true } } : {}),
     ...settings.options.extraBody,
   };
@@ -95,7 +95,7 @@ function withFollowing(
     if (hasContent(message)) {
       const heading = followingHeading(message.toolName, sentCallId(message.callId, callIdForm));
       const write = (): string =>
-        wireText(wireParts("chat", [heading, ...message.content])).slice(1, -1);
+        wireText(wireParts("chat_completions", [heading, ...message.content])).slice(1, -1);
       following.push(...attached.of([message], write));
     }
     if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
@@ -133,7 +133,10 @@ function wireMessage(message: Message, settings: WireSettings, isFilled: boolean
     return { role, tool_call_id: sentCallId(message.callId, callIdForm), content: text };
   if (role === "user") {
     const hasParts = message.content !== undefined;
-    return { role, content: hasParts ? wireParts("chat", getContentParts(message)) : text };
+    return {
+      role,
+      content: hasParts ? wireParts("chat_completions", getContentParts(message)) : text,
+    };
   }
   const pieces = getReplyPieces(message);
   let extra = {};
