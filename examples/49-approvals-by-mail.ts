@@ -85,3 +85,14 @@ const result = await runs[0]?.result;
 assert.equal(result?.status, "completed");
 assert.deepEqual(written, ["pears", "shade"]);
 console.log(result.text);
+
+// Without an approver the run pauses. Another process needs only the store and the id of the run.
+const { runId } = await new Orchestrator({ store }).start(clerk, "Write of pears and of shade.")
+  .result;
+const later = new Orchestrator({ roles: [clerk], store });
+const { questions: open } = await later.getResult(runId);
+const answers = open.map((question) => approve(question));
+const resumed = await later.resume(runId, { answers });
+const { status, text } = await resumed.result;
+console.log(status, text);
+assert.equal(status, "completed");
