@@ -3,8 +3,9 @@
 
 import assert from "node:assert/strict";
 
-import { defineAgent, defineTool, memoryStore, Orchestrator } from "espalier";
-import { asks, says, ScriptedModel } from "espalier/testing";
+import { defineAgent, defineTool, memoryStore, Orchestrator, type EspalierEvent } from "espalier";
+import { formatRunReport } from "espalier/terminal";
+import { asks, formatEventTree, says, ScriptedModel } from "espalier/testing";
 import { RunFold, RunRecord } from "espalier/view";
 import { z } from "zod";
 
@@ -24,7 +25,8 @@ const reader = defineAgent({
   errorBudget: { maxToolErrors: 0 },
 });
 const store = memoryStore();
-const { runId } = await new Orchestrator({ store }).start(reader, "Read a.ts.").result;
+const orchestrator = new Orchestrator({ store });
+const { runId } = await orchestrator.start(reader, "Read a.ts.").result;
 
 const fold = new RunFold(runId);
 const record = new RunRecord(store, runId);
@@ -42,3 +44,11 @@ assert.deepEqual(
     [undefined, "error_budget"],
   ],
 );
+
+// The stored run as a tree, and as a report.
+const events: EspalierEvent[] = [];
+const reading = new RunRecord(store, runId);
+await reading.advance((event) => void events.push(event));
+console.log(formatEventTree(events));
+console.log(formatRunReport(await orchestrator.getResult(runId)));
+assert.match(formatEventTree(events), /^reader stopped \(error_budget\)/);
