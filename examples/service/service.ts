@@ -32,7 +32,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (request.method === "POST") {
     const task = await text(request);
     const run = orchestrator.start(narrator, task, { budget: { costUsd: 0.5 } });
-    await run.whenPersisted(); // from now on, a crash does not lose the run
+    await run.whenPersisted(); // from now on, a crashed run is recovered
     const { runId } = run;
     return void response.writeHead(201).end(JSON.stringify({ runId }));
   }
