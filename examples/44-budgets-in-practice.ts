@@ -107,7 +107,7 @@ assert.match(
 const read = leading.requests.at(-1)?.messages.find(({ role }) => role === "tool")?.text ?? "{}";
 assert.deepEqual(JSON.parse(read), {
   explanation:
-    "The costUsd budget of lead/researcher#1 allows 0.02; 0.02 are spent and 0 more were requested.",
+    "The costUsd budget of lead/researcher#1 allows 0.02; 0.02 are spent; nothing is left for the next call.",
   outcome: "partial",
   reason: "cost_limit",
   steps: 2,

@@ -123,5 +123,9 @@ function explanation(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, requested, reserve } = refusal;
   if (axis === "timeMs") return describeTimeLimit(accountPath, maximum);
   const rest = reserve === undefined ? "" : `, ${reserve} are reserved for its own answer`;
-  return `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent${rest} and ${requested} more were requested.`;
+  const lack =
+    requested === 0
+      ? "; nothing is left for the next call"
+      : ` and ${requested} more were requested`;
+  return `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent${rest}${lack}.`;
 }

@@ -103,6 +103,14 @@ proves(
   },
 );
 
+proves(["R53"], "a limit that is used up reports that nothing is left", async () => {
+  const { role } = soloist(FOREVER, { tools: [spyTool("work")] });
+  const { reason } = await newFixture().run(role, { budget: { totalTokens: 15 } });
+  expect(reason.message).toBe(
+    "The totalTokens budget of solo allows 15; 15 are spent; nothing is left for the next call.",
+  );
+});
+
 for (const [axis, perReply] of [
   ["inputTokens", 10],
   ["outputTokens", 5],
