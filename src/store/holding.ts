@@ -67,7 +67,7 @@ function runAlive(
 ): EspalierError {
   return new EspalierError({
     code: "run_active",
-    message: `Cannot claim run ${JSON.stringify(runId)}: it has a live owner, process ${processId} on ${host}. Wait until that process has ended, or take the run over.`,
+    message: `Cannot claim run ${JSON.stringify(runId)}: it has a live owner, process ${processId} on ${host}. Wait until that process has ended, or take the run over: \`takeOver: true\`, on the command line \`--take-over\`.`,
     data: { runId, hostname: host, processId, silentMs },
   });
 }

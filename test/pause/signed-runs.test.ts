@@ -160,7 +160,9 @@ describe("keys", () => {
       return thrownBy(() => Reflect.apply(orchestrator.resume, orchestrator, [stored])).message;
     };
     expect(messageFor(Promise.resolve(result.pausedRun))).toContain("it is a promise; await it");
-    expect(messageFor(result)).toContain("it is the result; pass result.pausedRun");
+    expect(messageFor(result)).toBe(
+      "Invalid paused run: it is the result. Pass result.pausedRun complete and unchanged.",
+    );
     const { signature: _none, ...unsigned } = result.pausedRun ?? {};
     expect(messageFor(unsigned)).toContain("no signature");
   });

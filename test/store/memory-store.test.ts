@@ -79,6 +79,7 @@ test("an owner is gone when it has been silent for exactly as long as was said, 
   const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 100 };
   await expect(store.claim(runId, claim)).rejects.toMatchObject({
     code: "run_active",
+    message: `Cannot claim run "${runId}": it has a live owner, process 1 on here. Wait until that process has ended, or take the run over: \`takeOver: true\`, on the command line \`--take-over\`.`,
     data: { runId, hostname: "here", processId: 1, silentMs: 99 },
   });
   clock.advance(1);

@@ -219,7 +219,7 @@ function endedAtMs({ state }: PausedAgent): number {
 function strangeness(value: unknown, cause: unknown): string {
   if (value instanceof Promise) return "it is a promise; await it";
   if (!isRecord(value)) return `it is ${shown(value)}`;
-  if ("pausedRun" in value) return "it is the result; pass result.pausedRun";
+  if ("pausedRun" in value) return "it is the result";
   if (!(cause instanceof z.ZodError)) return messageOf(cause);
   return z.prettifyError(new z.ZodError(cause.issues.slice(0, MOST_ISSUES)));
 }
