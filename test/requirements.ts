@@ -2284,6 +2284,9 @@ const requirements = {
   D754: {
     text: "At a terminal the demo takes simulated delays, and with --fast or elsewhere none",
   },
+  D755: {
+    text: "A command without runs, roles or a resumable run names each remedy, and asks for nothing that the remedy does not need",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

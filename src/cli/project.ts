@@ -118,11 +118,19 @@ export async function openStore(place: StorePlace): Promise<ChosenStore> {
   return await probeStore(place, await made(place, "write"));
 }
 
+const WAYS_TO_NAME_STORE =
+  "name your store: --store desk.db, ESPALIER_STORE, or `store` in espalier.config.ts";
+
+/** Returns what to do in a store without runs. `command`: how this command is called. */
+export function adviseWithoutRuns({ isDefault }: ProjectStore, command: string): string {
+  return `Start one: ${command} run …${isDefault ? `, or ${WAYS_TO_NAME_STORE}.` : ""}`;
+}
+
 /** Throws UsageError if there is no such file. */
 function checkStoreExists(place: StorePlace): void {
   if (place.type !== "file" || existsSync(place.path)) return;
   const advice = place.isDefault
-    ? "Start a run: espalier run …, or name the store: --store."
+    ? `Start a run: espalier run …, or ${WAYS_TO_NAME_STORE}.`
     : "Check the path.";
   throw new UsageError(`Cannot open the store ${place.path}: no such file. ${advice}`);
 }
@@ -130,15 +138,18 @@ function checkStoreExists(place: StorePlace): void {
 /** `list`: an empty store if the project has no runs. `view`: the store is read, and takes posts. */
 type StoreUse = "write" | "read" | "list" | "view";
 
+/** The store of a project. `isDefault`: nothing names a store. */
+interface ProjectStore extends ChosenStore {
+  readonly project: Project;
+  readonly isDefault: boolean;
+}
+
 /**
  * Opens the store of the project of the working folder, for a command that works with its runs.
  *
  * @throws as `findProject` and `openStore`; UsageError if there is no such file: none is made.
  */
-export async function openProjectStore(
-  call: CommandCall,
-  use: StoreUse,
-): Promise<ChosenStore & { readonly project: Project }> {
+export async function openProjectStore(call: CommandCall, use: StoreUse): Promise<ProjectStore> {
   const project = await findProject(call.shell);
   const place = storePlace(call, project);
   const isEmpty = use === "list" && place.type === "file" && !existsSync(place.path);
@@ -146,7 +157,7 @@ export async function openProjectStore(
     isEmpty && call.text("store") === undefined
       ? await probeStore(place, memoryStore())
       : await openExistingStore(place, use);
-  return { ...kept, project };
+  return { ...kept, project, isDefault: place.type === "file" && place.isDefault };
 }
 
 /**

@@ -91,7 +91,7 @@ export async function roleNamed(
     );
   const names = namesOf(project).join(", ") || "none";
   throw new UsageError(
-    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Create role files: espalier init`,
+    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Create role files: espalier init. Or list the role of a program in \`roles\` of espalier.config.ts.`,
   );
 }
 

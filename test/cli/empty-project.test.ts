@@ -36,6 +36,25 @@ proves(["D525"], "lists nothing in an empty project and exits with 0", async () 
   expect(existsSync(join(cwd, ".espalier"))).toBe(false);
 });
 
+const WAYS_TO_NAME_STORE =
+  "name your store: --store desk.db, ESPALIER_STORE, or `store` in espalier.config.ts";
+
+proves(["D755"], "names both remedies if the default store has no runs", async () => {
+  const cwd = emptyFolder();
+  const text = `No runs in ${join(cwd, ".espalier", "runs.db")}. Start one: espalier run …, or ${WAYS_TO_NAME_STORE}.\n`;
+  for (const args of [["runs"], ["show"]])
+    expect((await performed(args, { cwd })).stderr).toBe(text);
+  const { stderr } = await performed(["resume", "@last"], { cwd });
+  expect(stderr).toContain(`no such file. Start a run: espalier run …, or ${WAYS_TO_NAME_STORE}.`);
+});
+
+proves(["D755"], "names the configuration for a role of a program", async () => {
+  const { stderr } = await performed(["run", "clerk", "Go."], { cwd: emptyFolder() });
+  expect(stderr).toContain(
+    "Create role files: espalier init. Or list the role of a program in `roles` of espalier.config.ts.",
+  );
+});
+
 proves(["D525"], "refuses a store of --store that is not there", async () => {
   const { code, stderr } = await performed(["runs", "--store", "x.db"], { cwd: emptyFolder() });
   expect([code, stderr]).toEqual([2, expect.stringContaining("no such file")]);

@@ -1,6 +1,9 @@
 // Goal: a run that rests continues with more than it was given, and prints its state on stdout where it cannot continue. Method: the command within
 // the test, a server that speaks Chat Completions, and one of MCP.
 
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+
 import { expect } from "vitest";
 import { z } from "zod";
 
@@ -57,25 +60,31 @@ proves(
   },
 );
 
-proves(["V115", "D287"], "without one a limit stops it, and it says how it goes on", async () => {
-  const { path: cwd } = await pausedRun();
-  expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
-  const stopped = await performed(["resume", "@last"], { cwd });
-  expect([stopped.code, stopped.stdout]).toEqual([3, ""]);
-  const [, runId = ""] =
-    /^Raise its limits: espalier resume (\S+) --grant steps=20$/m.exec(stopped.stderr) ?? [];
-  const ended = await performed(["resume", "@last"], { cwd });
-  expect([ended.code, ended.stdout, ended.stderr]).toEqual([
-    2,
-    "",
-    `Cannot resume ${runId}: it has ended: stopped (step_limit). Raise its limits: espalier resume ${runId} --grant steps=20 [usage]\n`,
-  ]);
-  const more = await performed(["resume", runId, "--grant", "steps=20"], { cwd });
-  expect([more.code, more.stdout]).toEqual([0, "Done.\n"]);
-  expect((await performed(["resume", "@last"], { cwd })).stderr).toBe(
-    `Cannot resume ${runId}: it has ended: completed (completed). See it: espalier show ${runId} [usage]\n`,
-  );
-});
+proves(
+  ["V115", "D287", "D755"],
+  "without one a limit stops it, and it says how it goes on",
+  async () => {
+    const { path: cwd } = await pausedRun();
+    expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
+    const stopped = await performed(["resume", "@last"], { cwd });
+    expect([stopped.code, stopped.stdout]).toEqual([3, ""]);
+    const [, runId = ""] =
+      /^Raise its limits: espalier resume (\S+) --grant steps=20$/m.exec(stopped.stderr) ?? [];
+    const ended = await performed(["resume", "@last"], { cwd });
+    expect([ended.code, ended.stdout, ended.stderr]).toEqual([
+      2,
+      "",
+      `Cannot resume ${runId}: it has ended: stopped (step_limit). Raise its limits: espalier resume ${runId} --grant steps=20 [usage]\n`,
+    ]);
+    const more = await performed(["resume", runId, "--grant", "steps=20"], { cwd });
+    expect([more.code, more.stdout]).toEqual([0, "Done.\n"]);
+    // An ended run needs no roles.
+    rmSync(join(cwd, "lead.md"));
+    expect((await performed(["resume", "@last"], { cwd })).stderr).toBe(
+      `Cannot resume ${runId}: it has ended: completed (completed). See it: espalier show ${runId} [usage]\n`,
+    );
+  },
+);
 
 const WaitingSchema = z.object({
   runId: z.string(),

@@ -38,15 +38,15 @@ export const body: CommandBody = async (call) => {
   const roleFolder = readableFolder(shell, text("roles"));
   await using kept = await openProjectStore(call, "write");
   const run = await namedRun(kept.store, args[0] ?? "");
-  const search = { shell, project: kept.project, model: text("model"), readFolder };
-  await using hand = await roleNamed(rootRoleOf(run), search, roleFolder);
-  const { orchestrator, follower, person } = leadFor(call, { hand, kept });
   const reading = new RunReading(kept.store, run);
   await reading.advance();
   const hasEnded = run.status === "ended";
   // More budget continues a run that a limit stopped, and no other that has ended.
   const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
   if (hasEnded && !isContinuable) throw new UsageError(endedText(reading));
+  const search = { shell, project: kept.project, model: text("model"), readFolder };
+  await using hand = await roleNamed(rootRoleOf(run), search, roleFolder);
+  const { orchestrator, follower, person } = leadFor(call, { hand, kept });
   const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
   if (!hasEnded && person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledMail);

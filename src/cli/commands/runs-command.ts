@@ -9,7 +9,7 @@ import type { CommandBody, CommandCall } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
 import { getTimeMs } from "../machine-time.ts";
 import { outputStyle, runsText, STATUSES } from "../run-text.ts";
-import { openProjectStore } from "../project.ts";
+import { adviseWithoutRuns, openProjectStore } from "../project.ts";
 import { note, ownCommand, say, type Shell } from "../shell.ts";
 import { UsageError, EXIT_CODES } from "../exit-codes.ts";
 import { isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
@@ -32,8 +32,8 @@ export const body: CommandBody = async (call) => {
   const { rows, problems, isMore, unread } = await read(nowMs);
   if (has("json")) say(shell, jsonLine({ runs: rows }));
   else if (rows.length > 0) say(shell, runsText(rows, { ...outputStyle(shell), nowMs }));
-  else
-    note(shell, statuses === undefined ? `${empty} Start one: ${ownCommand(shell)} run …` : empty);
+  else if (statuses !== undefined) note(shell, empty);
+  else note(shell, `${empty} ${adviseWithoutRuns(kept, ownCommand(shell))}`);
   for (const problem of problems) note(shell, problem);
   if (isMore) note(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && statuses !== undefined)

@@ -11,7 +11,7 @@ import { jsonLine } from "../json-text.ts";
 import { aloneText, resultIn, RunReading, LAST_RUN, namedPaths, namedRun } from "../run-reading.ts";
 import { getTimeMs } from "../machine-time.ts";
 import { outputStyle, errorsText, runText } from "../run-text.ts";
-import { openProjectStore } from "../project.ts";
+import { adviseWithoutRuns, openProjectStore } from "../project.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 import { agentDetail } from "../../view/agent-row.ts";
@@ -22,7 +22,7 @@ export const body: CommandBody = async (call) => {
   await using kept = await openProjectStore(call, "list");
   if (name === LAST_RUN && (await kept.store.list({ limit: 1 })).length === 0) {
     if (call.has("json")) say(shell, jsonLine({ runs: [] }));
-    note(shell, `No runs in ${kept.name}. Start one: ${ownCommand(shell)} run …`);
+    note(shell, `No runs in ${kept.name}. ${adviseWithoutRuns(kept, ownCommand(shell))}`);
     return 0;
   }
   const run = new RunReading(kept.store, await namedRun(kept.store, name));
