@@ -169,7 +169,8 @@ proves(
 );
 
 test("refuses an option that it does not have", () => {
-  expect(thrownBy(() => memoryStore(Object({ path: "runs.db" })))).toMatchObject({
+  const options: object = { path: "runs.db" };
+  expect(thrownBy(() => memoryStore(options))).toMatchObject({
     code: "invalid_option",
     message: 'Expected memoryStore.path to be one of clock, got "path". Correct the name.',
   });
