@@ -2287,6 +2287,9 @@ const requirements = {
   D755: {
     text: "A command without runs, roles or a resumable run names each remedy, and asks for nothing that the remedy does not need",
   },
+  D756: {
+    text: "The texts of a run round no used budget away, give an error code once, and tell a pause from an end and an answered run from a working one",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -62,14 +62,16 @@ function describeSpent(spent: AgentDetail["own"]): string {
   return `${numberOf(spent.totalTokens, "token")}, ${costWords(spent)}`;
 }
 
-function describeBudgetLeft({ budget, remaining: left }: AgentDetail): readonly string[] {
+function describeBudgetLeft({ depth, budget, remaining: left }: AgentDetail): readonly string[] {
   const limited = AXES.flatMap(({ axis, label, text }) => {
     const limit = budget[axis];
     if (limit === undefined) return [];
     const rest = left?.[axis];
     return [`${label} ${rest === undefined ? "" : `${text(rest)} of `}${text(limit)}`];
   });
-  return limited.length === 0 ? [] : [`left: ${limited.join(" · ")}`];
+  // The amounts of a subagent are also bounded by the amounts of its parent.
+  const base = depth > 0 ? "left (at most what its parent has left)" : "left";
+  return limited.length === 0 ? [] : [`${base}: ${limited.join(" · ")}`];
 }
 
 interface Line {
@@ -153,7 +155,7 @@ function callText(
     singleLine(toolName),
     OUTCOMES[outcome],
     ...(errorCode === undefined ? [] : [errorCode]),
-    ...(errorName === undefined ? [] : [`(${errorName})`]),
+    ...(errorName === undefined || errorName === errorCode ? [] : [`(${errorName})`]),
     ...(durationMs === undefined ? [] : [durationText(durationMs)]),
     ...(path === undefined ? [] : [`→ ${path}`]),
   ].join(" ");

@@ -194,6 +194,7 @@ function right(title: string, rank: number, cell: (row: RunRow) => string): Colu
 function explainStatus({ status, reason, questions = [] }: RunRow): string {
   if (status === "input_required") return [...new Set(questions.map(toolOf))].join(", ");
   if (reason === undefined) return "";
+  if (status === "waiting" && reason.code === "answers_needed") return "answered, resume it";
   const isRefused = status === "paused" && !PAUSES.has(reason.code);
   const hasCode = status === "stopped" || status === "failed" || isRefused;
   return hasCode ? shortLine(reason.code) : "";

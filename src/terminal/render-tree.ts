@@ -1,6 +1,7 @@
 // The view of a run as lines for a terminal. Pure: the same view, size and time give the same
 // lines, none wider than asked for.
 
+import type { SettledStatus } from "../index.ts";
 import { activityCell, REST_SIGNS, spinner } from "./activity-text.ts";
 import {
   AXES,
@@ -39,7 +40,7 @@ export interface ShownRun extends Pick<RunFold, "startedAtMs" | "time" | "budget
   readonly remaining: Readonly<Record<string, number>>;
   readonly refusals: readonly unknown[];
   readonly root: ShownAgent | undefined;
-  readonly end: Pick<NonNullable<RunFold["end"]>, "status"> | undefined;
+  readonly end: Pick<NonNullable<RunFold["end"]>, "status" | "atMs"> | undefined;
 }
 
 /**
@@ -179,11 +180,17 @@ function statusItems(view: ShownRun, nowMs: number): readonly Cell[] {
 }
 
 function stateOf({ startedAtMs, time, end }: ShownRun, nowMs: number): Cell {
-  const lastedMs = startedAtMs === undefined ? 0 : timeAt(time, nowMs).durationMs;
-  const lasted = durationText(lastedMs);
-  if (end === undefined) return { text: `${spinner(nowMs)} ${lasted}` };
+  // The time until the pause, as in the report of the result.
+  const shownTime = end === undefined ? time : { ...time, endedAtMs: end.atMs };
+  const lastedMs = startedAtMs === undefined ? 0 : timeAt(shownTime, nowMs).durationMs;
+  if (end === undefined) return { text: `${spinner(nowMs)} ${durationText(lastedMs)}` };
   const { icon, style } = REST_SIGNS[end.status];
-  return { text: `${icon} ${end.status} in ${lasted}`, style };
+  return { text: `${icon} ${describeEnd(end.status, lastedMs)}`, style };
+}
+
+/** Returns `completed in 5.0s` or `paused after 5.0s`. */
+export function describeEnd(status: SettledStatus, durationMs: number): string {
+  return `${status} ${status === "paused" ? "after" : "in"} ${durationText(durationMs)}`;
 }
 
 function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
@@ -192,14 +199,16 @@ function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
   return [{ text: "left", style: "dim" }, ...limited.map((axis) => budgetItem(view, axis, nowMs))];
 }
 
-function budgetItem(view: ShownRun, { axis, label, short }: AxisText, nowMs: number): Cell {
+function budgetItem(view: ShownRun, { axis, label, short, text }: AxisText, nowMs: number): Cell {
   const limit = view.budget[axis] ?? 0;
   const left =
     axis === "timeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.remaining[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
   const isBound = axis === "costUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
+  // Rounding must not hide that some of the budget is used.
+  const format = left < limit && short(left) === short(limit) ? text : short;
   return {
-    text: `${label} ${bar(share)} ${isBound ? "≤" : ""}${short(left)} of ${short(limit)}`,
+    text: `${label} ${bar(share)} ${isBound ? "≤" : ""}${format(left)} of ${format(limit)}`,
     style: leftStyle(share),
   };
 }

@@ -13,7 +13,7 @@ import {
 } from "../view/amounts.ts";
 import { jaegerLinks } from "./jaeger-links.ts";
 import { DEADLINES, questionLines } from "./question-lines.ts";
-import { renderTree } from "./render-tree.ts";
+import { describeEnd, renderTree } from "./render-tree.ts";
 import { table, type Column } from "./table.ts";
 import { fit, painter, shortLine, singleLine, wrappedRows, type Paint } from "./terminal-text.ts";
 import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "../extend.ts";
@@ -177,7 +177,7 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
   const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
     // What says what to do, or is copied, is never cut.
-    paint(style, `${icon} ${status} in ${durationText(durationMs)}${stood}${why}`),
+    paint(style, `${icon} ${describeEnd(status, durationMs)}${stood}${why}`),
     ...continuationLines(result, paint),
     fit(`${shape}, ${refusalText(refusalsByCode)}`, width),
   ];

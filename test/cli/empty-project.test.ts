@@ -105,3 +105,17 @@ proves(["D526"], "keeps the task of a run at 80 columns", () => {
   expect(text).toContain("lead: Compare");
   for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
 });
+
+proves(["D756"], "lists an answered run that nobody resumed as such", () => {
+  const row = {
+    runId: RunIdSchema().parse("run_1"),
+    title: "clerk: Mail it.",
+    status: "waiting",
+    reason: { code: "answers_needed", message: "" },
+    createdAtMs: 0,
+    updatedAtMs: 0,
+    owner: null,
+  } as const;
+  const text = runsText([row], { nowMs: 0, width: 100, hasColor: false });
+  expect(text).toContain("… waiting: answered, resume it");
+});

@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { defineTool, Orchestrator, withRetries, ModelError } from "espalier";
+import { defineTool, Orchestrator, withRetries, ModelError, ToolRetryError } from "espalier";
 import { asks, says } from "espalier/testing";
 
 import { proves } from "../harness/proves.ts";
@@ -101,4 +101,20 @@ proves(["D600"], "lists a failed run with the code of its error", async () => {
   ]);
   await kept.orchestrator.start(role, "Read.").result;
   expect(await printed(kept, "runs")).toMatch(/failed: model_unauthorized/);
+});
+
+proves(["D756"], "shows the code of a call that needs a correction once", async () => {
+  await using kept = keptRuns();
+  const read = defineTool({
+    name: "read",
+    description: "Reads.",
+    inputSchema: z.object({}),
+    execute: () => {
+      throw new ToolRetryError("Name a file.");
+    },
+  });
+  const role = agent("solo", [asks("read", {}), says("Done.")], { tools: [read] });
+  await new Orchestrator({ store: kept.store }).start(role, "Read.").result;
+  const text = await printed(kept, "show", "@last", "solo");
+  expect(text).toMatch(/read ✖ needs correction tool_retry \d+ms/u);
 });

@@ -120,7 +120,7 @@ test("while a run waits for an answer and does nothing else, its time does not p
   expect(left({ time })).toBe("20.0s of 1m");
   expect(left({ time: { ...time, isIdle: true } })).toBe("40.0s of 1m");
   const parked = { ...time, durationMs: 20_000, isIdle: true };
-  expect(left({ time: parked, end: { status: "paused" } })).toBe("50.0s of 1m");
+  expect(left({ time: parked, end: { status: "paused", atMs: 0 } })).toBe("50.0s of 1m");
 });
 
 function paused(name: string): ShownAgent {

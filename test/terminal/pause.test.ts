@@ -120,7 +120,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
     lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
     ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
     └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
-    ‖ paused in 0ms  3 agents, 3 paused
+    ‖ paused after 0ms  3 agents, 3 paused
     "
   `);
   expect([fixture.clock.pendingTimers, fixture.terminal.listeners]).toEqual([0, 0]);
@@ -151,7 +151,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
       model     model calls  tool calls  input  cached  output     cost
       scripted            3           4     30       0      15  unknown
 
-      ‖ paused in 0ms: Waits for approval of mail (lead/researcher#1), approval of mail (lead/researcher#2).
+      ‖ paused after 0ms: Waits for approval of mail (lead/researcher#1), approval of mail (lead/researcher#2).
       Continue with orchestrator.resume(result.pausedRun, answers); it needs 2 answers
       3 agents, deepest at depth 1, no spawn refused
       Trace id 0af7651916cd43dd8448eb211c80319c
@@ -201,7 +201,7 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
     lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
     ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
     └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Waits for approval of m…
-    ‖ paused in 0ms  3 agents, 3 paused
+    ‖ paused after 0ms  3 agents, 3 paused
     left  steps █████░ 17 of 20
     agent            state        step  own tok  tree tok  own cost  tree cost    time  task
     lead             ✔ completed     2       30        90   unknown    unknown  1h 00m  Tell all.

@@ -42,7 +42,7 @@ test("a running tree shows state, step, own and subtree spending, and what is le
     ├─ researcher#1   ⠴ thinking               1        0         0         –          –    2.5s  Read the docs.
     └─ researcher#2   ⠴ thinking               2       15        15   $0.0030    $0.0030    2.5s  Read the code.
     ⠴ 2.5s  3 agents, 3 running  1 spawn refused
-    left  tokens ██████ 100k of 100k  cost ██████ $99.97 of $100.00  steps █████░ 18 of 20  time ██████ 57.5s of 1m 00s
+    left  tokens ██████ 99,970 of 100,000  cost ██████ $99.97 of $100.00  steps █████░ 18 of 20  time ██████ 57.5s of 1m 00s
     "
   `);
 
@@ -56,7 +56,7 @@ test("a running tree shows state, step, own and subtree spending, and what is le
     ├─ researcher#1  ✔ completed     1       15        15   $0.0030    $0.0030  2.5s  Read the docs.
     └─ researcher#2  ✔ completed     2       30        30   $0.0060    $0.0060  2.5s  Read the code.
     ✔ completed in 2.5s  3 agents  1 spawn refused
-    left  tokens ██████ 100k of 100k  cost ██████ $99.93 of $100.00  steps █████░ 15 of 20  time ██████ 57.5s of 1m 00s
+    left  tokens ██████ 99,925 of 100,000  cost ██████ $99.93 of $100.00  steps █████░ 15 of 20  time ██████ 57.5s of 1m 00s
     "
   `);
 });
@@ -75,7 +75,7 @@ test("on a narrow terminal columns give way, the least important first", async (
     ├─ researcher#1   ⠋ thinking          1        0         0         –          –
     └─ researcher#2   ⠋ thinking          2       15        15   $0.0030    $0.0030
     ⠋ 0ms  3 agents, 3 running  1 spawn refused
-    left  tokens ██████ 100k of 100k  steps █████░ 18 of 20
+    left  tokens ██████ 99,970 of 100,000  steps █████░ 18 of 20
     "
   `);
   expect(picture(view, { width: 44 })).toMatchInlineSnapshot(`
@@ -85,7 +85,7 @@ test("on a narrow terminal columns give way, the least important first", async (
     ├─ researcher#1   ⠋ thinking               0
     └─ researcher#2   ⠋ thinking              15
     ⠋ 0ms  3 agents, 3 running  1 spawn refused
-    left  tokens ██████ 100k of 100k
+    left  tokens ██████ 99,970 of 100,000
     steps █████░ 18 of 20
     "
   `);
