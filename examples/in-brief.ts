@@ -14,7 +14,7 @@ const lead = defineAgent({
   subagents: [reader],
 });
 
-const limits = { maxDepth: 1, maxTotalSubagents: 5 };
+const limits = { maxDepth: 1, maxTotalSubagents: 5 }; // the lead is at depth 0
 const budget = { totalTokens: 50_000, steps: 20 }; // shared by the whole tree
 const task = "How do oak, beech and lime differ?";
 const run = new Orchestrator({ limits }).start(lead, task, { budget });
