@@ -159,8 +159,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
   const limited = limit === undefined || hasAppliedResults ? state : addSignal(agent, state, limit);
   const elapsedMs = elapsed(agent, state, atMs);
-  const isComplete =
-    hasAppliedResults || reply === undefined || reply.message.toolCalls.length === 0;
+  const isComplete = hasAppliedResults || (reply?.message.toolCalls.length ?? 0) === 0;
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = recordStep(complete, { atMs, elapsedMs });
   const record = completed.log.steps.at(-1);

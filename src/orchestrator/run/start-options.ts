@@ -226,15 +226,14 @@ export function checkTraceparent(field: string, value: unknown): void {
 interface AnyRunOptions {
   readonly role?: AgentRole;
   readonly onStreamPart?: unknown;
-  readonly signal?: AbortSignal;
+  readonly signal?: unknown;
 }
 
 /** Throws `invalid_option`, or `invalid_definition` for an invalid role. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
-  if (options.role !== undefined) checkAgentRole(`${field}.role`, options.role);
-  if (options.onStreamPart !== undefined)
-    checkCallback(`${field}.onStreamPart`, options.onStreamPart);
-  const { signal }: { readonly signal?: unknown } = options;
+  const { role, onStreamPart, signal } = options;
+  if (role !== undefined) checkAgentRole(`${field}.role`, role);
+  if (onStreamPart !== undefined) checkCallback(`${field}.onStreamPart`, onStreamPart);
   if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
   const isController = signal instanceof AbortController;
   const advice = isController ? "Pass its signal: controller.signal." : "Leave it out for none.";
