@@ -32,6 +32,10 @@ const onlyDocs = toolGuard(
   },
   { tools: ["write"] },
 );
+// Asks before a subagent starts.
+const askFirst = toolGuard(() => ({ type: "ask", reason: "A subagent costs." }), {
+  tools: ["SpawnSubagent"],
+});
 
 const writer = defineAgent({
   name: "writer",
@@ -55,7 +59,7 @@ const lead = defineAgent({
     says("Done."),
   ]),
   subagents: [writer],
-  guards: [onlyDocs],
+  guards: [onlyDocs, askFirst],
 });
 const orchestrator = new Orchestrator({
   approver: (question) => {
