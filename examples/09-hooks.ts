@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 
 import { defineAgent, defineTool, Orchestrator } from "espalier";
-import { observe, processStep, transform, wrapToolCall } from "espalier/hooks";
+import { observe, processStep, transform, wrapModelCall, wrapToolCall } from "espalier/hooks";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 const log: string[] = [];
@@ -22,11 +22,6 @@ const model = new ScriptedModel([
   says("Done."),
   says("Done, and checked."),
 ]);
-const countSteps = processStep(({ number }) => log.push(`step ${number}`));
-// A bounded veto: the agent continues instead of ending.
-const reviewOnce = transform("stop", ({ isActive }) =>
-  isActive ? undefined : { continueWith: "Check it once more." },
-);
 
 // Changes the arguments of a call, or denies it.
 const onlyInside = transform("beforeTool", ({ arguments: input }) => {
@@ -44,13 +39,25 @@ const timed = wrapToolCall(async ({ toolName }, next) => {
   log.push(`${toolName} ran`);
   return result;
 });
+// Changes the reply of a model call.
+const tidy = wrapModelCall(async (_call, next) => {
+  const reply = await next();
+  const text = reply.message.text.trim();
+  return { ...reply, message: { ...reply.message, text } };
+});
+// Inspects each completed step.
+const countSteps = processStep(({ number }) => log.push(`step ${number}`));
+// Continues instead of ending, once.
+const reviewOnce = transform("stop", ({ isActive }) =>
+  isActive ? undefined : { continueWith: "Check it once more." },
+);
 
 const reader = defineAgent({
   name: "reader",
   instructions: "Read the notes.",
   model,
   tools: [read],
-  hooks: [onlyInside, redact, timed, countSteps, reviewOnce],
+  hooks: [onlyInside, redact, timed, tidy, countSteps, reviewOnce],
 });
 
 const orchestrator = new Orchestrator({
