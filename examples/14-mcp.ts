@@ -26,7 +26,7 @@ const model = new ScriptedModel([
   says("It has pictures, and it comes back."),
 ]);
 
-await using server = await connectMcp({
+const server = await connectMcp({
   name: "everything",
   transport: { type: "stdio", command, args, onStderr },
   // One of its tools can only be called as a task, which agents cannot do.
@@ -39,30 +39,34 @@ const tourist = defineAgent({
   model,
   tools: server.tools,
 });
-assert.ok(server.tools.some(({ name }) => name === "everything_echo"));
+try {
+  assert.ok(server.tools.some(({ name }) => name === "everything_echo"));
 
-// The server dies as soon as the long call reports progress.
-const first = pid;
-const orchestrator = new Orchestrator({
-  hooks: [
-    observe(["tool.progressed"], () => {
-      if (pid === first) process.kill(first, "SIGKILL");
-    }),
-  ],
-});
-const result = await orchestrator.start(tourist, "What can this server do?").result;
+  // The server dies as soon as the long call reports progress.
+  const first = pid;
+  const orchestrator = new Orchestrator({
+    hooks: [
+      observe(["tool.progressed"], () => {
+        if (pid === first) process.kill(first, "SIGKILL");
+      }),
+    ],
+  });
+  const result = await orchestrator.start(tourist, "What can this server do?").result;
 
-const executions = result.steps.flatMap(({ tools }) => tools.executions);
-for (const { call, type, text } of executions) console.log(`${call.toolName} ${type}: ${text}`);
-assert.equal(result.status, "completed");
-assert.deepEqual(
-  executions.map(({ type }) => type),
-  ["succeeded", "failed", "succeeded"],
-);
-assert.deepEqual(
-  executions[0]?.attachments?.map(({ mediaType }) => mediaType),
-  ["image/png"],
-);
-assert.match(executions[1]?.text ?? "", /disconnected during the call/);
-assert.equal(executions[2]?.text, "Echo: Still there?");
-assert.notEqual(pid, first);
+  const executions = result.steps.flatMap(({ tools }) => tools.executions);
+  for (const { call, type, text } of executions) console.log(`${call.toolName} ${type}: ${text}`);
+  assert.equal(result.status, "completed");
+  assert.deepEqual(
+    executions.map(({ type }) => type),
+    ["succeeded", "failed", "succeeded"],
+  );
+  assert.deepEqual(
+    executions[0]?.attachments?.map(({ mediaType }) => mediaType),
+    ["image/png"],
+  );
+  assert.match(executions[1]?.text ?? "", /disconnected during the call/);
+  assert.equal(executions[2]?.text, "Echo: Still there?");
+  assert.notEqual(pid, first);
+} finally {
+  await server.close();
+}
