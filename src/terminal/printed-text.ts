@@ -1,6 +1,6 @@
 // PrintedText: text that comes in pieces, as rows. HeldRows: rows that wait while the output is suspended.
 
-import { plainPiece, wrappedRows } from "./terminal-text.ts";
+import { stripControlCharacters, wrappedRows } from "./terminal-text.ts";
 
 export class PrintedText {
   #rest = "";
@@ -12,7 +12,7 @@ export class PrintedText {
 
   /** Returns the rows that are complete with this piece, each with a line break at its end. */
   take(piece: string, width: number): string {
-    const plain = plainPiece(piece);
+    const plain = stripControlCharacters(piece);
     // What came before is read again only if it is cut: a row may come in very many pieces.
     const lastStart = plain.lastIndexOf("\n") + 1;
     const rows = lastStart === 0 ? "" : wrapLines(this.#rest + plain.slice(0, lastStart), width);

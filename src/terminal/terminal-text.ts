@@ -100,7 +100,8 @@ export function singleLine(text: string): string {
 
 /**
  * Returns text that is safe to print on a terminal: without escape sequences and control
- * characters, except line breaks. Tabs become spaces.
+ * characters, except line breaks. Tabs become spaces. Spaces at the end of the text stay, so that
+ * parts of a stream can be printed one after another.
  *
  * @example
  * ```ts
@@ -108,15 +109,10 @@ export function singleLine(text: string): string {
  * ```
  */
 export function stripControlCharacters(text: string): string {
-  return printable(text, { layout: "rows", tab: TAB_STOP });
-}
-
-/** Returns the same for a piece of a text that continues: spaces at the end of its lines stay. */
-export function plainPiece(text: string): string {
   return printable(text, { layout: "text", tab: TAB_STOP });
 }
 
-/** Returns the same for a file: tabs, and spaces at the end of lines, are part of the text. */
+/** Returns the same for a file, whose tabs are part of its text. */
 export function writtenText(text: string): string {
   return printable(text, { layout: "text", tab: "\t" });
 }

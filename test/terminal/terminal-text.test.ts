@@ -158,7 +158,8 @@ test("any text fits into any width, and fills it when it is padded", () => {
 
 test("text of others loses what could steer a terminal, and keeps its lines", () => {
   const hostile = "\u001b[2J# Title\r\n\tcode\u0007\u009b31m \u202Eevil\u202C  \nend\u2028next";
-  expect(stripControlCharacters(hostile)).toBe("# Title\n  code  evil\nend\nnext");
+  expect(stripControlCharacters(hostile)).toBe("# Title\n  code  evil  \nend\nnext");
+  expect(["Split ", "this", " \n"].map(stripControlCharacters).join("")).toBe("Split this \n");
   expect(singleLine(hostile)).toBe("# Title code evil end next");
   expect(firstLine("\n \u001b[31m\n  Read it.\nNow.")).toBe("Read it.");
 });
