@@ -74,6 +74,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   toolCalls: "calls",
   timeMs: "time timeoutMs",
   maxDepth: "depth",
+  maxTotalSubagents: "maxAgents maxSubagents maxTotal",
   budget: "maxTurns maxSteps maxIterations recursionLimit",
 };
 

@@ -17,9 +17,8 @@ export type RunId = string & z.$brand<"RunId">;
  *
  * @example
  * ```ts
- * const [root] = result.agents;
- * const agentId: AgentId | undefined = root?.agentId;
- * if (agentId) for await (const event of run.events({ agentId })) console.log(event.type);
+ * const agentIds = new Set<AgentId>();
+ * for await (const { agentId } of run.events()) if (agentId) agentIds.add(agentId);
  * ```
  */
 export type AgentId = string & z.$brand<"AgentId">;

@@ -72,6 +72,8 @@ proves(["D733"], "an option of a role or an orchestrator is not one of a run", (
     tools: "Set it in a role.",
     instructions: "Set it in a role.",
     store: "Pass it to new Orchestrator().",
+    timeoutMs: "Pass budget: { timeMs: … } to start(), or set it in a role.",
+    maxRetries: "Pass retryPolicy: { maxAttempts: … } to new Orchestrator().",
     constructor: "Correct the name.",
   };
   const { role } = soloist([]);

@@ -478,6 +478,8 @@ export const OPTION_PLACES: Readonly<Record<string, string>> = {
   budget: "Pass it to start(), or set it in a role.",
   maxSteps: BUDGET,
   maxTurns: BUDGET,
+  timeoutMs: "Pass budget: { timeMs: … } to start(), or set it in a role.",
+  maxRetries: "Pass retryPolicy: { maxAttempts: … } to new Orchestrator().",
   context: OF_RUNS,
   session: OF_RUNS,
   metadata: OF_RUNS,
