@@ -86,7 +86,7 @@ export const GEN_AI = {
   toolCallResult: "gen_ai.tool.call.result",
   /** Only on metrics. See the page on metrics. */
   tokenModality: "gen_ai.token.modality",
-  /** Only on legacy metrics: `input` or `output`. */
+  /** Only on metrics of the earlier conventions: `input` or `output`. */
   tokenType: "gen_ai.token.type",
 } as const;
 

@@ -285,7 +285,9 @@ for (const [what, select, words] of BAD) {
   test(`a selection that ${what} is refused with the path of the parent`, () => {
     const { code, message, data } = refusalOf(select);
     expect([code, data]).toEqual(["context_policy_failed", { agentPath: "lead/x#1" }]);
-    expect(message).toMatch(/^Expected context\.selectMessages of lead\/x#1 to return some of the/);
+    expect(message).toMatch(
+      /^Expected contextPolicy\.selectMessages of lead\/x#1 to return some of the/,
+    );
     expect(message).toContain(`, ${words}`);
     expect(message).toMatch(
       /selects whole exchanges, or leave it out and set messageWindowSize\.$/,

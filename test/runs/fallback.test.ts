@@ -63,7 +63,7 @@ proves(
     ]);
     expect(s.sink.ofType("model.replied")).toMatchObject([
       {
-        attempts: 1,
+        attemptCount: 1,
         repliedBy: { provider: "scripted", model: "spare", insteadOf: "main" },
       },
     ]);
