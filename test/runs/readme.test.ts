@@ -151,7 +151,7 @@ async function firstProgram(server: OpenAiServer, api?: string) {
 }
 
 /** Runs it as a user would. */
-async function program(file: string, server: OpenAiServer, api = "chat") {
+async function program(file: string, server: OpenAiServer, api = "chat_completions") {
   const env = {
     ...process.env,
     OPENAI_API_KEY: "none",
