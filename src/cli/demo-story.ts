@@ -9,7 +9,8 @@ import type { RunFollower } from "./follow-run.ts";
 import type { Shell } from "./shell.ts";
 
 const MOMENTS = ["subagent.refused", "tool.ended", "question.asked", "question.answered"];
-const KEYS = "Press y to approve or n to deny. Without an answer it is denied in 6 seconds.\n";
+export const ANSWER_TIMEOUT_MS = 6_000;
+const KEYS = `Press y to approve or n to deny. Without an answer it is denied in ${ANSWER_TIMEOUT_MS / 1_000} seconds.\n`;
 const CTRL_C = "\u0003";
 
 /** Prints an event above a live tree if the rows of the tree do not explain it. */

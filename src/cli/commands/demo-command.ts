@@ -20,13 +20,12 @@ import { leadFor, storeForRun } from "../run-settings.ts";
 import { isTerminal, isWatched, note, ownCommand, readSetting, type Shell } from "../shell.ts";
 import { offlinePlanner } from "../survey/offline-planner.ts";
 import { surveyLead } from "../survey/survey-roles.ts";
-import { askForKey, printMoment } from "../demo-story.ts";
+import { ANSWER_TIMEOUT_MS, askForKey, printMoment } from "../demo-story.ts";
 import { openRunViewing } from "./run-command.ts";
 
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
 const WIDEST_REPORT = 120;
 const REPLY_DELAY_MS = 700;
-const ANSWER_TIMEOUT_MS = 6_000;
 /** A folder with less makes no tree. */
 const MIN_ENTRIES = 5;
 /** Titles of the tables that show tokens or costs. */
@@ -68,7 +67,7 @@ export const body: CommandBody = async (call) => {
     approver: canAsk
       ? askForKey(shell, () => follower)
       : (question: Question) => deny(question, "Nobody can be asked here."),
-    answerTimeoutMs: isPaced ? ANSWER_TIMEOUT_MS : 100,
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
   };
   const hand = { roles: [], config, configFile: undefined };
   const { orchestrator, follower } = leadFor(call, { hand, kept, tracing, viewing, report });
