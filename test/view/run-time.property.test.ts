@@ -18,7 +18,8 @@ const START_MS = 1_000_000;
 const ACTS = ["ask", "answer", "queue", "reserve", "pause", "resume", "crash", "recover"] as const;
 
 type Act = (typeof ACTS)[number];
-type AgentState = "works" | "asks" | "waits for budget";
+/** An agent with a reservation has a model call in flight, and cannot ask. */
+type AgentState = "works" | "asks" | "waits for budget" | "calls the model";
 
 /** One life of a run: acts, each at its time. Acts that are impossible in its state do nothing. */
 class Life {
@@ -32,6 +33,8 @@ class Life {
   /** What the oracle sums. */
   totalMs = 0;
   idleMs = 0;
+  /** The total without a pause that lasts. */
+  untilPauseMs = 0;
 
   constructor() {
     const lead = this.#run.root;
@@ -72,6 +75,7 @@ class Life {
     this.#nowMs += ms;
     if (this.#standing === "ended") return;
     this.totalMs += ms;
+    this.#countUntilPause();
     const isAsking = this.#states.includes("asks");
     const isIdle = isAsking && this.#states.every((state) => state === "asks");
     if (this.#standing !== "led" || isIdle) this.idleMs += ms;
@@ -93,7 +97,7 @@ class Life {
       this.#states[at] = "waits for budget";
     } else if (act === "reserve" && hasOwner && state === "waits for budget") {
       agent.isReserved();
-      this.#states[at] = "works";
+      this.#states[at] = "calls the model";
     } else if (act === "pause" && hasOwner && !this.#states.includes("waits for budget"))
       this.#pause();
     else if (act === "resume" && this.#standing === "paused") this.#resume();
@@ -127,6 +131,11 @@ class Life {
       this.#states[at] = "works";
     });
     this.#standing = "led";
+    this.#countUntilPause();
+  }
+
+  #countUntilPause(): void {
+    if (this.#standing !== "paused") this.untilPauseMs = this.totalMs;
   }
 
   /** The last event of the process was a while before its end, which nobody has seen. */
@@ -175,15 +184,16 @@ function checkViews(life: Life, laterMs: number): void {
   // A row of a list is made anew.
   const listing = runListing(life.listed, run, { ...HERE, nowMs });
   expect(timeOf(run, listing, nowMs)).toMatchObject(time);
-  // So is what show prints: in its head, and below its tree.
+  // So is what show prints in its head.
   const now = { ...head, ...time };
   const text = runText({ fold, head: now, questions, nowMs }, { width: 200, hasColor: false });
   const lasted = durationText(totalMs);
   const rested = idleMs < 1_000 ? "" : `, paused for ${durationText(idleMs)} of it`;
   expect(text).toContain(` · lasted ${lasted}${rested} · `);
+  // The line below the tree of a paused run gives the time until the pause.
   const lines = text.split("\n");
   expect(lines.find((line) => line.includes("2 agents") && !line.includes("lasted"))).toContain(
-    `${lasted}  2 agents`,
+    `${durationText(life.untilPauseMs)}  2 agents`,
   );
 }
 
