@@ -1,23 +1,25 @@
-// Some models write the arguments of a call a second time, as the text of the same reply. Pure.
+// Detects replies whose text repeats the arguments of a tool call in the same reply, as some models
+// write them. Pure.
 
 import { isRecord, parseJson, sameJson, type JsonValue } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 
-/** What counts of a reply. */
+/** The parts of a reply that are compared. */
 export interface SpokenCalls {
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
 }
 
 /**
- * The first call that the text of its reply repeats; undefined if the text says anything else. It repeats a call if all of it,
- * but for white space and a fence around it, is one JSON object that is equal to the arguments of the call, or has two keys, `name` and
- * `arguments`, that are both those of the call.
+ * Returns the first call that the text of its reply repeats, or `undefined`. The text repeats a
+ * call if it is one JSON object, possibly in a fence, that equals the arguments of the call, or has
+ * exactly the keys `name` and `arguments` with the values of the call.
  *
- * Equal is strict: types count (`0` is not `false`, nor `"0"`) and the order of lists does; the order of keys does not. Of a key
- * that stands twice the last counts, as when the call is made. Whole numbers beyond the safe integers are equal to nothing, since they
- * cannot be distinguished. No arguments at all are `{}`, as when the call is made. What is no JSON, deeper than 200 levels or longer than a
- * million characters is repeated by nothing. Never throws.
+ * The comparison is strict. Types count (`0` is not `false`) and so does the order of arrays, but
+ * not the order of keys. The last of duplicate keys counts, and empty arguments are `{}`, as when
+ * the call runs. Integers beyond the safe range equal nothing, because they cannot be
+ * distinguished. Invalid JSON, more than 200 levels and more than a million characters never match.
+ * Never throws.
  */
 export function leakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
   if (toolCalls.length === 0) return undefined;
@@ -30,17 +32,20 @@ type JsonRecord = Readonly<Record<string, unknown>>;
 
 /** Deeper arguments are refused anyway. */
 const MOST_LEVELS = 200;
-/** Longer texts are not worth the work. */
+/** Longer texts are not compared. */
 const MOST_CHARACTERS = 1_000_000;
 
-/** The text in a fence of three backticks, which may be marked as JSON; or the text as it is. */
+/**
+ * Returns the text inside a fence of three backticks, with or without the tag `json`. Returns other
+ * texts unchanged.
+ */
 function unfenced(text: string): string {
   const trimmed = text.trim();
   const isFenced = trimmed.length >= 6 && trimmed.startsWith("```") && trimmed.endsWith("```");
   return isFenced ? trimmed.slice(3, -3).replace(/^json(?=\s)/i, "") : trimmed;
 }
 
-/** The JSON object that a text is; undefined if it is none. */
+/** Returns the JSON object that the text contains. `undefined` for any other text. */
 function parseObject(text: string, levels: number): JsonRecord | undefined {
   const isLikely = text.length <= MOST_CHARACTERS && text.trimStart().startsWith("{");
   if (!isLikely) return undefined;
@@ -59,7 +64,10 @@ function repeats(said: JsonRecord, { toolName, argumentsText }: ToolCall): boole
   return sameJson(said, given) || sameJson(said, { name: toolName, arguments: given });
 }
 
-/** Not too deep; and beyond the safe integers, numbers that were written differently may have become one. */
+/**
+ * Returns false for values nested too deeply, and for integers beyond the safe range: two different
+ * literals may parse to the same number.
+ */
 function isComparable(value: JsonValue, levels: number): boolean {
   if (typeof value === "number") return Math.abs(value) <= Number.MAX_SAFE_INTEGER;
   if (typeof value !== "object" || value === null) return true;

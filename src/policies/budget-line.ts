@@ -1,15 +1,15 @@
-// What is left of a budget, as one line for the model (X6).
+// Formats the remaining budget as one line for the model.
 
 import { grouped } from "../kernel/check.ts";
 import { toMicroUsd, toUsd } from "../kernel/money.ts";
 import type { BudgetAxis } from "../protocol/account.ts";
 
-/** What an axis counts, or its own words for an amount. */
+/** The unit of an axis, or a function that formats an amount. */
 type Words = readonly [axis: BudgetAxis, thing: string | ((amount: number) => string)];
 
 const MS_PER_SECOND = 1_000;
 
-/** In the order in which they are shown. */
+/** In display order. */
 const WORDS: readonly Words[] = [
   ["steps", "step"],
   ["toolCalls", "tool call"],
@@ -22,8 +22,9 @@ const WORDS: readonly Words[] = [
 ];
 
 /**
- * What is left, such as `Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.` Only limited axes are named; what has no axis of ours is left
- * out. Money and time are rounded down. Undefined: nothing is limited.
+ * Returns the remaining budget, such as `Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.`
+ * Contains limited axes only and ignores unknown ones. Rounds money and time down. `undefined` if
+ * nothing is limited.
  */
 export function budgetLine(left: Readonly<Record<string, number>>): string | undefined {
   const parts = WORDS.flatMap(([axis, thing]) => {
@@ -43,7 +44,7 @@ function formatCount(amount: number, thing: string): string {
 const CENTS = 2;
 const SMALLEST_DIGITS = 4;
 
-/** `$0.20`; below a cent with more digits: `$0.0042`. */
+/** Formats an amount as `$0.20`, or as `$0.0042` below one cent. */
 function formatUsd(usd: number): string {
   const digits = usd < 0.01 ? SMALLEST_DIGITS : CENTS;
   const unit = 10 ** digits;

@@ -1,5 +1,5 @@
-// How an agent shares what is left of its budget among its subagents (X4). Shares are limits, never holds: what a subagent does not use
-// was never taken from any account.
+// Division of an agent's remaining budget among its subagents. A share is a limit, not a
+// reservation: the part that a subagent does not use was never taken from any account.
 
 import type { Tightening } from "../protocol/context-manifest.ts";
 import {
@@ -106,7 +106,8 @@ export function childLimits(facts: ShareFacts): ChildLimits {
   }
   const fixedMs = share.type === "fixed" ? share.budget.timeMs : undefined;
   const timeMs = Math.min(definition.timeMs ?? Infinity, fixedMs ?? Infinity);
-  // What is left above is no limit of the subagent's own: the agent that has it ends the subagent with itself.
+  // The time left above is not a limit of the subagent itself: the ancestor that has this limit
+  // ends the subagent together with itself.
   const givenMs = Math.min(timeMs, facts.left.timeMs ?? Infinity);
   if (definition.timeMs !== undefined && givenMs < definition.timeMs) {
     const field = "budget.timeMs";
@@ -171,8 +172,9 @@ function divided(
   return limits;
 }
 
-// 10 × 0.7 / (0.1 + 0.7 + 0.2) is 6.99…: the slack keeps a part from losing one. Where amounts are so large that the slack is less than
-// what a multiplication loses, the part is made a little smaller instead, so that parts never add up to more than the whole.
+// Slack for rounding errors: 10 × 0.7 / (0.1 + 0.7 + 0.2) is 6.99…, which must not round down to 6.
+// Large amounts lose more than the slack in a multiplication. Their part is made slightly smaller
+// instead, so that the sum of all parts never exceeds the whole.
 const SLACK = 1e-6;
 const MOST_EXACT = 1e9;
 const SMALLER = 1 - 1e-12;

@@ -1,4 +1,5 @@
-// What an agent and its subtree may spend, and when a limit is nearly used up (X6). Limits only; what was spent is in the ledger.
+// Limits of an agent and its subtree, and the thresholds at which a limit is reported as nearly
+// used up. Does not own consumption, which is in the ledger.
 
 import { checkAmount, checkCount, checkKeys, NO_LIMIT_ADVICE } from "../kernel/check.ts";
 import { floorMicroUsd, toUsd } from "../kernel/money.ts";
@@ -14,8 +15,8 @@ import {
 import type { StopCode } from "../protocol/stop.ts";
 
 /**
- * Upper limits for an agent and all its descendants. An axis that is left out has no limit of its
- * own. The limits of ancestors apply as well: the tightest on the path wins.
+ * Upper limits for an agent and all its descendants. An omitted axis has no limit here. The limits
+ * of ancestors apply as well: the tightest on the path wins.
  *
  * A limit of `n` steps allows step `n` and refuses step `n + 1`. A limit of 0 allows nothing.
  *
@@ -28,8 +29,8 @@ export interface Budget {
   /** Input tokens of all model calls, including those read from a cache. */
   readonly inputTokens?: number;
   /**
-   * Input tokens that the provider reads from its cache. They are part of `inputTokens`. Each call
-   * reserves its whole input on this axis, since all of it may be cached.
+   * Input tokens that the provider reads from its cache, which is a part of `inputTokens`. Each
+   * call reserves its whole input on this axis, since all input may be cached.
    */
   readonly cachedInputTokens?: number;
   /** Output tokens of all model calls, including reasoning. */

@@ -1,22 +1,26 @@
-// Which tools of its role a subagent has: the lists of all agents above it intersect, and what one denies no agent below may use (R131, T4).
+// Selects the tools of a subagent. The allow lists of all agents above it intersect, and a tool
+// denied by any of these agents is denied to every agent below (T4).
 
 import { FINISH_TOOL_NAME, type RemovedTool, type ToolRule } from "../protocol/tool-rule.ts";
 
-/** What decides about the tools of a subagent. */
+/** The facts that determine the tools of a subagent. */
 export interface ChildToolFacts {
   /** The tools of its role, in their order. */
   readonly names: readonly string[];
-  /** From the root down: of the policies of all agents above it, and of the request. */
+  /** From the root down: the rules of the policies of all agents above it, and of the request. */
   readonly rules: readonly ToolRule[];
-  /** Set if it could start no subagent: the tools that would be of no use, and the agent whose limit says so. */
+  /**
+   * Present if the subagent cannot start subagents: the tools that would be useless, and the agent
+   * whose limit forbids it.
+   */
   readonly noDepthLeft?:
     | { readonly toolNames: readonly string[]; readonly source: string }
     | undefined;
 }
 
 /**
- * The tools that a subagent does not have. By tool, in the order of the role; of one tool, from the root down. Each rule that takes it away
- * is named. `Finish` stays in any case.
+ * Returns the tools that a subagent does not have, in the order of the role, each with every rule
+ * that removes it, from the root down. Never removes `Finish`.
  */
 export function toolsTakenAway({
   names,
@@ -37,7 +41,7 @@ export function toolsTakenAway({
   });
 }
 
-/** A policy and a request of one agent may say the same. */
+/** Removes duplicates: a policy and a request of the same agent may have equal rules. */
 function dropTwinRules(removed: readonly RemovedTool[]): readonly RemovedTool[] {
   return removed.filter(
     ({ rule, source }, index) =>
@@ -45,13 +49,13 @@ function dropTwinRules(removed: readonly RemovedTool[]): readonly RemovedTool[] 
   );
 }
 
-/** Two lists of tools, either of which may be left out. */
+/** An allow list and a deny list. Either may be absent. */
 export interface ToolLists {
   readonly allowedTools?: readonly string[] | undefined;
   readonly deniedTools?: readonly string[] | undefined;
 }
 
-/** The rule that two lists make; none, if they forbid nothing. */
+/** Returns the rule that two lists define. Empty if they forbid nothing. */
 export function toolRules(
   source: string,
   { allowedTools, deniedTools = [] }: ToolLists,
@@ -61,14 +65,16 @@ export function toolRules(
   return [{ source, ...allowed, denied: [...deniedTools] }];
 }
 
-/** A name in a list that no tool has: a slip, by which something would stay allowed that should not. */
+/**
+ * A name in a list that no tool has. A misspelt name in a deny list would leave the tool allowed.
+ */
 export interface UnknownToolName {
-  /** `allowedTools[0]`. */
+  /** Place of the name, such as `allowedTools[0]`. */
   readonly field: string;
   readonly toolName: string;
 }
 
-/** The first name in the lists that is not known; `Finish` always is. */
+/** Returns the first unknown name in the lists. `Finish` is always known. */
 export function unknownToolName(
   { allowedTools = [], deniedTools = [] }: ToolLists,
   known: ReadonlySet<string>,

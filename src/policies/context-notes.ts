@@ -1,4 +1,4 @@
-// What a subagent reads besides its task: one text for each kind of fact, none where there is nothing to say. Pure.
+// Formats the texts that a subagent reads besides its task: one text for each kind of fact. Pure.
 
 import { shortened } from "../kernel/sentence.ts";
 import { hashOf } from "../protocol/context-manifest.ts";
@@ -6,17 +6,19 @@ import type { SubagentOutcome } from "../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
 
-/** What binds an agent, and so its subagents. */
+/** The limits of an agent, which also apply to its subagents. */
 export interface ParentConstraints {
-  /** What it may still spend, by axis (`totalTokens`, `costUsd`, …); axes without a limit are absent. */
+  /**
+   * The remaining budget by axis (`totalTokens`, `costUsd`, …). Axes without a limit are absent.
+   */
   readonly remaining: Readonly<Record<string, number>>;
-  /** How many subagents it may still start. */
+  /** Number of subagents that the agent may still start. */
   readonly subagentsLeft: number;
-  /** Tools of its role that it does not have. */
+  /** Tools of its role that the agent does not have. */
   readonly deniedTools: readonly string[];
 }
 
-/** What binds the parent. */
+/** Describes the limits of the parent. */
 export function constraintsNote(constraints: ParentConstraints): string {
   const { remaining, subagentsLeft, deniedTools } = constraints;
   const amounts = Object.entries(remaining).map(([axis, left]) => `- ${axis}: ${left}`);
@@ -29,17 +31,20 @@ export function constraintsNote(constraints: ParentConstraints): string {
   ].join("\n");
 }
 
-/** Of more attempts the last ones are shown. */
+/** Maximum number of attempts that are shown: the last ones. */
 const MOST_ATTEMPTS = 20;
-/** Of a longer message the beginning is shown. */
+/** Maximum length of a shown message. Longer messages are cut. */
 const LONGEST_MESSAGE = 500;
 
-/** The attempts that are shown. */
+/** Returns the attempts that are shown. */
 export function shownAttempts(attempts: readonly ToolErrorRecord[]): readonly ToolErrorRecord[] {
   return attempts.slice(-MOST_ATTEMPTS);
 }
 
-/** The failed tool calls of the parent. Messages are quoted: what tools say is no instruction. */
+/**
+ * Describes the failed tool calls of the parent. Quotes their messages, because the text of a tool
+ * is not an instruction.
+ */
 export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
   const lines = attempts.map(
     ({ stepNumber, toolName, code, message }) =>
@@ -49,17 +54,17 @@ export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
   return [heading, ...lines].join("\n");
 }
 
-/** What other subagents of the parent came to, in short. */
+/** Describes the results of the parent's other subagents, summarised. */
 export function siblingsNote(results: readonly FramedResult[]): string {
   return `Summaries of the results of other subagents of the agent that started you. ${framed(results)}`;
 }
 
-/** What other subagents of the parent came to, word for word. */
+/** Describes the results of the parent's other subagents, word for word. */
 export function resultsNote(results: readonly FramedResult[]): string {
   return `Results of other subagents for your task, word for word. ${framed(results)}`;
 }
 
-/** What the subagent cannot use, and why. */
+/** Describes the tools that the subagent cannot use, with the reasons. */
 export function removedToolsNote(removed: readonly RemovedTool[]): string {
   const names = [...new Set(removed.map(({ toolName }) => toolName))];
   const lines = names.map((name) => {
@@ -71,7 +76,7 @@ export function removedToolsNote(removed: readonly RemovedTool[]): string {
   return [heading, ...lines].join("\n");
 }
 
-/** Why a tool is not there, in a few words. */
+/** Returns the reason why a tool was removed, in a few words. */
 export function removalReason({ rule, source }: RemovedTool): string {
   switch (rule) {
     case "not_allowed":
@@ -86,16 +91,19 @@ export function removalReason({ rule, source }: RemovedTool): string {
   }
 }
 
-/** The result of a subagent, as others of its parent may see it. */
+/** The result of a subagent, as its siblings may read it. */
 export interface FramedResult {
-  /** As its parent calls it: `researcher#2`. */
+  /** Name that the parent uses, such as `researcher#2`. */
   readonly childName: string;
   readonly role: string;
   readonly outcome: SubagentOutcome;
   readonly text: string;
 }
 
-/** The results, each in its frame, after a word on how to read them. Nothing for no results. */
+/**
+ * Returns the results, each in a frame, after an instruction on how to read framed text. Empty
+ * without results.
+ */
 export function framed(results: readonly FramedResult[]): string {
   if (results.length === 0) return "";
   const tag = hashOf(results).slice(0, TAG_LENGTH);
@@ -116,7 +124,7 @@ function frame({ childName, role, outcome, text }: FramedResult, tag: string): s
   return `<${MARK} ${attributes}>\n${escaped(text)}\n</${MARK} tag="${tag}">`;
 }
 
-/** What could be taken for a line of a frame, with the backslashes that it has. */
+/** Matches text that imitates a line of a frame, with its backslashes. */
 const IMITATION = new RegExp(String.raw`<(\\*)(\s*(?:/\s*)?${MARK})`, "gi");
 
 function escaped(text: string): string {

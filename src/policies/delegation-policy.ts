@@ -1,4 +1,5 @@
-// How an agent delegates: in the fore- or background, with which part of its budget, and what one subagent's end means for the others.
+// Rules of how an agent delegates: in the foreground or background, with which part of its budget,
+// and the effect of a subagent's end on its siblings.
 
 import { checkAtLeastOne, checkBoolean, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
@@ -81,9 +82,9 @@ export interface DelegationPolicy {
   readonly share: BudgetShare;
   /**
    * The part of the agent's remaining budget that subagents must leave for its final answer. The
-   * budget of the root includes the `budget` of `start`. An axis without a limit has no reserve. A
-   * reserve that reaches the limit refuses all subagents. Time cannot be reserved: set `timeMs` in
-   * the `budget` of the roles of the subagents.
+   * budget of the root includes the `budget` of `start`. An axis without a limit cannot have a
+   * reserve. A reserve that reaches the limit refuses all subagents. Time cannot be reserved: set
+   * `timeMs` in the `budget` of the roles of the subagents.
    *
    * @default nothing is reserved
    *

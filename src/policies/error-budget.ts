@@ -1,5 +1,5 @@
-// How many failed tool calls an execution may have, of which kind, and what is done about single ones; and the stop signals of those
-// that exceed it.
+// Limits on the failed tool calls of an execution, reactions to single failures, and the stop
+// signals that follow from both.
 
 import { checkCount, checkKeys, defaultAdvice, misdefinition } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
@@ -104,8 +104,8 @@ export function errorPolicy(field: string, given: Partial<ErrorPolicy>): ErrorPo
 }
 
 /**
- * Returns the stop signals of a reply's calls: one for each exceeded limit, and those that the
- * policy raises for single calls.
+ * Returns the stop signals of a reply's calls: one for each exceeded limit, and one for each call
+ * that the policy stops at.
  */
 export function failureSignals(
   before: FailureCounts,

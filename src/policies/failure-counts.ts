@@ -1,4 +1,4 @@
-// The failed tool calls of an execution, counted. Pure.
+// Counts the failed tool calls of an execution. Pure.
 
 import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
 import { TOOL_FAILURES, isToolFailureCode } from "../protocol/tool-failure.ts";
@@ -10,7 +10,10 @@ export const FailureCountsSchema = lazyObject(() => ({
   toolErrors: count(),
   consecutiveErrors: count(),
   retryErrors: count(),
-  /** Requests for a corrected call since the last success, by tool. Tools without any are absent. */
+  /**
+   * Requests for a corrected call since the last success, by tool. Tools without requests are
+   * absent.
+   */
   retriesByTool: z.record(z.string(), count()).readonly(),
 }));
 /** The failures of an execution so far, as part of its state. */
@@ -23,21 +26,24 @@ export const NO_FAILURES: FailureCounts = Object.freeze({
   retriesByTool: Object.freeze({}),
 });
 
-/** False if none of these calls failed, and none before: there is nothing to count, and nothing to stop for. */
+/**
+ * Returns true if one of these calls failed, or an earlier one. Otherwise neither counts nor stop
+ * signals can change.
+ */
 export function hasFailures(before: FailureCounts, executions: readonly ToolExecution[]): boolean {
   if (before.toolErrors > 0 || before.retryErrors > 0) return true;
   for (const { type } of executions) if (type !== "succeeded") return true;
   return false;
 }
 
-/** The retries of a tool so far. */
+/** Returns the retries of a tool since its last success. */
 export function retriesOf({ retriesByTool }: FailureCounts, toolName: string): number {
   return Object.hasOwn(retriesByTool, toolName) ? (retriesByTool[toolName] ?? 0) : 0;
 }
 
 /**
- * The counts after the calls of one reply, in call order. However many calls of a tool had to be corrected in one reply, the model was
- * asked once.
+ * Returns the counts after the calls of a reply, in call order. Several corrected calls of the same
+ * tool in a reply count as one retry, since the model was asked once.
  */
 export function countFailures(
   before: FailureCounts,
@@ -57,7 +63,7 @@ export function countFailures(
   return { toolErrors, consecutiveErrors, retryErrors, retriesByTool };
 }
 
-/** What of an error budget a call uses up. */
+/** Returns the part of the error budget that a call uses. */
 export function countsAs({ errorCode }: ToolExecution): "error" | "retry" | "nothing" {
   if (errorCode === undefined || !isToolFailureCode(errorCode)) return "nothing";
   return TOOL_FAILURES[errorCode].counts;

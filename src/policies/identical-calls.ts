@@ -1,4 +1,4 @@
-// How often in a row an agent has made the very same call: the sign of a loop without progress (R74). Pure.
+// Counts identical consecutive calls of an agent, the sign of a loop without progress. Pure.
 
 import { parseJson, sameJson } from "../kernel/json.ts";
 import { mendedJson } from "../kernel/mend-json.ts";
@@ -9,13 +9,17 @@ import type { StepRecord } from "../protocol/step-record.ts";
 export interface CallInReply {
   readonly calls: readonly ToolCall[];
   readonly index: number;
-  /** What `identicalCallsBefore` gave for the call right before it, if that is known: a long row is then not counted anew. */
+  /**
+   * Result of `identicalCallsBefore` for the preceding call, if known. Avoids counting a long row
+   * again.
+   */
   readonly countBefore?: number | undefined;
 }
 
 /**
- * The calls right before this one that are the same: same tool, same arguments, whatever the order of their keys. Those of the same
- * reply come first, then those of `steps`. A different call in between ends the row; a call that was not executed does not count.
+ * Returns how many calls directly before this one are identical: same tool, and same arguments in
+ * any key order. Counts the calls of the same reply first, then those of `steps`. A different call
+ * ends the row. Calls that were not executed are skipped.
  */
 export function identicalCallsBefore(
   steps: readonly StepRecord[],
@@ -46,7 +50,7 @@ function isSameCall(left: ToolCall, right: ToolCall): boolean {
   try {
     return sameJson(valueOf(left), valueOf(right));
   } catch {
-    return false; // What is no JSON, or nested beyond reason, is the same only word for word.
+    return false; // Invalid or too deeply nested JSON is compared as text only.
   }
 }
 

@@ -1,4 +1,5 @@
-// What a subagent begins with: the policy of its parent applied to what there is to hand on. Pure.
+// Builds the initial context of a subagent by applying its parent's policy to the parent's context.
+// Pure.
 
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
@@ -19,28 +20,31 @@ import {
 import { inheritedMessages } from "./inherited-messages.ts";
 import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
 
-/** What a parent has to hand on. What its policy does not ask for is not looked at. */
+/** The context of a parent. The parts that its policy does not select are not read. */
 export interface ParentContext {
   readonly agentPath: string;
-  /** Its history. */
+  /** The parent's history. */
   readonly messages: readonly Message[];
   readonly metadata: JsonObject;
   readonly constraints: ParentConstraints;
-  /** Its tool calls that went wrong, oldest first. */
+  /** Failed tool calls of the parent, oldest first. */
   readonly failedAttempts: readonly ToolErrorRecord[];
 }
 
-/** What else a subagent is to know. */
+/** Facts of the delegation besides the parent's context. */
 export interface DelegationFacts {
-  /** The parent's subagents that have ended, short enough to be shown. */
+  /** Returns the parent's ended subagents, with shortened results. */
   readonly siblings: () => readonly FramedResult[];
-  /** Those of them that were asked for by name, whole. */
+  /** Full results of the subagents that the request names. */
   readonly results: readonly FramedResult[];
   /** Tools of its role that the subagent does not have. */
   readonly removedTools: readonly RemovedTool[];
 }
 
-/** What a subagent starts with besides its instructions and its task, and the record of it, but for its limits. */
+/**
+ * The initial context of a subagent besides its instructions and task, and the record of the
+ * inheritance without limits.
+ */
 export interface InheritedContext {
   readonly messages: readonly Message[];
   readonly metadata: JsonObject;
@@ -48,10 +52,11 @@ export interface InheritedContext {
 }
 
 /**
- * Applies the policy. First come inherited messages, then, one message each, the injected texts and what else it has to know. The result
- * shares nothing that the subagent could change.
+ * Applies the policy. Inherited messages come first, followed by the injected texts and the notes,
+ * one message each. The subagent cannot change anything that the parent still uses.
  *
- * @throws EspalierError `context_policy_failed`, if `selectMessages` breaks or gives what it may not.
+ * @throws EspalierError `context_policy_failed` if `selectMessages` throws or returns an invalid
+ * value.
  */
 export function inheritContext(
   policy: SubagentContextPolicy,
@@ -62,7 +67,7 @@ export function inheritContext(
     ? inheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
     : [];
   const failed = policy.includeFailedAttempts ? shownAttempts(parent.failedAttempts) : [];
-  // What is handed on word for word is not shown in short once more.
+  // A result that is passed on in full is not also summarised.
   const named = new Set(results.map(({ childName }) => childName));
   const siblings = policy.includeSiblingResults
     ? endedSiblings().filter(({ childName }) => !named.has(childName))
@@ -98,7 +103,7 @@ export function inheritContext(
 
 const NOTHING = { count: 0, hash: hashOf([]) };
 
-/** Most subagents inherit nothing. */
+/** The context of a subagent that inherits nothing, as most do. */
 export const NOTHING_INHERITED: InheritedContext = deepFreeze({
   messages: [],
   metadata: {},

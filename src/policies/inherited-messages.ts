@@ -1,4 +1,5 @@
-// Which messages of a parent its subagents see: the last ones, or those that a function picks; always whole pairs (C21). Pure.
+// Selects the messages that subagents inherit: the most recent ones, or a selection by a function.
+// Calls and results stay together. Pure.
 
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { shown } from "../kernel/check.ts";
@@ -10,19 +11,20 @@ import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
 
 export type MessageSelection = NonNullable<SubagentContextPolicy["selectMessages"]>;
 
-/** What is to be seen of a history. */
+/** The selection of messages from a history. */
 export interface MessageChoice {
-  /** The agent whose history it is. */
+  /** The agent that owns the history. */
   readonly agentPath: string;
-  /** 0: all. */
+  /** 0 for all messages. */
   readonly messageWindowSize: number;
   readonly selectMessages: MessageSelection | undefined;
 }
 
 /**
- * The messages that a subagent sees of its parent's history, marked as inherited. A window that does not hold the last group gives none.
+ * Returns the messages that a subagent inherits, marked as inherited. Empty if the last group does
+ * not fit into the window.
  *
- * @throws EspalierError `context_policy_failed`, if the function breaks or gives what it may not.
+ * @throws EspalierError `context_policy_failed` if the function throws or returns an invalid value.
  */
 export function inheritedMessages(
   messages: readonly Message[],
@@ -36,10 +38,13 @@ export function inheritedMessages(
   return kept.flat().map(asInherited);
 }
 
-/** A reply with the results of its calls, or a single message: may not be torn. */
+/** A reply with the results of its calls, or a single message. Never split. */
 type Group = readonly Message[];
 
-/** The groups of a history without instructions. Calls without result are left out: the reply that spawns is one. */
+/**
+ * Returns the groups of a history without instructions. Drops replies with missing results, such as
+ * the reply that spawns the subagent.
+ */
 function wholeGroups(messages: readonly Message[]): readonly Group[] {
   return messageGroups(messages.filter(({ role }) => role !== "system")).filter(
     ([first, ...results]) =>
@@ -68,18 +73,21 @@ function selectedGroups(
   return matched(items, groups, agentPath);
 }
 
-/** True for a promise, whose end is not waited for. */
+/** Returns true for a promise, and ignores its rejection. */
 function isPromise(given: unknown): boolean {
   try {
     if (!isPromiseLike(given)) return false;
     given.then(undefined, () => undefined);
     return true;
   } catch {
-    return false; // What throws when it is looked at is no promise either.
+    return false; // A value whose getters throw is not a promise either.
   }
 }
 
-/** The groups that the items are, one after the other. What comes out is the parent's own, never what was given. */
+/**
+ * Returns the groups that the selected items form, in order. The result contains the parent's own
+ * messages, never the selected objects.
+ */
 function matched(
   items: readonly unknown[],
   groups: readonly Group[],
@@ -109,7 +117,10 @@ function matched(
   );
 }
 
-/** Equality by identity, or by value for what is none of the messages itself: a copy will do. */
+/**
+ * Returns a function that compares an item with a message: by identity, or by value if the item is
+ * not one of the messages. So copies are accepted.
+ */
 function equality(messages: readonly Message[]): (item: unknown, message: Message) => boolean {
   const own = new Set<unknown>(messages);
   const texts = new Map<unknown, string | undefined>();

@@ -2,8 +2,8 @@ import type { ExecutionId } from "../protocol/ids.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 
 /**
- * The groups of a history: a reply with the results of its calls, or a single message. A group is kept or left out whole. Pure; the
- * list must be valid.
+ * Returns the groups of a valid history. A group is a reply with the results of its calls, or a
+ * single message; it is kept or dropped as a whole. Pure.
  */
 export function messageGroups<Stored extends { readonly role: string }>(
   messages: readonly Stored[],
@@ -17,7 +17,10 @@ export function messageGroups<Stored extends { readonly role: string }>(
   return groups;
 }
 
-/** The last groups that have no more messages than so many in all. `least`: so many groups stay, however long they are. */
+/**
+ * Returns the longest suffix of groups with at most `most` messages in total, but at least `least`
+ * groups, regardless of their length.
+ */
 export function lastGroups<Group extends readonly unknown[]>(
   groups: readonly Group[],
   most: number,
@@ -31,15 +34,16 @@ export function lastGroups<Group extends readonly unknown[]>(
   return groups.slice(tooFar + 1);
 }
 
-/** How many messages stand at the head of a history as instructions. */
+/** Returns the number of instructions at the head of a history. */
 export function headLength(messages: readonly { readonly role: string }[]): number {
   const firstOther = messages.findIndex(({ role }) => role !== "system");
   return firstOther === -1 ? messages.length : firstOther;
 }
 
 /**
- * The history without what this execution added: its task, its replies, their results. Instructions stay, and so does what stands for
- * messages that were left out while it ran. They go in whole groups, so a valid list stays valid; with nothing to take out, the same list.
+ * Returns the history without the messages that this execution added: its task, its replies and
+ * their results. Keeps instructions and notices about messages that were left out meanwhile.
+ * Removes whole groups, so a valid list stays valid. Returns the same list if nothing is removed.
  */
 export function removeMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],

@@ -1,4 +1,4 @@
-// Makes a list of messages valid again after it was changed, so that no provider refuses it (R97). Pure.
+// Makes a changed list of messages valid again, so that no provider refuses the list. Pure.
 
 import { deepFreeze } from "../kernel/json.ts";
 import type { CallId } from "../protocol/ids.ts";
@@ -11,31 +11,39 @@ import type {
 } from "../protocol/message.ts";
 import { headLength } from "./message-groups.ts";
 
-/** What was done to make a list valid. */
+/** A change that made a list valid. */
 export type MessageRepair =
   | {
       /**
-       * `dropped_result`: no call asked for it before it, or it was the second. `added_result`: the call had none, and got one that
-       * says so. `moved_result`: it stood apart from its reply, or out of call order. `dropped_call`: its reply had one of that id.
+       * `dropped_result`: no earlier reply made the call, or the call already had a result.
+       * `added_result`: the call had no result and got a placeholder.
+       * `moved_result`: the result did not follow its reply directly, or was out of call order.
+       * `dropped_call`: the reply had two calls with this id.
        */
       readonly type: "dropped_result" | "added_result" | "moved_result" | "dropped_call";
       readonly callId: CallId;
     }
   | {
-      /** `moved_system_message`: it stood after others. `added_notice`: the list ended with nothing to answer. */
+      /**
+       * `moved_system_message`: the message followed other messages.
+       * `added_notice`: the list did not end with a message that the model can answer.
+       */
       readonly type: "moved_system_message" | "added_notice";
     };
 
-/** A list to which `findMessageProblems` has no objection, and what it took to get there. */
+/** A valid list by `findMessageProblems`, and the repairs that it took. */
 export interface RepairedMessages {
   readonly messages: readonly Message[];
   readonly repairs: readonly MessageRepair[];
 }
 
 /**
- * The same messages, with the least change that makes them valid: instructions first; right after each reply one result for each
- * of its calls, in call order; something to answer at the end. A result belongs to the nearest reply before it that made
- * its call; of two the first counts. A valid list is returned as it is, the same reference; the given messages are never changed.
+ * Returns the messages with the smallest change that makes them valid. Instructions come first,
+ * each reply is followed by one result per call in call order, and the list ends with a user
+ * message or a result.
+ *
+ * A result belongs to the nearest earlier reply that made its call. The first of several results
+ * counts. Returns the same list if it is valid, and never changes the given messages.
  */
 export function repairMessages(messages: readonly Message[]): RepairedMessages {
   const repairs: MessageRepair[] = [];
@@ -64,7 +72,7 @@ function systemFirst(messages: readonly Message[], repairs: MessageRepair[]): re
   return [...messages.slice(0, head), ...late, ...others];
 }
 
-/** A message that is no result, with the results that belong to it, in the order in which they came. */
+/** A message other than a result, with the results that belong to it in order of arrival. */
 interface Turn {
   readonly message: Exclude<Message, ToolMessage>;
   readonly results: Map<CallId, FoundResult>;
@@ -72,7 +80,7 @@ interface Turn {
 
 interface FoundResult {
   readonly message: ToolMessage;
-  /** Other messages than results stood between it and its reply. */
+  /** True if other messages were between the result and its reply. */
   readonly isApart: boolean;
 }
 
@@ -119,7 +127,7 @@ function findResult(
   return Object.freeze({ role: "tool", callId, toolName, text });
 }
 
-/** The reply with the first call of each id only. */
+/** Returns the reply with only the first call of each id. */
 function dropTwinCalls(reply: AssistantMessage, repairs: MessageRepair[]): AssistantMessage {
   const seen = new Set<CallId>();
   const toolCalls: ToolCall[] = [];

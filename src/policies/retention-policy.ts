@@ -1,25 +1,28 @@
-// How much of the history of a session the next execution begins with (R153, R154, C27). Pure.
+// Selects the part of a session's history that the next execution starts with. Pure.
 
 import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
 
-/** The option `retention` of a session, with the defaults in the place of what was left out. */
+/** The option `retention` of a session, with defaults applied. */
 export interface MessageRetentionPolicy {
   readonly maxMessages: number | "unlimited";
   readonly maxExecutions: number | "unlimited";
   readonly summarizeDropped: boolean;
 }
 
-/** What a session keeps, where its options do not say. */
+/** The retention of a session that sets none. */
 export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
   maxMessages: 100,
   maxExecutions: 5,
   summarizeDropped: false,
 });
 
-/** The policy with defaults for what is left out. Throws `invalid_option`. */
+/**
+ * Returns the policy with defaults for omitted fields. Throws `invalid_option` if a field is
+ * unknown or invalid.
+ */
 export function messageRetention(
   field: string,
   given: Partial<MessageRetentionPolicy>,
@@ -44,18 +47,19 @@ function checkMaximum(field: string, value: unknown): void {
     );
 }
 
-/** A history, and what was left out of it. */
+/** A history divided into retained and dropped messages. */
 export interface RetainedMessages<Stored extends StoredMessage> {
-  /** What is kept, in its order. */
+  /** The retained messages, in order. */
   readonly retained: readonly Stored[];
-  /** Oldest first; empty: nothing. */
+  /** The dropped messages, oldest first. */
   readonly dropped: readonly Stored[];
 }
 
 /**
- * What stays of a history, and what goes: all of the oldest executions that are too many, then the oldest groups that are too many.
- * Instructions at the head stay, and so does the last group, whatever its length. With `summarizeDropped`, and something to leave out, there is
- * room in `maxMessages` for one message more. If nothing has to go, `retained` is the same list.
+ * Divides a history: drops the oldest executions beyond `maxExecutions`, then the oldest groups
+ * beyond `maxMessages`. Always retains instructions at the head and the last group. With
+ * `summarizeDropped`, one place of `maxMessages` is left free for the summary if messages are
+ * dropped. If nothing is dropped, `retained` is the same list.
  */
 export function retainMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],
@@ -66,7 +70,7 @@ export function retainMessages<Stored extends StoredMessage>(
   return hasRoomForSummary(policy) ? retainedGroups(messages, policy, 1) : retained;
 }
 
-/** True if what is left out is to be summarised, and the summary has a place in the history. */
+/** Returns true if dropped messages are summarised and the summary fits into the history. */
 export function hasRoomForSummary({
   summarizeDropped,
   maxMessages,
@@ -74,7 +78,7 @@ export function hasRoomForSummary({
   return summarizeDropped && (maxMessages === "unlimited" || maxMessages > 1);
 }
 
-/** `reserved`: places of `maxMessages` that stay free. */
+/** Applies the policy. `reserved` places of `maxMessages` stay free. */
 function retainedGroups<Stored extends StoredMessage>(
   messages: readonly Stored[],
   { maxMessages, maxExecutions }: MessageRetentionPolicy,
@@ -93,7 +97,7 @@ function retainedGroups<Stored extends StoredMessage>(
   };
 }
 
-/** The ids of the executions that spoke last. */
+/** Returns the ids of the executions that wrote the most recent messages. */
 function recentExecutions(
   messages: readonly StoredMessage[],
   maxExecutions: number | "unlimited",

@@ -1,4 +1,5 @@
-// Stop conditions: plain functions over read-only facts that give reasons or nothing, and their combinations with or, and, not.
+// Stop conditions: functions of read-only facts that return reasons or nothing, and their
+// combinations `anyOf`, `allOf` and `not`.
 
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { checkFunction, checkName, misdefinition } from "../kernel/check.ts";
@@ -122,10 +123,11 @@ export function hasFinishReason(
 }
 
 /**
- * Returns a condition that fires when at least one of the conditions fires. All conditions are
- * called, one after the other, and every reason is recorded.
+ * Returns a condition that fires when at least one of the conditions fires. Calls all conditions in
+ * order, and records every reason.
  *
- * @throws EspalierError `invalid_definition` if there is no condition, or one is not a function.
+ * @throws EspalierError `invalid_definition` if there are no conditions, or a condition is not a
+ * function.
  *
  * @example
  * ```ts
@@ -149,7 +151,8 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
  * inside other combinations. If a function of your own calls it, it fires only when all conditions
  * fire at once.
  *
- * @throws EspalierError `invalid_definition` if there is no condition, or one is not a function.
+ * @throws EspalierError `invalid_definition` if there are no conditions, or a condition is not a
+ * function.
  *
  * @example
  * ```ts
@@ -197,7 +200,7 @@ export function not(condition: StopCondition, reason: StopReason): StopCondition
 
 type Reasons = readonly StopReason[];
 
-/** The input of one check of a condition. */
+/** The input for checking a condition. */
 export interface Check {
   readonly facts: StopContext;
   /**
@@ -222,7 +225,9 @@ export function askCondition(condition: StopCondition, check: Check): ReturnType
 
 interface Combination {
   readonly parts: readonly StopCondition[];
-  /** Returns the reasons of the combination from those that its parts return at this check. */
+  /**
+   * Returns the reasons of the combination from the reasons that its parts return at this check.
+   */
   readonly conclude: (answers: readonly Reasons[], check: Check) => Reasons;
 }
 
@@ -340,7 +345,7 @@ function checkFinishReasons(finishReasons: readonly string[]): void {
 
 function checkedReason(reason: unknown): StopReason {
   const parsed = StopReasonSchema().safeParse(reason);
-  if (parsed.success) return deepFreeze(parsed.data); // Parsing copies.
+  if (parsed.success) return deepFreeze(parsed.data); // A copy, made by parsing.
   const advice = "Pass the reason that the condition reports.";
   throw misdefinition("not(reason)", "a reason with code, message and data", reason, advice);
 }

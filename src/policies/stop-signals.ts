@@ -1,4 +1,5 @@
-// Which of several stop signals wins, and how an execution ends by it. Order as C3; equal rank: the first raised.
+// Selects the winning stop signal, and derives the status of the execution. Signals are ranked by
+// `STOP_CODES`; of equal ranks, the first raised wins.
 
 import type { CancelReason } from "../kernel/cancel.ts";
 import {
@@ -9,10 +10,16 @@ import {
 } from "../protocol/stop.ts";
 
 const RANKS: ReadonlyMap<string, number> = new Map(STOP_CODES.map((code, rank) => [code, rank]));
-/** A code that a stop condition declared ranks with `tool_called`: below every limit, above what the model says of itself. */
+/**
+ * The rank of codes that stop conditions declare: that of `tool_called`, below every limit and
+ * above the model's own reasons.
+ */
 const DECLARED_RANK = STOP_CODES.indexOf("tool_called");
 
-/** The highest signal, whatever the order of arrival; undefined if there is none. What only records an overshoot is passed over. */
+/**
+ * Returns the highest signal, regardless of the order of arrival. Ignores signals that only record
+ * an overshoot. `undefined` if no other signal was raised.
+ */
 export function winningSignal(signals: readonly StopSignal[]): StopSignal | undefined {
   let winner: StopSignal | undefined;
   for (const signal of signals) {
@@ -22,7 +29,7 @@ export function winningSignal(signals: readonly StopSignal[]): StopSignal | unde
   return winner;
 }
 
-/** The status that belongs to a reason: set here, never guessed from a class or a flag. */
+/** Returns the status that belongs to a reason. */
 export function statusOf(reason: StopReason): TerminalStatus {
   switch (reason.code) {
     case "error":

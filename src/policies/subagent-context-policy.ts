@@ -1,4 +1,4 @@
-// What subagents inherit, as the role of their parent says.
+// Rules of the messages, metadata and tools that the subagents of a role inherit.
 
 import {
   checkBoolean,
@@ -37,7 +37,7 @@ export interface SubagentContextPolicy {
   readonly inheritMessages: boolean;
   /**
    * Maximum number of inherited messages, counted from the last one. A call and its results stay
-   * together. Requires `inheritMessages`. 0 is no maximum.
+   * together. Requires `inheritMessages`. 0 means no maximum.
    *
    * @default 0
    */
@@ -78,7 +78,7 @@ export interface SubagentContextPolicy {
    */
   readonly metadataKeys: readonly string[] | undefined;
   /**
-   * Texts that every subagent reads before its task, each as a message of its own.
+   * Texts that every subagent reads before its task, one message for each.
    *
    * @default []
    *

@@ -1,4 +1,5 @@
-// How far a tree may grow. Counts every started subagent for the whole run, finished ones included, refused ones not (C22).
+// Limits on the growth of a tree. Every started subagent counts for the whole run, including ended
+// ones. Refused ones do not count.
 
 import { checkCount, checkKeys } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";

@@ -1,20 +1,27 @@
-// Shortens a history that outgrows the model's window: the oldest goes, and the model reads that it did (R14, C27). Pure.
+// Shortens a history that exceeds the model's context window: drops the oldest messages and adds a
+// notice for the model. Pure.
 
 import { attachedBytes, isAttached, MOST_REQUEST_BYTES } from "../protocol/message-content.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
 
-/** How much of a history stays. */
+/** Options of a truncation. */
 export interface TruncateHistoryOptions {
-  /** Messages that stay at most, besides the instructions, the task and the notice; the last group stays whatever its length. */
+  /**
+   * Maximum number of messages besides the instructions, the task and the notice. The last group
+   * stays regardless of its length.
+   */
   readonly keepMessages: number;
 }
 
 /**
- * The leading instructions, the task that it works on, and of the others the most recent, up to `keepMessages`. They go in whole groups: a reply
- * and the results of its calls are never torn apart. Where messages are missing one notice says how many; a later truncation
- * replaces it and adds its number. If nothing has to go, the same list is returned, by which a caller that tries smaller and smaller
- * numbers knows the end. A valid list stays valid; the given messages are never changed.
+ * Returns the leading instructions, the current task and the most recent other messages, up to
+ * `keepMessages`. Drops whole groups: a reply and the results of its calls stay together. One
+ * notice contains the number of dropped messages; a later truncation replaces the notice and adds
+ * to its number.
+ *
+ * Returns the same list if nothing is dropped, so a caller that tries smaller limits knows when to
+ * stop. A valid list stays valid. The given messages are never changed.
  */
 export function truncateHistory(
   messages: readonly Message[],
@@ -27,17 +34,17 @@ export function truncateHistory(
 
 /** A history with a gap. */
 export interface HistoryCut {
-  /** What stays before the gap. */
+  /** The messages before the gap. */
   readonly head: readonly Message[];
-  /** What goes, oldest first, without notices of earlier cuts. */
+  /** The dropped messages, oldest first, without notices of earlier cuts. */
   readonly dropped: readonly Message[];
-  /** Messages that went earlier, as those notices say. */
+  /** Number of messages that earlier cuts dropped, by their notices. */
   readonly droppedEarlier: number;
-  /** What stays behind it. */
+  /** The messages after the gap. */
   readonly tail: readonly Message[];
 }
 
-/** Where `truncateHistory` cuts; undefined: nothing has to go. */
+/** Returns the cut of `truncateHistory`, or `undefined` if nothing is dropped. */
 export function cutHistory(
   messages: readonly Message[],
   { keepMessages }: TruncateHistoryOptions,
@@ -47,7 +54,8 @@ export function cutHistory(
     (message) => message.role === "user" && message.origin === "task",
   );
   const isFixed = (index: number): boolean => index < head || index === task;
-  // What the notices of earlier cuts say. At the end one may be all that there is to answer.
+  // Counts in the notices of earlier cuts. A notice at the end of the list is kept, since it may be
+  // the only message to answer.
   const counts = messages.map((message, index) =>
     isFixed(index) || index === messages.length - 1 ? undefined : leftOutBy(message),
   );
@@ -73,7 +81,7 @@ function noticeOf(dropped: number): UserMessage {
   return Object.freeze({ role: "user", text, origin: "notice" });
 }
 
-/** How many messages this notice speaks for; undefined if it is none. */
+/** Returns the number in a notice of an earlier cut. `undefined` for other messages. */
 function leftOutBy(message: Message): number | undefined {
   if (message.role !== "user" || message.origin !== "notice") return undefined;
   const [, count] = NOTICE.exec(message.text) ?? [];
@@ -81,8 +89,9 @@ function leftOutBy(message: Message): number | undefined {
 }
 
 /**
- * The history with the content of its newest messages, until they have so many attachments, or with the task more bytes than a request may
- * carry; of older ones the text stays, with its lines. The task that is worked on keeps its own. The same list, if all of it stays.
+ * Returns the history with attachments in its newest messages only: at most `most` attachments, and
+ * with the task no more bytes than a request may carry. Older messages keep their text. The current
+ * task keeps its attachments. Returns the same list if nothing is removed.
  */
 export function withNewestContent(messages: readonly Message[], most: number): readonly Message[] {
   const task = messages.findLastIndex(
