@@ -1,4 +1,7 @@
-/** An address without what may be secret in it: its password, its query, its fragment. Also of what is nearly an address. */
+/**
+ * Returns an address without its password, query and fragment, which may be secret. Works for
+ * malformed addresses as well.
+ */
 export function withoutSecrets(address: string): string {
   return address.replace(/([?#]).*$/s, "$1…").replace(/^([a-z]+:\/\/)?.*@/is, "$1…@");
 }

@@ -38,12 +38,16 @@ export type CancelReason =
       readonly agentPath: string;
     };
 
-/** Says when work must end: our own, or the platform's. */
+/** A signal of espalier or of the platform. */
 export type AnySignal = AbortSignal | CancelSignal;
 
-/** Aborted by its owner, once. At a fraction of the cost of an `AbortSignal`, which is made only for foreign code that asks for one. */
+/**
+ * A signal that its owner aborts once. Costs a fraction of an `AbortSignal`, which is created only
+ * for foreign code that needs one.
+ */
 export class CancelSignal {
-  // Written here alone; not behind getters, since every step asks for them many times.
+  // Written by `abort` only. Plain fields instead of getters, since every step reads them many
+  // times.
   aborted = false;
   reason: unknown;
   #line: Set<() => void> | undefined;
@@ -63,7 +67,7 @@ export class CancelSignal {
     if (this.aborted) return;
     this.aborted = true;
     this.reason = reason;
-    this.#controller?.abort(reason); // First: who waits in the line may ask the signal of foreign code.
+    this.#controller?.abort(reason); // Before the handlers, because they may read this signal.
     if (this.#line !== undefined) callAll(this.#line);
     this.#line = undefined;
   }
@@ -84,7 +88,10 @@ export function abortSignalOf(signal: AnySignal): AbortSignal {
   return signal instanceof CancelSignal ? signal.abortSignal : signal;
 }
 
-/** The typed reason behind an aborted signal of ours; undefined if the signal is not aborted or not ours. */
+/**
+ * Returns the reason of an aborted signal of espalier. `undefined` if the signal is not aborted or
+ * is foreign.
+ */
 export function cancelReasonOf(signal: AnySignal): CancelReason | undefined {
   const reason: unknown = signal.reason;
   return isCancelReason(reason) ? reason : undefined;
@@ -99,14 +106,18 @@ function isCancelReason(reason: unknown): reason is CancelReason {
   );
 }
 
-/** Behind signals that foreign code got from us, and hands back: what waits for one of them waits there, at a third of the memory. */
+/**
+ * The `CancelSignal` behind each platform signal that was created for foreign code. If foreign code
+ * passes the platform signal back, handlers wait on the `CancelSignal`, which takes a third of the
+ * memory.
+ */
 const owners = new WeakMap<AbortSignal, CancelSignal>();
 /** Abort handlers of foreign signals, in registration order. */
 const lines = new WeakMap<EventTarget, Set<() => void>>();
 
 /**
- * Calls `handle` once, when the signal is aborted; call the result to take that back. For a signal that is not aborted yet. Costs the
- * same however many wait for the signal.
+ * Calls `handle` once, when the signal is aborted. Returns a function that removes the handler. The
+ * signal must not be aborted yet. The cost does not depend on the number of handlers.
  */
 export function onAbort(signal: AnySignal, handle: () => void): () => void {
   if (signal instanceof CancelSignal) return signal.onAbort(handle);
@@ -117,7 +128,10 @@ export function onAbort(signal: AnySignal, handle: () => void): () => void {
   return () => offAbort(signal, handle);
 }
 
-/** Takes `onAbort` back, by the handle: who waits with many others holds that alone. */
+/**
+ * Removes a handler of `onAbort` by reference. A caller with many handlers stores only the
+ * reference.
+ */
 export function offAbort(signal: AnySignal, handle: () => void): void {
   if (signal instanceof CancelSignal) return signal.offAbort(handle);
   const own = owners.get(signal);
@@ -144,7 +158,7 @@ function callLine({ target }: Event): void {
   close(target);
 }
 
-/** Calls all handlers. An error of one handler is reported like an error of an event listener. */
+/** Calls all handlers. Errors of handlers are reported like errors of event listeners. */
 function callAll(line: Set<() => void>): void {
   for (const handle of line) {
     line.delete(handle);
@@ -158,7 +172,10 @@ function callAll(line: Set<() => void>): void {
   }
 }
 
-/** Resolves after `delayMs`, or at once when `signal` is aborted. Never rejects: ask the signal which it was. */
+/**
+ * Resolves after `delayMs`, or at once when `signal` is aborted. Never rejects: read the signal to
+ * see which happened.
+ */
 export function sleep(clock: Clock, delayMs: number, signal: AnySignal): Promise<void> {
   if (signal.aborted || delayMs <= 0) return Promise.resolve();
   return new Promise((resolve) => {
@@ -172,7 +189,10 @@ export function sleep(clock: Clock, delayMs: number, signal: AnySignal): Promise
   });
 }
 
-/** A controller that is aborted with its parent, never the other way round. Call `unlink` when its work has ended. */
+/**
+ * Returns a controller that is aborted with its parent, but not the reverse. Call `unlink` when the
+ * work has ended.
+ */
 export function linkedController(parent: AnySignal): {
   readonly controller: AbortController;
   unlink(): void;
@@ -200,7 +220,10 @@ export interface Bounds {
   readonly graceMs: number;
 }
 
-/** Runs foreign work that may ignore its signal. Always resolves, at the latest `graceMs` after the signal was aborted. */
+/**
+ * Runs foreign work that may ignore its signal. Always resolves, at the latest `graceMs` after the
+ * signal was aborted.
+ */
 export function runBounded<T>(
   work: () => T | PromiseLike<T>,
   bounds: Bounds,
@@ -242,7 +265,10 @@ export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
   );
 }
 
-/** Not an async function: what it would hold while it waits is held by every call that waits. */
+/**
+ * Calls `work`, and returns a rejected promise if it throws. Not an async function, which would
+ * hold more memory for every waiting call.
+ */
 export function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
   try {
     return Promise.resolve(work());
@@ -258,14 +284,14 @@ export function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
 export type TimedOutcome<T> = BoundedOutcome<T> | { readonly type: "timed_out" };
 
 /**
- * Runs foreign work that may ignore its signal and may never settle. Always resolves: at the latest `timeoutMs` after the call, or
- * `graceMs` after the signal was aborted.
+ * Runs foreign work that may ignore its signal and may never settle. Always resolves: at the latest
+ * `timeoutMs` after the call, or `graceMs` after the signal was aborted.
  */
 export function runTimed<T>(
   work: (signal: AbortSignal) => T | PromiseLike<T>,
   bounds: Bounds & { readonly timeoutMs: number },
 ): Promise<TimedOutcome<T>> {
-  // Of the work alone: running out of time aborts it, but starts no grace.
+  // Aborts the work alone: a timeout does not start the grace period.
   const inner = linkedController(bounds.signal);
   const over = Promise.withResolvers<never>();
   const racing = (): Promise<T> =>
@@ -278,7 +304,7 @@ export function runTimed<T>(
     };
     const stopTimer = bounds.clock.setTimer(bounds.timeoutMs, () => {
       settle({ type: "timed_out" });
-      over.reject(new Error("The time is up.")); // No grace period is waited for any more.
+      over.reject(new Error("The time is up.")); // Ends the race at once, without a grace period.
       inner.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
     void runBounded(racing, bounds).then(settle);

@@ -11,8 +11,8 @@ export const NO_LIMIT_ADVICE = "Leave it out for no limit.";
 const DEFAULT_ADVICE = "Leave it out for the default.";
 
 /**
- * Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no limit". What is left out must mean what
- * `advice` says.
+ * Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no
+ * limit". `advice` must describe the effect of omitting the option.
  */
 export function checkCount(field: string, value: unknown, advice = DEFAULT_ADVICE): void {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return;
@@ -25,18 +25,21 @@ export function checkAtLeastOne(field: string, value: unknown, advice: string): 
   throw mismatch(field, "a whole number from 1 up", value, advice);
 }
 
-/** Throws `invalid_option` unless `value` is a finite number from 0 up. What is left out must mean what `advice` says. */
+/**
+ * Throws `invalid_option` unless `value` is a finite number from 0 up. `advice` must describe the
+ * effect of omitting the option.
+ */
 export function checkAmount(field: string, value: unknown, advice = DEFAULT_ADVICE): void {
   if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;
   throw mismatch(field, "a finite number from 0 up", value, advice);
 }
 
-/** The advice for a number that has a default. */
+/** Returns the advice for a number that has a default. */
 export function defaultAdvice(value: number): string {
   return `Leave it out for the default, ${grouped(value)}.`;
 }
 
-/** A whole number with a comma before each three digits. */
+/** Formats a whole number with thousands separators, such as `12,000`. */
 export function grouped(whole: number): string {
   return String(whole).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
 }
@@ -45,8 +48,9 @@ type Keys = readonly string[];
 type Advice = Readonly<Record<string, string>>;
 
 /**
- * Throws `invalid_option` unless `value` is a plain object with keys of `known` only: a slip must not switch a limit off. `elsewhere` has
- * the advice for keys that belong to another object, by key.
+ * Throws `invalid_option` unless `value` is a plain object with known keys only, since a misspelt
+ * key must not switch a limit off. `elsewhere` contains advice for keys that belong to another
+ * object.
  */
 export function checkKeys(field: string, value: unknown, known: Keys, elsewhere?: Advice): void {
   if (!isPlainObject(value)) {
@@ -96,8 +100,8 @@ function isAlmost(key: string, field: string): boolean {
 }
 
 /**
- * Checks the fields of an option object, each by its own check; what is left out is not checked. Throws `invalid_option` for a field that is
- * not in the table.
+ * Checks the fields of an options object with the check of each field. Skips omitted fields. Throws
+ * `invalid_option` for fields without a check.
  */
 export function checkFields(field: string, given: object, checks: FieldChecks): void {
   checkKeys(field, given, Object.keys(checks));
@@ -134,7 +138,10 @@ export function checkCallback(field: string, value: unknown): void {
   if (typeof value !== "function") throw mismatch(field, "a function", value, "Pass a function.");
 }
 
-/** Throws `invalid_definition` unless `value` is text that `pattern` accepts; `words` say the pattern in plain English. */
+/**
+ * Throws `invalid_definition` unless `value` is text that matches `pattern`. `words` describe the
+ * pattern in plain English.
+ */
 export function checkName(field: string, value: unknown, pattern: RegExp, words: string): void {
   if (typeof value === "string" && pattern.test(value)) return;
   throw misdefinition(field, words, value, "Choose another name.");
@@ -157,7 +164,10 @@ export function checkFunction(field: string, value: unknown, advice = "Pass a fu
   if (typeof value !== "function") throw misdefinition(field, "a function", value, advice);
 }
 
-/** Returns the given name, or that of the function. Throws `invalid_definition` for a name that is not text. */
+/**
+ * Returns the given name, or the name of the function. Throws `invalid_definition` if the name is
+ * not text.
+ */
 export function nameFunction(
   field: string,
   name: string | undefined,
@@ -181,7 +191,10 @@ export function copyToolNames(
   return Object.freeze([...names]);
 }
 
-/** Throws `invalid_definition` unless `given` is a list of `what`: objects in `made`. */
+/**
+ * Throws `invalid_definition` unless `given` is a list of objects in `made`. `what` describes these
+ * objects.
+ */
 export function checkMade(
   field: string,
   given: unknown,
@@ -217,7 +230,7 @@ function issueWith(code: ErrorCode) {
   };
 }
 
-/** An option that holds something else than it should. */
+/** Creates the error for an option with an invalid value. */
 export const mismatch = issueWith("invalid_option");
 
 /** Creates an error about a part of a definition. */

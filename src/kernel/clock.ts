@@ -39,10 +39,10 @@ export interface Clock {
   setTimer(delayMs: number, wake: () => void): () => void;
 }
 
-/** Maximum delay of one `setTimeout`: 24.8 days. Longer delays are split. */
+/** Maximum delay of `setTimeout`: 24.8 days. Longer delays are split. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** The clock of the machine. Its timers keep the process alive only while something waits for them. */
+/** The clock of the machine. Its timers keep the process alive while something waits for them. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -55,15 +55,23 @@ export const idleClock: Clock = {
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, true),
 };
 
-/** Milliseconds without what is less than a microsecond. Sums of rounded times have no noise if they are rounded again. */
+/**
+ * Rounds milliseconds to whole microseconds. Sums of rounded times must be rounded again to be free
+ * of noise.
+ */
 export function toMicroseconds(ms: number): number {
   return Math.round(ms * 1_000) / 1_000;
 }
 
 /**
- * The clock of one run in one process. Its readings and its timers go by whole milliseconds. Its `nowMs` is the wall clock as it is at this call, carried on by the monotonic clock: it never
- * goes back, whatever the wall clock is set to, and the difference of two readings is a duration. Reading it does not throw. `notBeforeMs`: the last time stamp that
- * another process gave to the run; where the wall clock of this one is behind it, time continues from there. Default: the wall clock alone.
+ * The clock of a run in this process. Readings and timers use whole milliseconds, and reading never
+ * throws.
+ *
+ * `nowMs` is the wall clock at construction, advanced by the monotonic clock. So it never goes back
+ * if the wall clock is set, and the difference of two readings is a duration.
+ *
+ * `notBeforeMs` is the last timestamp that another process gave to the run. If the wall clock of
+ * this process is behind, time continues from there. By default the wall clock alone counts.
  */
 export class SteadyClock implements Clock {
   readonly #clock: Clock;
@@ -78,7 +86,9 @@ export class SteadyClock implements Clock {
     this.#originMs = beginsAtMs - Math.floor(this.#lastUs / 1_000);
   }
 
-  /** `nowMs` with microseconds, as far as the clock behind it has them: for the time stamps of events. */
+  /**
+   * Returns `nowMs` with microseconds, if the clock has them. Used for the timestamps of events.
+   */
   stampMs(): number {
     this.nowMs();
     return (this.#originMs * 1_000 + this.#lastUs) / 1_000;
@@ -100,19 +110,21 @@ export class SteadyClock implements Clock {
   }
 
   setTimer(delayMs: number, wake: () => void): () => void {
-    // From the beginning of this millisecond, as `nowMs` counts: so it wakes when that shows the time that was waited for.
+    // The delay counts from the beginning of the current millisecond, as `nowMs` does. So when the
+    // timer fires, `nowMs` shows the expected time.
     this.nowMs();
     const nowMs = this.#lastUs / 1_000;
     return this.#clock.setTimer(Math.max(0, delayMs - (nowMs - Math.floor(nowMs))), wake);
   }
 }
 
-/** Timeouts of Node count whole milliseconds, from one that has begun. */
+/** Timers of Node count whole milliseconds, and the first millisecond may be incomplete. */
 const TIMEOUT_STEP_MS = 1;
 
 function setTimer(delayMs: number, wake: () => void, isIdle: boolean): () => void {
   const dueMs = performance.now() + delayMs;
-  // Timeouts go by a coarser clock than durations: on a machine that stood still, one may come long before its time by the other.
+  // Timers use a coarser clock than durations. After the machine was suspended, a timer may fire
+  // long before its time on the other clock.
   const look = (): void => {
     const leftMs = dueMs - performance.now();
     if (leftMs > TIMEOUT_STEP_MS) timer = timeout(look, leftMs, isIdle);

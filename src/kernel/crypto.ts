@@ -5,7 +5,9 @@ import type * as Crypto from "node:crypto";
 
 let loaded: typeof Crypto | undefined;
 
-/** SHA-256 as 64 lower-case hexadecimal digits; of a text, that of its UTF-8. */
+/**
+ * Returns the SHA-256 of the data as 64 lower-case hexadecimal digits. Text is encoded as UTF-8.
+ */
 export function sha256(data: string | Uint8Array): string {
   loaded ??= process.getBuiltinModule("node:crypto");
   return loaded.hash("sha256", data);

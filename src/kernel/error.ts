@@ -229,8 +229,9 @@ export type ErrorCode =
   | "engine_failed"
   | ModelErrorCode
   /**
-   * `contextPolicy.selectMessages` of a role threw, or returned something other than whole exchanges
-   * of the given messages. Make it a synchronous pure function, or set `messageWindowSize` instead.
+   * `contextPolicy.selectMessages` of a role threw, or returned something other than whole
+   * exchanges of the given messages. Make it a synchronous pure function, or set
+   * `messageWindowSize` instead.
    */
   | "context_policy_failed"
   /**
@@ -444,7 +445,10 @@ export class EspalierError extends Error {
   }
 }
 
-/** True for an error with the symbol by which every copy of the package recognises its class. */
+/**
+ * Returns true for an error with the symbol by which every copy of the package recognises its
+ * class.
+ */
 export function isMarkedError(value: unknown, mark: symbol): boolean {
   try {
     return value instanceof Error && mark in value;
@@ -453,7 +457,7 @@ export function isMarkedError(value: unknown, mark: symbol): boolean {
   }
 }
 
-/** The message of anything that was thrown, without a stack. Never throws itself, whatever it is given. */
+/** Returns the message of any thrown value, without a stack. Never throws. */
 export function messageOf(thrown: unknown): string {
   try {
     return String(thrown instanceof Error ? thrown.message : thrown);

@@ -14,9 +14,9 @@ export interface Growth {
 const growths = new WeakMap<readonly unknown[], Growth>();
 const LONG = 16;
 
-/** The list with more at its end. */
+/** Returns the list with more items at its end. */
 export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] {
-  // Not spread: a list that is spread and added to has room for many more.
+  // `concat`, because an array literal with a spread reserves room for many more items.
   const longer = list.concat(added);
   if (longer.length < LONG) return longer;
   let growth = growths.get(list);
@@ -29,7 +29,7 @@ export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] 
   return longer;
 }
 
-/** The list and all in it, frozen. Of a list that has grown only what is new is looked at. */
+/** Freezes the list and its items. If the list has grown, only the new items are visited. */
 export function frozenList<T>(list: readonly T[]): readonly T[] {
   if (Object.isFrozen(list)) return list;
   const growth = growths.get(list);
@@ -38,7 +38,7 @@ export function frozenList<T>(list: readonly T[]): readonly T[] {
   return Object.freeze(list);
 }
 
-/** The growth of a long list that has grown; undefined: it is short, or has not grown. */
+/** Returns the growth of a long list. `undefined` if the list is short or has not grown. */
 export function growthOf(list: readonly unknown[]): Growth | undefined {
   return growths.get(list);
 }

@@ -20,5 +20,8 @@ export interface IdSource {
   next(kind: string, place?: string): string;
 }
 
-/** Ids by chance, collision-safe across processes. Joined, they are one text; put together otherwise, each is three, as long as it lives. */
+/**
+ * Random ids, unique across processes. `join` creates a flat string; concatenation would keep three
+ * strings in memory as long as the id lives.
+ */
 export const randomIds: IdSource = { next: (kind) => [kind, nanoid()].join("_") };

@@ -1,6 +1,6 @@
 import { isPlainObject, type JsonValue } from "./json.ts";
 
-/** Plain data is not nested deeper. */
+/** Maximum nesting of plain data. */
 const MAX_LEVELS = 500;
 
 /** A part of a foreign value that JSON does not have. */
@@ -18,15 +18,15 @@ export class NotJsonError extends TypeError {
 }
 
 /**
- * A copy of a foreign value that shares nothing with it: each part is read once, by its own enumerable keys. Parts of objects that are
- * undefined are left out, as JSON does. Throws a `NotJsonError` for what is no JSON: functions, class instances, dates, `NaN`, cycles.
- * What the value throws while it is read comes through.
+ * Returns a deep copy of a foreign value. Reads each part once, by its own enumerable keys, and
+ * omits `undefined` fields like JSON. Throws a `NotJsonError` for functions, class instances,
+ * dates, `NaN` and cycles. Errors of getters are rethrown.
  */
 export function jsonCopy(value: unknown): JsonValue {
   return copyPart(value, undefined);
 }
 
-/** The way from the whole to one of its parts, from its end. */
+/** A link in the path from a part to the whole value. */
 interface Step {
   readonly owner: object;
   readonly key: string | number;
@@ -36,7 +36,7 @@ interface Step {
 
 function copyPart(value: unknown, way: Step | undefined): JsonValue {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
-  // JSON text gives -0 back as 0.
+  // JSON text would restore -0 as 0.
   if (typeof value === "number" && Number.isFinite(value)) return value === 0 ? 0 : value;
   if (typeof value !== "object") throw notJson(way, describeKind(value));
   const level = (way?.level ?? 0) + 1;
@@ -46,7 +46,7 @@ function copyPart(value: unknown, way: Step | undefined): JsonValue {
   if (Array.isArray(value))
     return Array.from(value, (item: unknown, index) => copyPart(item, below(index)));
   if (!isPlainObject(value)) throw notJson(way, describeKind(value));
-  // `fromEntries` defines what it makes: a key `__proto__` is a key like any other.
+  // `fromEntries` defines each key, so `__proto__` is an ordinary key.
   const parts: [string, JsonValue][] = [];
   for (const key of Object.keys(value)) {
     const part: unknown = Reflect.get(value, key);

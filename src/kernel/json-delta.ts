@@ -4,7 +4,10 @@
 
 import { deepFreeze, isRecord, type JsonValue } from "./json.ts";
 
-/** `set`: another value. `keys`: parts of an object that changed, and keys that are gone. `list`: so many stay, then come these. */
+/**
+ * `set` replaces the value. `keys` contains the changed parts of an object, `gone` the removed
+ * keys. `keep` is the number of leading items that stay, followed by `append`.
+ */
 export type JsonDelta =
   | { readonly set: JsonValue }
   | {
@@ -13,7 +16,10 @@ export type JsonDelta =
     }
   | { readonly keep: number; readonly append: readonly JsonValue[] };
 
-/** The change from one to the other; undefined: there is none. Both must be plain JSON, but for keys that hold undefined. */
+/**
+ * Returns the change from one value to the other, or `undefined` if they are equal. Both must be
+ * plain JSON, except for keys that hold `undefined`.
+ */
 export function deltaOf(before: unknown, after: unknown): JsonDelta | undefined {
   if (Object.is(before, after)) return undefined;
   if (Array.isArray(before) && Array.isArray(after)) return listDelta(before, after);
@@ -50,14 +56,17 @@ function objectDelta(
   return isChanged ? { keys } : undefined;
 }
 
-/** The value after the change. Throws a `TypeError` if the delta was made for another value. */
+/**
+ * Returns the value after the change. Throws a `TypeError` if the delta was made for another value.
+ */
 export function withDelta(before: unknown, delta: JsonDelta): unknown {
   return deepFreeze(applyDelta(before, delta, false));
 }
 
 /**
- * The value after the change, made of the value before where that is not frozen: the cost is that of the change, also in long lists. For
- * the only owner of the value, and the delta, parts of which it takes over. What is frozen is copied. Throws like `withDelta`.
+ * Returns the value after the change, and changes the old value in place unless it is frozen. So
+ * the cost is that of the change, even in long lists. Requires the only owner of both the value and
+ * the delta, since the result reuses parts of both. Throws like `withDelta`.
  */
 export function changedBy(before: unknown, delta: JsonDelta): unknown {
   return applyDelta(before, delta, true);
@@ -93,7 +102,9 @@ function isOwnObject(value: Readonly<Record<string, unknown>>): value is Record<
   return !Object.isFrozen(value);
 }
 
-/** The value as JSON holds it. It is written at once, and never changed: states are frozen. */
+/**
+ * Returns the value typed as JSON. Not copied, because it is written at once and states are frozen.
+ */
 function toPlain(value: unknown): JsonValue {
   if (isPlainValue(value)) return value;
   throw new TypeError(`A ${typeof value} is not JSON`);

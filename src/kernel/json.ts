@@ -18,9 +18,9 @@ export type JsonValue =
  */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** The value of a JSON text. Throws a `SyntaxError` for what is none. */
+/** Returns the value of a JSON text. Throws a `SyntaxError` if the text is invalid. */
 export function parseJson(text: string): JsonValue {
-  // JSON text has no -0 of its own: after one more round trip it would be 0.
+  // -0 becomes 0, as it would after another round trip through JSON.
   const parsed: unknown = text.includes("-0") ? parseMinusZeros(text) : JSON.parse(text);
   if (isJson(parsed)) return parsed;
   throw new SyntaxError("JSON.parse returned nothing.");
@@ -35,7 +35,10 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** Throws a `SyntaxError` also for text that is nested deeper than the call stack: a reviver is called recursively. */
+/**
+ * Throws a `SyntaxError` for text nested deeper than the call stack, since `JSON.parse` calls a
+ * reviver recursively.
+ */
 function parseMinusZeros(text: string): unknown {
   try {
     return JSON.parse(text, withoutMinusZero);
@@ -50,7 +53,7 @@ function withoutMinusZero(_key: string, value: unknown): unknown {
   return Object.is(value, -0) ? 0 : value;
 }
 
-/** `JSON.parse` gives JSON and nothing else. */
+/** Returns true for any result of `JSON.parse`. */
 export function isJson(value: unknown): value is JsonValue {
   return value !== undefined;
 }
@@ -73,10 +76,13 @@ export function unsoundness(value: JsonValue, levels: number): string | undefine
   return undefined;
 }
 
-/** A copy of a value that is JSON, sound to so many levels; undefined: it is none. What throws when it is looked at throws. */
+/**
+ * Returns a copy of a JSON value of at most `levels` levels, or `undefined` if the value is not
+ * JSON. Errors of getters are rethrown.
+ */
 export function soundCopy(value: unknown, levels: number): JsonValue | undefined {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
-  // JSON text gives -0 back as 0.
+  // JSON text would restore -0 as 0.
   if (typeof value === "number")
     return Number.isFinite(value) ? (value === 0 ? 0 : value) : undefined;
   if (typeof value !== "object" || levels === 0) return undefined;
@@ -99,14 +105,17 @@ export function soundCopy(value: unknown, levels: number): JsonValue | undefined
   return copies;
 }
 
-/** An object of no class, with names for keys. */
+/** Returns true for an object of no class that has no symbols as keys. */
 function isClassless(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isRoot = prototype === null || Object.getPrototypeOf(prototype) === null;
   return isRoot && Object.getOwnPropertySymbols(value).length === 0;
 }
 
-/** JSON text with the keys of every object in order, so that equal values give equal text. Throws a `TypeError` for what is no JSON. */
+/**
+ * Returns JSON text with the keys of every object in order, so that equal values give equal text.
+ * Throws a `TypeError` for non-JSON values.
+ */
 export function canonicalJson(value: unknown): string {
   const text: string | undefined = JSON.stringify(value);
   if (text === undefined) throw new TypeError(`A ${typeof value} is not JSON`);
@@ -131,12 +140,15 @@ export function copyJson(value: JsonValue): JsonValue {
   return Object.fromEntries(parts);
 }
 
-/** True for an array of JSON values. */
+/** Returns true for an array of JSON values. */
 export function isJsonList(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-/** Returns the part at a path of keys, or undefined if there is none. Sees own fields only. */
+/**
+ * Returns the part at a path of keys, or `undefined` if the path does not exist. Sees own fields
+ * only.
+ */
 export function valueAt(whole: JsonValue, path: readonly string[]): JsonValue | undefined {
   let at: JsonValue | undefined = whole;
   for (const key of path) {
@@ -159,17 +171,17 @@ export function sameJson(left: unknown, right: unknown): boolean {
   );
 }
 
-/** True for objects that are not arrays: what JSON calls an object. */
+/** Returns true for objects other than arrays, like a JSON object. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** True for what JSON calls an object. */
+/** Returns true for a JSON object. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return isRecord(value);
 }
 
-/** True for objects that were written as such, not made by a class. */
+/** Returns true for object literals and objects without a prototype, not for class instances. */
 export function isPlainObject(value: unknown): value is object {
   if (!isRecord(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -177,8 +189,8 @@ export function isPlainObject(value: unknown): value is object {
 }
 
 /**
- * Freezes a plain value of our own making to its leaves. Takes what is frozen at the top for frozen whole, so that shared parts cost
- * nothing: foreign values are copied where they come in, never frozen as they are.
+ * Freezes a plain value to its leaves. Treats an object that is already frozen as deeply frozen, so
+ * that shared parts cost nothing. Foreign values must be copied before, never frozen themselves.
  */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;

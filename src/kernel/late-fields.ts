@@ -4,23 +4,23 @@ import { deepFreeze } from "./json.ts";
 
 const SOURCE = Symbol("what the fields are computed from");
 
-/** `console.log` shows values with it, not getters. */
+/** `console.log` calls this method and so shows values, not getters. */
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 interface Sourced {
   readonly [SOURCE]: {
     readonly source: unknown;
-    /** The values that were read. Made with the first: most objects are never read. */
+    /** Values that were read. Created with the first value, because most objects are never read. */
     known: Map<string, unknown> | undefined;
   };
 }
 
 /**
- * Returns a function that gives a plain object these fields, computed from a source, and freezes it
- * with all that it had before.
+ * Returns a function that adds these fields, computed from a source, to a plain object, and freezes
+ * the object with all its earlier fields.
  *
- * All objects share the getters: a getter of one object alone would hold its values until a full
- * garbage collection.
+ * All objects share the getters. A getter per object would retain its values until a full garbage
+ * collection.
  */
 export function lateFields<Source, Values extends object>(compute: {
   readonly [Name in keyof Values]: (source: Source) => Values[Name];

@@ -1,6 +1,8 @@
-/** Makes a value once, when it is first asked for. A failure is forgotten: the next caller tries anew. */
+/**
+ * Memoised promise. Creates the value on the first call, and again if the previous attempt failed.
+ */
 export class MadeOnce<T> {
-  /** Undefined: not asked for yet, or the attempt failed. */
+  /** `undefined` before the first call and after a failure. */
   made: Promise<T> | undefined;
 
   get(make: () => Promise<T>): Promise<T> {

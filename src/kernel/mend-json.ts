@@ -6,10 +6,10 @@ import { jsonrepair } from "jsonrepair";
 
 import { parseJson, type JsonValue } from "./json.ts";
 
-/** Longer texts are not looked at: the library would block the event loop. */
+/** Maximum length. The library would block the event loop on longer texts. */
 const MOST_CHARACTERS = 20_000;
 
-/** The value that a text was meant to be; undefined: more is wrong with it than a small slip. */
+/** Returns the intended value of a text, or `undefined` if the text has more than a small error. */
 export function mendedJson(text: string): JsonValue | undefined {
   if (text.length > MOST_CHARACTERS) return undefined;
   try {
@@ -25,11 +25,17 @@ export function mendedJson(text: string): JsonValue | undefined {
   }
 }
 
-/** Blanks, commas and comments; a text in either kind of quotes; a bracket or a colon; anything else up to one of those. */
+/**
+ * A token: whitespace, commas and comments; a string in either kind of quotes; a bracket or colon;
+ * or any other characters up to one of these.
+ */
 const WORD =
   /(?:[\s,]|\/\/[^\n]*|\/\*[^]*?\*\/)+|"(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*'|[{}[\]:]|[^\s,{}[\]:"'/]+/y;
 
-/** The tokens between blanks, commas and comments, texts as JSON writes them; undefined: something is not clear, or does not end. */
+/**
+ * Returns the tokens without whitespace, commas and comments, and with strings as JSON. `undefined`
+ * if a token is ambiguous or does not end.
+ */
 function splitWords(text: string): readonly string[] | undefined {
   const words: string[] = [];
   WORD.lastIndex = 0;

@@ -1,6 +1,7 @@
 /**
- * Returns true if one name is probably meant by the other: they differ in case, in `_` and `-`, or by one
- * letter or two swapped ones. A name of two letters has too many neighbours.
+ * Returns true if a name is probably a misspelling of the other: they differ in case, in `_` and
+ * `-`, by one letter or by two swapped letters. Two-letter names are excluded, because too many
+ * names differ from them by one letter.
  */
 export function isMisspelt(name: string, other: string): boolean {
   if (Math.abs(name.length - other.length) > 3) return false;

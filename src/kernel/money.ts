@@ -1,5 +1,6 @@
-// Money. The API counts US dollars; sums, holds and limits are whole micro-dollars. A cost of the API is a
-// whole number of micro-dollars divided by a million: `toMicroUsd` returns that number exactly.
+// Money. The API uses US dollars; sums, reservations and limits are whole micro-dollars. A cost in
+// the API is a whole number of micro-dollars divided by a million, and `toMicroUsd` returns exactly
+// that number.
 
 export const MICRO_PER_USD = 1_000_000;
 
@@ -15,22 +16,25 @@ export function toUsd(microUsd: number): number {
   return microUsd / MICRO_PER_USD;
 }
 
-/** Adds whole numbers of micro-dollars, given and returned in dollars. */
+/**
+ * Adds two amounts in dollars, which are whole numbers of micro-dollars, without rounding errors.
+ */
 export function addUsd(left: number, right: number): number {
   const sum = Math.round(left * MICRO_PER_USD) + Math.round(right * MICRO_PER_USD);
   return sum / MICRO_PER_USD;
 }
 
-/** True for a whole number of micro-dollars that can be converted without loss. */
+/** Returns true for a whole number of micro-dollars that can be converted without loss. */
 export function isWholeMicroUsd(usd: number): boolean {
   const microUsd = Math.round(usd * MICRO_PER_USD);
   return Math.abs(microUsd) <= MAX_MICRO_USD && microUsd / MICRO_PER_USD === usd;
 }
 
-// 0.3 - 0.1 is 0.19999999999999998, and 0.000007 * 1e6 is 7.000000000000001: the slack keeps whole micro-dollars whole.
+// Slack for rounding errors, such as 0.3 - 0.1 = 0.19999999999999998 and 0.000007 * 1e6 =
+// 7.000000000000001. Whole micro-dollars stay whole.
 const ROUNDING_SLACK = 1e-6;
 
-/** Rounds a limit down to whole micro-dollars. A larger limit than can be counted is the largest one. */
+/** Rounds a limit down to whole micro-dollars, and to the largest amount that can be counted. */
 export function floorMicroUsd(usd: number): number {
   const nearest = toMicroUsd(usd);
   const isLess = toUsd(nearest) > usd && nearest - usd * MICRO_PER_USD > ROUNDING_SLACK;

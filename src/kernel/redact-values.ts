@@ -10,10 +10,10 @@ export interface KnownSecret {
   readonly label: string;
 }
 
-/** Shorter values are not secret, and would be found inside of words. */
+/** Shorter values are not treated as secrets, since they also occur inside words. */
 const MIN_SECRET_CHARACTERS = 6;
 
-/** Headers whose values are names, versions and media types, which errors contain for good reasons. */
+/** Headers whose values are names, versions and media types, which errors may contain. */
 const HARMLESS_HEADERS: ReadonlySet<string> = new Set([
   "anthropic-beta",
   "anthropic-version",
@@ -41,7 +41,8 @@ export function findKeySecrets(apiKey: string | undefined): readonly KnownSecret
  * and each value of a cookie. Values of harmless headers and values shorter than 6 characters are
  * left out.
  *
- * @example findHeaderSecrets({ authorization: "Bearer abc123" }) // values "Bearer abc123", "abc123"
+ * @example findHeaderSecrets({ authorization: "Bearer abc123" }) // values "Bearer abc123",
+ * "abc123"
  */
 export function findHeaderSecrets(
   headers: Readonly<Record<string, string>> | undefined,
@@ -59,7 +60,10 @@ export function redactValues(text: string, secrets: readonly KnownSecret[]): str
   return longestFirst.reduce((rest, { value, label }) => rest.replaceAll(value, () => label), text);
 }
 
-/** True if an error has a secret in its message, fields or causes, or if it cannot be printed. */
+/**
+ * Returns true if an error contains a secret in its message, fields or causes, or cannot be
+ * printed.
+ */
 export function quotesSecret(thrown: unknown, secrets: readonly KnownSecret[]): boolean {
   if (secrets.length === 0) return false;
   try {
@@ -71,8 +75,8 @@ export function quotesSecret(thrown: unknown, secrets: readonly KnownSecret[]): 
 }
 
 /**
- * Redacts also the beginning of a secret that was cut off, where `…` follows it. For short texts: the
- * time grows with the length of the text times that of the secret.
+ * Also redacts the beginning of a secret that was cut off, if `…` follows. For short texts: the
+ * time grows with the length of the text times the length of the secret.
  */
 export function redactCutValues(text: string, secrets: readonly KnownSecret[]): string {
   let redacted = redactValues(text, secrets);
@@ -95,7 +99,7 @@ function countCutCharacters(text: string, value: string, end: number): number {
   return 0;
 }
 
-/** In other headers the words of a value are words. */
+/** In headers with other names, the words of a value are not secret. */
 const NAMES_WITH_SCHEMES = /auth|token|key|secret/;
 
 function findParts(name: string, value: string): readonly (string | undefined)[] {
@@ -108,7 +112,7 @@ function findParts(name: string, value: string): readonly (string | undefined)[]
   return [value, token, password.join(":")];
 }
 
-/** A value may also be quoted in JSON or in a URL. */
+/** Returns the values as secrets, also in the form in which JSON or a URL quotes them. */
 function toSecrets(values: readonly (string | undefined)[], label: string): readonly KnownSecret[] {
   const written = values
     .filter((value) => value !== undefined)

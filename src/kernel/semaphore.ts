@@ -6,7 +6,7 @@ import { TurnQueue } from "./turn-queue.ts";
 /** Gives a permit back. Call it once. */
 export type Release = () => void;
 
-/** Counts the holders at work. One that waits for its permit is not at work. */
+/** Counts the active holders. A holder that waits for a permit is not active. */
 export interface WorkCount {
   workBegins(): void;
   workEnds(): void;

@@ -2,19 +2,22 @@
 
 import { isRecord } from "./json.ts";
 
-/** A text that another sentence may follow. */
+/** Returns the text with a full stop, so that another sentence may follow. */
 export function asSentence(text: string): string {
   const trimmed = text.trimEnd();
   return /[.!?…:]$/.test(trimmed) ? trimmed : `${trimmed}.`;
 }
 
-/** Several texts as one; a single one stays as it is. */
+/** Joins several texts to one. A single text stays unchanged. */
 export function joinSentences(texts: readonly string[]): string {
   const last = texts.length - 1;
   return texts.map((text, index) => (index < last ? asSentence(text) : text)).join(" ");
 }
 
-/** The start of a text of more than so many characters, cut between two of them. */
+/**
+ * Returns at most `most` characters of a text, without splitting a surrogate pair, followed by `…`
+ * if it was cut.
+ */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 1);
@@ -22,9 +25,9 @@ export function shortened(text: string, most: number): string {
   return `${text.slice(0, isHalf ? most - 1 : most)}…`;
 }
 
-/** Characters of a message. */
+/** Maximum length of a message. */
 const MAX_LINE = 100;
-/** Characters of a value. */
+/** Maximum length of a value. */
 const MAX_SHOWN = 60;
 
 /** Returns a message as one short line. */
@@ -35,7 +38,7 @@ export function oneLine(message: string): string {
 
 /** Returns a value as JSON, shortened. Takes the same time for a large value. Never throws. */
 export function shownJson(value: unknown): string {
-  // Each part has one character or more, so the parts that are left out are beyond the shown text.
+  // Each part has at least one character, so the parts that are omitted are beyond the shown text.
   let left = MAX_SHOWN;
   const bound = (_key: string, part: unknown): unknown => {
     left -= 1;

@@ -1,17 +1,20 @@
-// Values that are shared within the library and never written to, as their `readonly` types state.
-// Tests freeze all of them, so that a write fails where it happens. In production, freezing would
-// cost a fifth of a step.
+// Values that are shared within the library and never written to, as their `readonly` types
+// require. Tests freeze all of them, so that a write fails where it happens. In production,
+// freezing would cost a fifth of a step.
 
 import { deepFreeze } from "./json.ts";
 
 let isFrozen = false;
 
-/** For the test harness: shared values are frozen from now on, whole. */
+/** Makes `shared` freeze all values from now on, deeply. For the test harness. */
 export function freezeShared(): void {
   isFrozen = true;
 }
 
-/** A value that is shared from now on. What leaves the library is frozen where it leaves: see `deepFreeze`. */
+/**
+ * Returns a value that is shared within the library, frozen in tests. Values that leave the library
+ * are frozen by `deepFreeze` at that point.
+ */
 export function shared<T>(value: T): T {
   return isFrozen ? deepFreeze(value) : value;
 }

@@ -13,7 +13,7 @@ export class Throttle {
     this.#perTurn = perTurn;
   }
 
-  /** Returns `undefined` to begin at once, or a promise of the turn to begin in. First come, first served. */
+  /** Returns `undefined` to begin at once, or a promise of the turn to begin in. FIFO. */
   turn(): Promise<void> | undefined {
     if (this.#begun === this.#perTurn) this.#addTurn();
     else if (this.#begun === 0) this.#resetNextTurn();
@@ -39,17 +39,20 @@ export class Throttle {
   }
 }
 
-/** Work that is done piece by piece, so that other work of the process continues meanwhile. Owns how many pieces the present turn had. */
+/**
+ * Divides long work into turns of the event loop, so that other work of the process continues. Owns
+ * the number of pieces done in the current turn.
+ */
 export class Turns {
   readonly #perTurn: number;
   #pieces = 0;
 
-  /** `perTurn`: pieces of one turn of the event loop, from 1 up. */
+  /** `perTurn` is the number of pieces per turn of the event loop, from 1 up. */
   constructor(perTurn: number) {
     this.#perTurn = perTurn;
   }
 
-  /** So many more were done. Undefined: continue at once. A promise: continue when it resolves. */
+  /** Counts completed pieces. Returns `undefined` to continue at once, or a promise to wait for. */
   did(pieces = 1): Promise<void> | undefined {
     this.#pieces += pieces;
     if (this.#pieces < this.#perTurn) return undefined;
@@ -58,7 +61,7 @@ export class Turns {
   }
 }
 
-/** Resolves in the next turn of the event loop: what follows at once from what has happened has happened by then. */
+/** Resolves in the next turn of the event loop, after the microtasks and callbacks of this turn. */
 export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

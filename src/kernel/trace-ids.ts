@@ -2,14 +2,14 @@
 
 import { randomDigits } from "./crypto.ts";
 
-/** Gives so many bytes of chance, as lower-case hexadecimal digits. */
+/** Returns random bytes as lower-case hexadecimal digits. */
 export type MintHex = (bytes: number) => string;
 
 const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
 
 /**
- * New ids in the format of W3C Trace Context: in the trace of `parent`, or in a trace of their own.
+ * Returns new ids in the format of W3C Trace Context: in the trace of `parent`, or in a new trace.
  */
 export function mintTraceIds(
   mintHex: MintHex,
@@ -37,7 +37,10 @@ export function parseTraceparent(text: string): TraceParent | undefined {
 
 const POOL_BYTES = 2_048;
 
-/** Fetches chance in large pieces: the system takes microseconds for each, however small it is. */
+/**
+ * Returns a `MintHex` that fetches random digits in large blocks: the system takes microseconds per
+ * request, however small.
+ */
 export function pooledHex(mintHex: MintHex): MintHex {
   let pool = "";
   let used = 0;
@@ -52,5 +55,5 @@ export function pooledHex(mintHex: MintHex): MintHex {
   };
 }
 
-/** Chance from the system, in pieces of a pool. */
+/** Random digits from the system, pooled. */
 export const randomHex: MintHex = pooledHex(randomDigits);

@@ -1,7 +1,9 @@
-// TurnQueue: calls that wait for room, first come, first served. Owns the waiting calls; their owner knows which room is free.
-// A PQueue of concurrency 1 holds the calls, and its running task is the turn of one call: the call takes its room, or waits for it.
-// The work of a call is not the task, so the call continues in its own async context, and a running call keeps its room
-// after its signal is aborted.
+// TurnQueue: FIFO queue of calls that wait for room. Owns the waiting calls; their owner knows
+// which room is free.
+//
+// A PQueue of concurrency 1 holds the calls. Its running task is the turn of a call, which takes
+// room or waits for it. The work of a call is not part of the task, so the call continues in its
+// own async context, and keeps its room after its signal is aborted.
 
 import type PQueue from "p-queue";
 
@@ -30,8 +32,8 @@ export class TurnQueue {
   #wakeFirst: (() => void) | undefined;
 
   /**
-   * Returns the room at once if it is free and no call waits, else a promise. `undefined` if the signal is
-   * aborted first.
+   * Returns the room at once if it is free and no call waits, otherwise a promise. `undefined` if
+   * the signal is aborted first.
    */
   enter<Room>(
     request: RoomRequest<Room>,

@@ -6,14 +6,16 @@ import { defined } from "./json.ts";
 /**
  * Emits a process warning. Text of a server in it cannot steer the terminal that shows it.
  *
- * @param code - The `code` of the warning, if programs are to know it by one.
+ * @param code - The `code` of the warning, for programs that handle it.
  */
 export function emitWarning(message: string, code?: string): void {
   const harmless = message.replace(STEERING, " ");
   process.emitWarning(harmless, { type: "EspalierWarning", ...defined({ code }) });
 }
 
-/** Control characters besides line breaks and tabs, and marks that change the direction of writing. */
+/**
+ * Control characters except line breaks and tabs, and marks that change the direction of writing.
+ */
 const STEERING = /[^\P{Cc}\n\t]|[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 
 const offenders = new WeakSet<object>();
@@ -25,11 +27,11 @@ export function warnOnce(offender: object, message: string): void {
   emitWarning(message);
 }
 
-/** Offenders that have no more than a name. The names must be few: each is kept. */
+/** Offenders without an object, known by name. Names must be few, since each is stored. */
 export class NamedOffenders {
   readonly #known = new Set<string>();
 
-  /** Warns about what has this name, unless that was done before. */
+  /** Warns about the offender with this name, unless it was reported before. */
   warn(name: string, message: string): void {
     if (this.#known.has(name)) return;
     this.#known.add(name);
@@ -38,8 +40,8 @@ export class NamedOffenders {
 }
 
 /**
- * Calls a listener of the user's. What it throws, or rejects with later, must end neither a run nor the process: it is warned of once for
- * each listener, in the words that `warning` makes of it.
+ * Calls a user's listener. An error that it throws, or rejects with later, ends neither a run nor
+ * the process. It causes one warning per listener, with the text that `warning` returns.
  */
 export function callListener(
   listener: object,
