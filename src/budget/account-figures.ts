@@ -1,8 +1,8 @@
-// The figures of a budget account that decide what fits below its limits. BudgetAccount has them, and
-// alone changes them.
+// The figures of a budget account that decide which amounts fit below its limits. BudgetAccount
+// owns and changes them.
 //
-// Room: the unspent part of a limit. Descendants of an account must leave what it keeps for its own agent,
-// which may use it (X5).
+// Room is the unspent part of a limit. Descendants of an account must leave the part that is kept
+// for its own agent, which may use that part.
 
 import {
   NO_AMOUNTS,
@@ -21,7 +21,7 @@ export interface AccountFigures {
   readonly parent: AccountFigures | undefined;
   /** The account of the whole run. */
   readonly root: AccountFigures;
-  /** Axes that are limited on the path. A grant raises limits, and adds none. */
+  /** Axes that are limited on the path. A grant raises limits, and never adds any. */
   readonly axes: readonly LedgerAxis[];
   /** The nearest account on the path, this one included, that limits an axis itself. */
   readonly limiting: AccountFigures | undefined;
@@ -45,8 +45,8 @@ export interface AccountFigures {
 }
 
 /**
- * Agent of an account, which may use the part that is kept for it. `NEW_CHILD` is a child without
- * an account, which may not.
+ * The agent of an account, which may use the part that is kept for it. `NEW_CHILD` is a child
+ * without an account, which must leave that part.
  */
 export type Asker = AccountFigures | typeof NEW_CHILD;
 export const NEW_CHILD = null;
@@ -83,7 +83,10 @@ interface Shortage {
   readonly asker: Asker;
 }
 
-/** Returns the refusal of an account, in the units of a budget. The part kept for its own agent is reported apart from the spent amount. */
+/**
+ * Returns the refusal of an account, in the units of a budget. Reports the part kept for its own
+ * agent apart from the spent amount.
+ */
 export function makeBudgetRefusal(
   at: AccountFigures,
   { axis, requested, asker }: Shortage,

@@ -27,8 +27,8 @@ export function timeSpent(
 }
 
 /**
- * Returns the deadline that the agent itself has to watch: not one that an ancestor watches for it,
- * nor one that does not approach, since the agent's clock is paused.
+ * Returns the deadline that the agent itself has to watch. `null` if an ancestor watches the
+ * deadline, or if the agent's clock is paused, so that the deadline never arrives.
  */
 export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { fixedDeadlineAtMs: fixed, parent, pausedSinceMs } = account;
@@ -44,8 +44,8 @@ export function timeLeft(account: AccountFigures, nowMs: number): number {
 }
 
 /**
- * Returns the refusal in the name of the account that set the limit. Of several with the same
- * deadline, the one nearest to the root.
+ * Returns the refusal in the name of the account that set the limit. If several have the same
+ * deadline, names the account nearest to the root.
  */
 export function findTimeRefusal(account: AccountFigures, nowMs: number): BudgetRefusal | undefined {
   const deadline = deadlineAtMs(account, nowMs);

@@ -1,10 +1,12 @@
-// BudgetAccount: the budget of one agent in a run: limits, usage with that of its descendants, open
-// leases, and time. A journal that is read has such accounts, too.
+// BudgetAccount: the budget of an agent in a run. Owns its limits, its usage with that of its
+// descendants, its open leases, and its time. Reading a journal builds the same accounts.
 //
 // B2. A lease is settled or released exactly once; a second attempt throws.
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
-// B6. An operation checks first and writes then: one that throws has changed nothing. An operation is
-//     a value only for a watch that asks for operations, which is the journal of the run.
+// B6. An operation checks first and writes then: if it throws, nothing has changed.
+//
+// An operation is created as a value only for a watch that reads operations: the journal of the
+// run.
 
 import { invariant } from "../kernel/assert.ts";
 import type { AnySignal } from "../kernel/cancel.ts";
@@ -84,12 +86,12 @@ export class BudgetAccount implements AccountFigures {
   total: Usage;
   timeLimitMs: number | null;
   pausedSinceMs: number | undefined;
-  /** For how long the clock had been paused when it last ran. */
+  /** Total time for which the clock had been paused when it last ran. */
   #pausedBeforeMs: number;
   #grants: readonly AccountGrant[];
   /** Usage beyond leases. */
   #excess: Amounts;
-  /** The part of the agent's own usage that belongs to other models than its first. */
+  /** The part of the agent's own usage that belongs to models other than its first. */
   otherModels: readonly ModelUsage[];
   #leases: readonly OpenLease[] = NO_LEASES;
   /** Cached usage report. `undefined` if more was booked since. */
@@ -165,7 +167,7 @@ export class BudgetAccount implements AccountFigures {
     return this.requestLease({ ...sizes, price, steps: 0, leaseId }, signal, onWait);
   }
 
-  /** Opens or extends the lease of a granted request, or passes the refusal on. */
+  /** Opens or extends the lease of a granted request, or returns the refusal. */
   carryOut(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome {
     if (answer.type === "refused") return { type: "refused", refusal: answer.refusal, waitedMs };
     const { hold } = answer;
@@ -227,7 +229,8 @@ export class BudgetAccount implements AccountFigures {
 
   /**
    * Books the usage of the whole call on this account and every ancestor, and releases the rest of
-   * the lease. `otherModels`: the part of the usage that belongs to other models than the agent's first.
+   * the lease. `otherModels` is the part of the usage that belongs to models other than the agent's
+   * first.
    */
   settle(
     { leaseId }: Pick<Lease, "leaseId">,
@@ -266,7 +269,7 @@ export class BudgetAccount implements AccountFigures {
     return open;
   }
 
-  /** Takes over a lease that is still open: the figures include its hold. */
+  /** Takes over a lease that is still open. The figures already include its hold. */
   adopt(lease: PersistedHold): void {
     this.#leases = this.#leases.concat({ ...lease, parts: [lease.hold] });
   }
@@ -363,14 +366,14 @@ export class BudgetAccount implements AccountFigures {
   // Usage and room
 
   /**
-   * Returns the first limit on the path that replies, or time, have used up: no call of a reply may start.
-   * Steps and tool calls are not checked.
+   * Returns the first limit on the path that is exhausted on the axes of a reply, or in time: then
+   * no call of the reply may start. Steps and tool calls are not checked.
    */
   exhaustedForReply(): BudgetRefusal | undefined {
     return findReachedLimit(this, this.#ledger.clock);
   }
 
-  /** Returns the limit that would keep a new child of the agent from taking even one step. */
+  /** Returns the limit that would prevent a new child of the agent from taking even one step. */
   exhaustedForChild(): BudgetRefusal | undefined {
     return findReachedLimit(this, this.#ledger.clock, NEW_CHILD);
   }
@@ -380,12 +383,15 @@ export class BudgetAccount implements AccountFigures {
     return computeRemaining(this, this.#ledger.clock);
   }
 
-  /** Returns the room as if an open lease had never been given. */
+  /** Returns the room as if an open lease had not been granted. */
   remainingWith({ leaseId }: Pick<Lease, "leaseId">): Remaining {
     return computeRemaining(this, this.#ledger.clock, this, this.#findLease(leaseId).hold);
   }
 
-  /** Returns the room for all new children of the agent together: what it keeps for itself is left out. */
+  /**
+   * Returns the room for all new children of the agent together, without the part kept for the
+   * agent.
+   */
   remainingForChildren(): Remaining {
     return computeRemaining(this, this.#ledger.clock, NEW_CHILD);
   }
@@ -425,7 +431,7 @@ export class BudgetAccount implements AccountFigures {
     });
   }
 
-  /** Raises the limits that the account has, and returns the record of it. */
+  /** Raises the existing limits of the account, and returns the record of the grant. */
   raise({ budget, by, atMs }: Grant): AccountGrant {
     const { limits, timeLimitMs } = this;
     const raises = toLedgerLimits(budget);
@@ -454,16 +460,16 @@ export class BudgetAccount implements AccountFigures {
   }
 
   /**
-   * Returns when the agent must have ended, as the clocks on its path have run so far. `null`
-   * without a time limit.
+   * Returns the time by which the agent must have ended, given the pauses of the clocks on its path
+   * so far. `null` without a time limit.
    */
   deadlineAtMs(): number | null {
     return this.isTimed ? time.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
   }
 
   /**
-   * Returns the deadline at which the agent itself has to be ended. `null` if there is none, its
-   * ancestors watch it, or its clock is paused.
+   * Returns the deadline at which the agent itself has to be ended. `null` if the agent has no
+   * deadline, its ancestors watch the deadline, or its clock is paused.
    */
   ownDeadlineAtMs(): number | null {
     return time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs());
@@ -507,15 +513,15 @@ export class BudgetAccount implements AccountFigures {
   }
 
   /**
-   * Books time that counts towards no time limit of the account: a pause, or the time between two
-   * executions.
+   * Books time that does not count towards any time limit of the account: a pause, or the time
+   * between two executions.
    */
   excludeTime(ms: number): void {
     invariant(Number.isFinite(ms) && ms >= 0, "a clock is paused for 0 ms or more");
     this.resumeClockAfter(this.pausedMs + ms);
   }
 
-  /** Starts the clock after a total time in which it was paused. */
+  /** Starts the clock, with the total time for which it has been paused. */
   resumeClockAfter(pausedMs: number): void {
     this.pausedSinceMs = undefined;
     this.#pausedBeforeMs = pausedMs;

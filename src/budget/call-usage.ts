@@ -1,5 +1,5 @@
-// Computes the usage of one logical model call. Usage that no provider reported is charged by
-// estimate: tokens that are not counted would be overspent.
+// Computes the usage of a logical model call. Usage that no provider reported is charged by
+// estimate, since limits would be exceeded if these tokens did not count.
 
 import { estimateTokens } from "../model/count-tokens.ts";
 import { modelsOf } from "../model/fallback.ts";
@@ -12,13 +12,11 @@ import { isStandardTier, type PriceOf } from "../model/prices.ts";
 import { addUsage, NO_USAGE, toUsage, type ModelUsage, type Usage } from "../protocol/usage.ts";
 import type { Lease, LeaseAsk } from "./lease.ts";
 
-/** How far the call came. */
+/** How the call ended. */
 export type ModelCallEnd =
-  /**
-   * It was never sent: the agent was cancelled or asked to stop while the call waited for a slot.
-   */
+  /** Never sent: the agent was cancelled or asked to stop while the call waited for a slot. */
   | { readonly type: "unsent" }
-  /** It was abandoned in progress: its input is charged. */
+  /** Abandoned in progress. Its input is charged. */
   | { readonly type: "abandoned" }
   | ({
       readonly type: "replied";
@@ -36,7 +34,7 @@ interface BrokenAttempts extends AttemptLoss {
 /** Usage of a model within a call. */
 interface Share {
   readonly model: Model;
-  /** Each request is priced by its own length, so costs are added up, not tokens. */
+  /** Each request is priced by its own length, so costs are added, not tokens. */
   readonly requests: readonly TokenUsage[];
   readonly estimatedCalls: number;
 }
@@ -56,8 +54,8 @@ export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | 
 export interface LeasedCall {
   readonly lease: Lease;
   /**
-   * Steps that the call adds: 0 for a side call, and for all but the first of the calls that hooks
-   * make of one.
+   * Steps that the call adds: 1 for the first call of a step, 0 for side calls and for further
+   * calls by hooks.
    */
   readonly steps: 0 | 1;
 }
@@ -76,8 +74,8 @@ export function callUsage({ model, priceOf }: Payer, call: LeasedCall, end: Mode
 }
 
 /**
- * Returns the part of the usage that belongs to other models of a fallback than the first.
- * `undefined` if there is none.
+ * Returns the part of the usage that belongs to models of a fallback other than the first.
+ * `undefined` if only the first was used.
  */
 export function usageOfOthers(
   { model, priceOf }: Payer,
@@ -103,7 +101,7 @@ export function usageOfOthers(
   return others.length === 0 ? undefined : others;
 }
 
-/** Returns one share for each model that was asked. */
+/** Returns one share for each model that was called. */
 function sharesOf(
   model: Model,
   lease: Lease,
@@ -121,7 +119,10 @@ function sharesOf(
   return [{ ...answer, requests, estimatedCalls }, ...lost.filter((share) => share !== own)];
 }
 
-/** Returns the share of the model that answered. Input is estimated if the provider did not count it, and output if it counted none. */
+/**
+ * Returns the share of the model that replied. Estimates the input if the provider did not count
+ * it, and the output if its count is 0.
+ */
 function replyShare(
   model: Model,
   { inputTokens }: Lease,
@@ -145,7 +146,7 @@ function begun(model: Model, { inputTokens }: Lease): Share {
   return { model, requests: [estimate(inputTokens, 0)], estimatedCalls: 1 };
 }
 
-/** Returns the usage of failed requests: the input of each, and the output that was written. */
+/** Returns the usage of failed requests: the input of each, and the output that was received. */
 function lostShare(
   model: Model,
   { inputTokens }: Lease,
@@ -159,10 +160,12 @@ function lostShare(
 }
 
 /**
- * Returns what the requests of a share took and cost together. A believed cost that the provider reports is
- * charged in place of the price. `unpricedCalls` is 1 if the cost of a request is unknown. At another tier
- * than the standard one the published price does not hold: such a request is charged by it all the same, so
- * that no limit is passed for nothing.
+ * Returns the total usage and cost of the requests of a share. A plausible cost that the provider
+ * reports is charged in place of the price. `unpricedCalls` is 1 if the cost of a request is
+ * unknown.
+ *
+ * List prices do not apply to other service tiers. Such requests are charged at list price
+ * nevertheless, so that cost limits keep working, but count as unpriced.
  */
 function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): Usage {
   const price = priceOf(model);
@@ -198,7 +201,7 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
 
 /**
  * Returns the reported cost in micro-dollars, if it is plausible. Servers that do not know the
- * price report 0, with which a limit would never be reached.
+ * price report 0, which would never reach a limit.
  */
 function believedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
   const { reportedCostUsd } = request;
@@ -207,7 +210,7 @@ function believedCost(price: ModelPrice | undefined, request: TokenUsage): numbe
   return reportedCostUsd > 0 || isFree ? ceilMicroUsd(reportedCostUsd) : undefined;
 }
 
-/** A reported cost of this many times the price is not a rounding difference. */
+/** A reported cost above this multiple of the price cannot be a rounding difference. */
 const DEAR_TIMES = 2;
 
 /** Returns warnings about a reported cost that is implausible, or far above the price. */

@@ -1,20 +1,22 @@
 // LeaseQueue: a FIFO queue of the agents that wait for a lease. Created for the first wait.
-// Owns the waiters. For each account with limits above a waiter it has a node with upper bounds of the
-// amounts that these waiters need there. A waiter that finds too little room at an account contests it.
 //
-// B5. Waiters are served in order. A waiter gets its lease if every account on its path has room for
-//     it, and no earlier waiter contests one of these accounts. Waiters cannot deadlock: only calls in
-//     flight hold leases, and each call ends without a waiter.
+// Owns the waiters. For each account with limits above a waiter it has a node with upper bounds of
+// the amounts that these waiters need there. A waiter that finds too little room at an account
+// contests the account.
 //
-// A pass reads the queue from front to back. It skips a waiter below a contested account that can contest
-// no further account. It ends once all remaining waiters would be skipped, so that it is short if one
-// account blocks all of them.
+// B5. Waiters are served in order. A waiter gets its lease if every account on its path has room,
+// and no earlier waiter contests any of these accounts. Waiters cannot deadlock: only calls in
+// flight hold leases, and each call ends without a waiter.
 //
-// Waiters below different topmost limits cannot block each other. A pass forgets the contests below a
-// topmost limit where something changed, and keeps the others.
+// A pass reads the queue from front to back. It skips a waiter below a contested account that can
+// contest no further account. It ends once all remaining waiters would be skipped, so a pass is
+// short if one account blocks all waiters.
 //
-// The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild computes
-// the bounds from the waiters.
+// Waiters below different topmost limits cannot block each other. A pass clears the contests below
+// a topmost limit where something changed, and keeps the others.
+//
+// The bounds of a node are never too small. A waiter needs less as others spend, and each rebuild
+// computes the bounds from the waiters.
 
 import type { LeaseAsk, LeaseOutcome, LedgerWatch } from "./lease.ts";
 import { invariant } from "../kernel/assert.ts";
@@ -33,12 +35,15 @@ import {
   type Now,
 } from "./room.ts";
 
-/** The request of an account. `leaseId`: an open lease that is to cover one more attempt; absent: a new lease. */
+/**
+ * The request of an account. `leaseId` is the open lease to extend by one more attempt, absent for
+ * a new lease.
+ */
 export interface AccountAsk extends LeaseAsk {
   readonly leaseId?: LeaseId;
 }
 
-/** An account that waits: it takes its answer. */
+/** A waiting account, which carries out the decision on its request. */
 interface WaitingAccount extends AccountFigures {
   carryOut(ask: AccountAsk, answer: LeaseAnswer, waitedMs: number): LeaseOutcome;
 }
@@ -48,9 +53,9 @@ interface LeaseWaiter {
   readonly ask: AccountAsk;
   readonly askedAtMs: number;
   readonly resolve: (outcome: LeaseOutcome) => void;
-  /** The nodes of the accounts that limit it, the lowest first. */
+  /** The nodes of the accounts that limit the waiter, from the lowest up. */
   nodes: readonly AccountNode[];
-  /** Not later than its deadline, which may move away. */
+  /** A lower bound of the waiter's deadline, which may move to a later time. */
   dueAtMs: number;
 }
 
@@ -80,7 +85,10 @@ interface AccountNode {
   readonly wanted: AmountBounds;
 }
 
-/** A pass with more visits without a grant or a new contest computes the bounds of all nodes again. */
+/**
+ * A pass with more visits that neither grant nor contest anything new rebuilds the bounds of all
+ * nodes.
+ */
 const MAX_VAIN_VISITS = 64;
 
 export class LeaseQueue {
@@ -89,20 +97,20 @@ export class LeaseQueue {
   readonly #nodes = new Map<AccountFigures, AccountNode>();
   /** Nodes where a waiter may lack room. */
   readonly #tight = new Set<AccountNode>();
-  /** Nodes where a waiter lacks room. All of them are tight. */
+  /** Nodes where a waiter lacks room. A subset of the tight nodes. */
   readonly #contested = new Set<AccountNode>();
   /** Topmost limiting accounts below which something has changed since the last pass. */
   readonly #changed = new Set<AccountFigures>();
-  /** A waiter may need more than can ever become free. */
+  /** True if a waiter may need more than can ever become free. */
   #mayRefuse = false;
-  /** Not later than the earliest deadline of a waiter. */
+  /** A lower bound of the earliest deadline of all waiters. */
   #dueAtMs = Infinity;
 
   constructor(clock: Now) {
     this.#clock = clock;
   }
 
-  /** Puts a waiter that cannot go now at the end of the queue; never rejects. */
+  /** Appends a waiter that cannot be served now. Never rejects. */
   wait(account: WaitingAccount, ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
     const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
     const askedAtMs = this.#clock.nowMs();
@@ -161,7 +169,7 @@ export class LeaseQueue {
     for (const waiter of this.#waiters) this.#enter(waiter);
   }
 
-  /** Notes whether waiters below an account may lack room there now, or for good. */
+  /** Records whether waiters below an account may lack room there, now or for good. */
   #review(node: AccountNode): void {
     const { account, least, wanted } = node;
     let isTight = false;
@@ -174,7 +182,7 @@ export class LeaseQueue {
     else this.#tight.delete(node);
   }
 
-  /** Notes that something was spent, reserved or released on the path of the account. */
+  /** Marks the accounts on the path as changed, after an amount was spent, reserved or released. */
   touch(account: AccountFigures): void {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at);
@@ -184,16 +192,16 @@ export class LeaseQueue {
     }
   }
 
-  /** Notes that limits of an account were raised: waiters below it may get more than before. */
+  /**
+   * Updates the bounds after limits of an account were raised, since waiters below it may get more
+   * than before.
+   */
   raise(account: AccountFigures): void {
     this.#rebuild();
     this.touch(account);
   }
 
-  /**
-   * Answers all waiters whose turn it is, or that are to be refused, in the order of their
-   * requests.
-   */
+  /** Answers all waiters that can be served or must be refused, in the order of their requests. */
   serve(): void {
     const nowMs = this.#clock.nowMs();
     const isDue = nowMs >= this.#dueAtMs;
@@ -243,14 +251,20 @@ export class LeaseQueue {
     if (waiter.dueAtMs > nowMs) this.#dueAtMs = Math.min(this.#dueAtMs, waiter.dueAtMs);
   }
 
-  /** Marks the accounts at which a waiter lacks room; true if there are new ones. */
+  /**
+   * Marks the accounts at which a waiter lacks room. Returns true if any of these is newly
+   * contested.
+   */
   #contest({ account, nodes }: LeaseWaiter, hold: Amounts): boolean {
     const before = this.#contested.size;
     for (const node of nodes) if (lacksRoom(account, node.account, hold)) this.#contested.add(node);
     return this.#contested.size > before;
   }
 
-  /** True if every waiter is below a contested account, and none can contest another one. */
+  /**
+   * Returns true if every waiter is below a contested account, and none can contest another
+   * account.
+   */
   #isClosed(): boolean {
     if (this.#contested.size < this.#tight.size) return false;
     let blocked = 0;
@@ -260,7 +274,7 @@ export class LeaseQueue {
     return blocked === this.#waiters.size;
   }
 
-  /** True if this waiter cannot go, nor contest another account. */
+  /** Returns true if this waiter can neither be served nor contest another account. */
   #isSkipped({ nodes }: LeaseWaiter): boolean {
     let isBlocked = false;
     for (const node of nodes)
@@ -269,7 +283,7 @@ export class LeaseQueue {
     return isBlocked;
   }
 
-  /** Returns the first account on the path of which a waiter in the queue lacks room. */
+  /** Returns the first contested account on the path: an earlier waiter lacks room there. */
   findContestedAccount(account: AccountFigures): AccountFigures | undefined {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at);

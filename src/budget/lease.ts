@@ -7,29 +7,31 @@ import type { z } from "zod";
 import type { AgentId, LeaseId } from "../protocol/ids.ts";
 import type { LedgerOperation } from "./ledger-operation.ts";
 
-/** Request of one model call: its counted input, and its output cap. */
+/** The request for a model call: its counted input, and its output cap. */
 export interface LeaseAsk {
   readonly inputTokens: number;
   /** Clamped to the least room on the path, in which at least `minOutputTokens` must fit. */
   readonly maxOutputTokens: number;
-  /** Lowest output cap that the model accepts. Default 1. */
+  /** The lowest output cap that the model accepts. Default 1. */
   readonly minOutputTokens?: number | undefined;
   readonly price: ModelPrice | undefined;
-  /** 0 for a further attempt of a step that is counted already. Default 1. */
+  /** 0 for a further attempt of a step that was already counted. Default 1. */
   readonly steps?: 0 | 1;
 }
 
 /**
- * Right to one model call. No call is made without a lease, which is settled or released exactly
- * once.
+ * The reservation for a model call. No call is made without a lease, which is settled or released
+ * exactly once.
  */
 export interface Lease {
   readonly leaseId: LeaseId;
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
-  /** Present if the step is the last one that the budget allows now. */
+  /** Present if this is the last step that the budget allows at the moment. */
   readonly lastStep?: LastStep;
-  /** Number of the attempt for which the lease was extended, from 2. Absent for the first one. */
+  /**
+   * Number of the attempt for which the lease was extended, from 2. Absent for the first attempt.
+   */
   readonly attempt?: number;
 }
 
@@ -53,7 +55,7 @@ export type Remaining = Readonly<Partial<Record<BudgetAxis, number>>>;
 
 /** Reached threshold of a limit, in the units of a budget. */
 export interface ReachedThreshold {
-  /** Agent whose limit it is. */
+  /** The agent that has the limit. */
   readonly agentId: AgentId;
   readonly accountPath: string;
   readonly axis: BudgetAxis;

@@ -1,5 +1,4 @@
-// Grants: more budget for an existing account (X7). A grant raises existing limits, and never adds
-// one.
+// Grants: more budget for an existing account. A grant raises existing limits, and never adds any.
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { MAX_MICRO_USD } from "../kernel/money.ts";
@@ -43,7 +42,7 @@ export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
   throw mismatch(`${field}.by`, "a non-empty string", by, "Name who grants it.");
 }
 
-/** Returns a copy of the grant that its owner cannot change. Throws as `checkGrant`. */
+/** Returns a copy of the grant that its owner cannot change. Throws like `checkGrant`. */
 export function copyGrant(field: string, { budget, by }: BudgetGrant): BudgetGrant {
   checkKeys(`${field}.budget`, budget, BUDGET_AXES);
   const copy = { budget: { ...budget }, by };

@@ -28,14 +28,20 @@ export const LedgerOperationSchema = lazyUnion("operation", () => [
     leaseId: LeaseIdSchema(),
     hold: AmountsSchema(),
   }),
-  /** An attempt of the call has ended: what it used is booked, and its part of the hold goes back. The lease stays open. */
+  /**
+   * An attempt of the call has ended: its usage is booked, and its part of the hold is released.
+   * The lease stays open.
+   */
   z.strictObject({
     operation: z.literal("charge"),
     leaseId: LeaseIdSchema(),
     hold: AmountsSchema(),
     usage: UsageSchema().readonly(),
   }),
-  /** `usage`: of the whole call, what was charged before included; `otherModels`: the part of it that other models than the first used. */
+  /**
+   * `usage` is that of the whole call, earlier charges included. `otherModels` is the part used by
+   * models other than the first.
+   */
   z.strictObject({
     operation: z.literal("settle"),
     leaseId: LeaseIdSchema(),
@@ -55,7 +61,7 @@ export const LedgerOperationSchema = lazyUnion("operation", () => [
     agentId: AgentIdSchema(),
     atMs: z.number(),
   }),
-  /** The account's clock is resumed. `pausedMs`: time for which it has been paused in all. */
+  /** The account's clock is resumed. `pausedMs` is the total time for which it has been paused. */
   z.strictObject({
     operation: z.literal("resumeClock"),
     agentId: AgentIdSchema(),
@@ -68,14 +74,14 @@ export type LedgerOperation = Readonly<z.infer<ReturnType<typeof LedgerOperation
 /** Operation on a lease while its call is in progress. */
 export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | "extend" }>;
 
-/** Lease that is not settled. */
+/** A lease that is not settled. */
 export interface PersistedHold extends Omit<
   Extract<LedgerOperation, { readonly operation: "lease" }>,
   "operation"
 > {
   /** Usage that was charged for ended attempts of the call. */
   readonly charged?: Usage;
-  /** Attempts of the call that were not charged yet. Hooks may run several at once. */
+  /** Attempts of the call that are not charged yet. Hooks may run several at once. */
   readonly underWay: number;
 }
 
@@ -86,7 +92,7 @@ export interface OpenLease extends PersistedHold {
   charged?: Usage;
   underWay: number;
   /**
-   * Part of the hold for each attempt of the call, in order. Empty amounts once the attempt has
+   * Part of the hold for each attempt of the call, in order. Zero amounts once the attempt has
    * ended.
    */
   readonly parts: Amounts[];

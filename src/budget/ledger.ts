@@ -1,8 +1,8 @@
-// BudgetLedger: the budget accounts of all agents of one run. Owns the accounts. Holds and
-// bookings: budget-account.ts. Decisions: room.ts. Waits for room: lease-queue.ts.
+// BudgetLedger: the budget accounts of all agents of a run. Owns the accounts. Does not own holds
+// and bookings (budget-account.ts), decisions (room.ts) and waiting calls (lease-queue.ts).
 //
-// X6. A threshold of a limit is reached once, since spent amounts only grow. A grant makes a new
-//     limit, with thresholds of its own.
+// A threshold of a limit is reached once, since spent amounts only grow. A grant makes a new limit,
+// with thresholds of its own.
 
 import { invariant } from "../kernel/assert.ts";
 import { NO_AMOUNTS, type SpendLimits } from "../policies/budget.ts";
@@ -21,7 +21,7 @@ export class BudgetLedger implements LedgerParts {
   watch: LedgerWatch;
   /** `undefined` until the first agent has to wait. */
   queue: LeaseQueue | undefined;
-  /** Number of leases so far. */
+  /** Number of leases given so far. */
   leaseCount = 0;
   readonly #accounts = new Map<AgentId, BudgetAccount>();
 
@@ -56,9 +56,9 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /**
-   * Adds the accounts of a paused run, in the order of its snapshot. Its leases are numbered from
-   * `leaseCount`. The caller excludes the time in between, for every agent that has not ended.
-   * `leases`: those that are still open.
+   * Adds the accounts of a paused run, in the order of its snapshot. Numbers further leases from
+   * `leaseCount`. The caller excludes the time of the pause, for every agent that has not ended.
+   * `leases` contains the leases that are still open.
    */
   restore(
     accounts: readonly LedgerAccount[],
@@ -95,16 +95,17 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /**
-   * Stops reporting, since the run has ended. A result holds the ledger, and must not hold the run.
+   * Stops reporting, because the run has ended. A result refers to the ledger, which must not
+   * retain the run.
    */
   close(): void {
     this.watch = {};
   }
 
   /**
-   * Raises limits of one account, serves the agents that waited for it, and returns the record of
-   * the grant. Only existing limits can be raised; the deadline must be computed again. `field`
-   * names the grant in the error. The grant itself must be checked before.
+   * Raises limits of an account, serves the agents that waited for it, and returns the record of
+   * the grant. Only existing limits can be raised. The caller checks the grant before, and computes
+   * the deadline again afterwards. `field` names the grant in the error.
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
@@ -125,9 +126,9 @@ export interface NewAccount {
   readonly limits: SpendLimits;
   /** Part of the limits that descendants must leave. Default: nothing. */
   readonly keptForSelf?: SpendLimits | undefined;
-  /** Time limit from now on. Time in which the account's clock is paused does not count. */
+  /** Time limit from now on, without the time in which the account's clock is paused. */
   readonly timeMs?: number | undefined;
-  /** Fixed deadline, which never moves. The earlier of the two applies. */
+  /** Fixed deadline, which never moves. The earlier of both limits applies. */
   readonly deadlineAtMs?: number | undefined;
   readonly nowMs: number;
 }

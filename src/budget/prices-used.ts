@@ -32,7 +32,7 @@ const rates = lazySchema(() => ({
   outputUsdPerMillion: rate(),
 }));
 
-/** Form of the price in a paused run. */
+/** The price as stored in a paused run. */
 export const PriceUsedSchema = lazyObject(() => ({
   provider: z.string(),
   model: z.string(),
@@ -50,8 +50,8 @@ export const PriceUsedSchema = lazyObject(() => ({
 })) satisfies () => z.ZodType<AppliedPrice>;
 
 /**
- * Returns the prices of the models of a run, those behind a fallback included, in their order.
- * `before`: the prices of the run before it was paused, which come first.
+ * Returns the prices of the models of a run, including those behind a fallback, in order. Begins
+ * with `before`, the prices of the run before it was paused.
  */
 export function pricesUsed(
   models: readonly Model[],

@@ -1,4 +1,5 @@
-// Repeats recorded operations on a ledger: a journal is read, or a replay reaches a call in flight.
+// Repeats recorded operations on a ledger, when a journal is read or a replay reaches a call in
+// flight.
 
 import { sameJson } from "../kernel/json.ts";
 import type { BudgetAccount } from "./budget-account.ts";
@@ -39,7 +40,10 @@ export function redoOperation(account: BudgetAccount, done: LedgerOperation): vo
   }
 }
 
-/** Repeats an operation of a call in flight, which a replay does not make. Does nothing if it does not fit. */
+/**
+ * Repeats an operation of a call in flight, which a replay does not execute. Does nothing if the
+ * operation does not fit.
+ */
 export function redoInFlight(ledger: BudgetLedger, done: Booking): void {
   const { leaseId, hold } = done;
   const account = ledger.findHolder(leaseId);

@@ -23,7 +23,7 @@ import type { BudgetRefusal, LastStep, LeaseAsk, Remaining } from "./lease.ts";
 /** The clock of a ledger. */
 export type Now = Pick<Clock, "nowMs">;
 
-/** A decision that is final. */
+/** A final decision. */
 export type LeaseAnswer =
   | { readonly type: "granted"; readonly hold: Amounts }
   /** The request can never fit. */
@@ -31,12 +31,12 @@ export type LeaseAnswer =
 
 export type LeaseDecision =
   | LeaseAnswer
-  /** The hold does not fit at `at` now, but may once calls in flight settle. */
+  /** The hold does not fit at `at` now, but may fit once calls in flight settle. */
   | { readonly type: "wait"; readonly hold: Amounts; readonly at: AccountFigures };
 
 /**
- * Decides a request for a lease. The output cap is clamped to the unspent room of the path. Room that
- * calls in flight hold is waited for.
+ * Decides a request for a lease. Clamps the output cap to the unspent room of the path. If calls in
+ * flight hold the required room, the decision is to wait.
  */
 export function decideLease(account: AccountFigures, ask: LeaseAsk, clock: Now): LeaseDecision {
   const overdue = account.isTimed ? findTimeRefusal(account, clock.nowMs()) : undefined;
@@ -57,7 +57,10 @@ function findLackingAccount(account: AccountFigures, hold: Amounts): AccountFigu
   return undefined;
 }
 
-/** True if an account on the path lacks room for a hold of `account`, beside the calls in flight. */
+/**
+ * Returns true if an account on the path lacks room for a hold of `account`, besides the calls in
+ * flight.
+ */
 export function lacksRoom(account: AccountFigures, at: AccountFigures, hold: Amounts): boolean {
   for (const axis of account.axes)
     if (hold[axis] > 0 && hold[axis] > findRoom(at, account, axis) - at.reserved[axis]) return true;
@@ -75,7 +78,7 @@ export function findUnfitLimit(account: AccountFigures, hold: Amounts): BudgetRe
   return undefined;
 }
 
-/** Returns the hold of the smallest lease for the request: with room for the shortest reply. */
+/** Returns the hold of the smallest lease for the request, with room for the shortest reply. */
 export function makeLeastHold(ask: LeaseAsk): Amounts {
   return makeHold(ask, findLeastOutput(ask));
 }
@@ -84,7 +87,10 @@ function findLeastOutput({ minOutputTokens = 1, maxOutputTokens }: LeaseAsk): nu
   return Math.max(1, Math.min(minOutputTokens, maxOutputTokens));
 }
 
-/** Returns the hold with the largest output cap that the unspent room can pay. The least hold must fit. */
+/**
+ * Returns the hold with the largest output cap that the unspent room can pay for. The least hold
+ * must fit.
+ */
 export function makeWantedHold(account: AccountFigures, ask: LeaseAsk): Amounts {
   const { inputTokens, price } = ask;
   const least = findLeastOutput(ask);
@@ -99,7 +105,7 @@ export function makeWantedHold(account: AccountFigures, ask: LeaseAsk): Amounts 
   return makeHold(ask, Math.max(least, cap));
 }
 
-/** Returns the largest cap, from the least one up, that the room can pay. */
+/** Returns the largest cap, from the least one up, that the room can pay for. */
 function clampToCost(
   price: ModelPrice,
   inputTokens: number,
@@ -113,7 +119,10 @@ function clampToCost(
   return cap;
 }
 
-/** Returns the hold of a call with an output cap. All input may turn out to be cached, or none: both are held. */
+/**
+ * Returns the hold of a call with an output cap. Reserves the input on both axes, because all or
+ * none of the input may be cached.
+ */
 function makeHold(ask: LeaseAsk, outputTokens: number): Amounts {
   const { inputTokens, price } = ask;
   return {
@@ -139,7 +148,10 @@ export function findLastStep(account: AccountFigures, asked: number): LastStep |
   return undefined;
 }
 
-/** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start. */
+/**
+ * The axes on which a reply may exhaust a budget. If one is exhausted, no tool call of the reply
+ * may start.
+ */
 const REPLY_AXES: readonly LedgerAxis[] = [
   "totalTokens",
   "inputTokens",
@@ -151,8 +163,8 @@ const REPLY_AXES: readonly LedgerAxis[] = [
 const CHILD_AXES: readonly LedgerAxis[] = ["steps", ...REPLY_AXES];
 
 /**
- * Returns the first limit on the path that is reached: on the axes of a reply, or, for
- * `NEW_CHILD`, on those of a child, which needs a step, too.
+ * Returns the first limit on the path that is reached, on the axes of a reply. For `NEW_CHILD`,
+ * also checks steps.
  */
 export function findReachedLimit(
   account: AccountFigures,
@@ -171,8 +183,8 @@ export function findReachedLimit(
 const UNLIMITED: Remaining = Object.freeze({});
 
 /**
- * Returns for each limited axis, in the units of a budget, the least room on the path minus open holds,
- * never below zero. `returned`: amounts of open holds that count as released.
+ * Returns for each limited axis the least room on the path minus open holds, never below zero, in
+ * the units of a budget. `returned` contains amounts of open holds that count as released.
  */
 export function computeRemaining(
   account: AccountFigures,
@@ -194,7 +206,10 @@ export function computeRemaining(
   return left;
 }
 
-/** Returns the limits of the account that its usage has passed: providers may report more than a lease holds. */
+/**
+ * Returns the limits of the account that its usage exceeds. Providers may report more than a lease
+ * holds.
+ */
 export function findOvershoots(account: AccountFigures): readonly BudgetRefusal[] {
   const passed: BudgetRefusal[] = [];
   for (const axis of account.axes)
