@@ -1,6 +1,11 @@
-// EventRecorder: numbers, places and hands out the events of one run.
-// Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms no other.
-// A process that has given the run up emits nothing: its sinks may be those of the next owner.
+// EventRecorder: numbers the events of a run, adds their ids and delivers them. Owns the sequence
+// number and the subscribers.
+//
+// E1. Events are numbered without gaps.
+// E2. A sink that throws is reported once and does not affect other sinks or the run.
+//
+// A process that has given up the run emits nothing, because its sinks may already serve the next
+// owner.
 
 import { callListener } from "../kernel/warn-once.ts";
 import type { SteadyClock } from "../kernel/clock.ts";
@@ -20,12 +25,12 @@ import type { SpanContent } from "../protocol/message.ts";
 import type { LostSpan, Tracing } from "../protocol/tracing.ts";
 import { isSpanEvent, newRunIds, RunIds, type RunOrigin, type StartFacts } from "./run-ids.ts";
 
-/** Has the ids of the span of a run. They are made when they are first read. */
+/** Provides the ids of the span of a run, created on first read. */
 export interface RunIdSource {
   readonly runIds: TraceIds;
 }
 
-/** What has happened, and where. */
+/** An event before it is numbered: its body and its scope. */
 interface Happening extends Pick<EventDraft, "scope" | "body"> {
   readonly contents: EventDraft["contents"] | undefined;
 }
@@ -34,40 +39,47 @@ const NO_IDS: TraceIds = { traceId: "", spanId: "" };
 
 /** Persists the events of a run. */
 export interface EventJournal extends EventSink {
-  /** True if no event is persisted any more: the next owner of the run continues its numbers. */
+  /** True if no further event is persisted. The next owner of the run continues the numbers. */
   readonly hasGivenUp: boolean;
 }
 
 export class EventRecorder implements SpanSource {
-  /** Records content of the span of a scope, which must be open. Undefined unless a trace shows it. */
+  /**
+   * Records content of the span of a scope, which must be open. `undefined` unless a trace records
+   * content.
+   */
   readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
   readonly #clock: SteadyClock;
   readonly #tracing: Tracing | undefined;
-  /** The ids of a run without tracing. Undefined until something reads one. */
+  /** The ids of a run without tracing. `undefined` until the first read. */
   #ids: RunIds | undefined;
   #activeScopes: (() => readonly EventScope[]) | undefined;
   readonly #journal: EventJournal | undefined;
   #sinks: readonly EventSink[];
-  /** Something takes every event. */
+  /** True if a sink or the journal receives every event. */
   #isTaken: boolean;
   #seq: number;
   #lastIds: TraceIds | undefined;
   #origin: RunOrigin | undefined;
   #runIds: TraceIds | undefined;
-  /** What the tracing shows nothing of, as it said when the run began here. */
+  /** Types of events that the tracing ignores, as read when the run began here. */
   #ignored: Tracing["ignoredEvents"];
 
-  /** No method of `tracing` throws. Without one, ids are random and made when something reads one. */
+  /**
+   * Methods of `tracing` must not throw. Without tracing, ids are random and created on first read.
+   */
   constructor(options: {
     readonly clock: SteadyClock;
     readonly tracing?: Tracing | undefined;
-    /** The scopes of the agents that are at work. Default: none. */
+    /** Returns the scopes of the active agents. Default: none. */
     readonly activeScopes?: () => readonly EventScope[];
-    /** Takes each event before all sinks, as it is. */
+    /** Receives each event before all sinks, not frozen. */
     readonly journal?: EventJournal | undefined;
-    /** Take each event frozen. */
+    /** Receive each event frozen. */
     readonly sinks: readonly EventSink[];
-    /** Events of the run before it was paused: the next one has the number after them. Default 0. */
+    /**
+     * Number of events of the run before it was paused. Numbering continues from there. Default 0.
+     */
     readonly eventCount?: number;
   }) {
     const { tracing } = options;
@@ -82,7 +94,7 @@ export class EventRecorder implements SpanSource {
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
-  /** Returns true if something reads such an event. */
+  /** Returns true if something reads events of this type. */
   isHeard(type: EventType): boolean {
     if (this.#isTaken) return true;
     if (this.#tracing !== undefined) return this.#ignored?.has(type) !== true;
@@ -90,8 +102,9 @@ export class EventRecorder implements SpanSource {
   }
 
   /**
-   * Records the event with which the run begins or continues here. `origin`: the parts from which
-   * the ids of the run follow. `facts`: returns the other parts, and is called if it is heard.
+   * Records the event with which the run begins or continues here. `origin` contains the fields
+   * from which the ids of the run follow. `facts` returns the other fields, and is called only if
+   * something reads the event.
    */
   begin(scope: EventScope, origin: RunOrigin, facts: () => StartFacts): void {
     this.#origin = origin;
@@ -99,8 +112,8 @@ export class EventRecorder implements SpanSource {
   }
 
   /**
-   * Records an event. `contents`: what was said within a span that begins and ends with the event.
-   * It is made only if a trace shows it.
+   * Records an event. `contents` returns the content of a span that begins and ends with the event,
+   * and is called only if a trace records content.
    */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     if (this.#journal?.hasGivenUp === true) return;
@@ -114,8 +127,8 @@ export class EventRecorder implements SpanSource {
   }
 
   /**
-   * Counts an event that nothing hears, and returns true: it need not be made. Returns false if something
-   * hears it: then `record` it, which counts it.
+   * Counts an event that nothing reads, and returns true: it need not be created. Returns false if
+   * something reads the event: then call `record`, which counts it.
    */
   countUnheard(type: EventType): boolean {
     const mayBeHeard = this.#isTaken || this.#tracing !== undefined || this.#ids !== undefined;
@@ -124,7 +137,7 @@ export class EventRecorder implements SpanSource {
     return true;
   }
 
-  /** Builds the event, and gives it to all listeners. */
+  /** Creates the event, and delivers it to the journal and all sinks. */
   #emit({ scope, body, contents }: Happening): void {
     const seq = this.#seq;
     const atMs = this.#clock.stampMs();
@@ -143,12 +156,14 @@ export class EventRecorder implements SpanSource {
     });
   }
 
-  /** Returns the ids of a run without tracing. Its events and code get ids from now on. */
+  /**
+   * Returns the ids of a run without tracing, and assigns ids to its events and code from now on.
+   */
   #openIds(): RunIds {
     return (this.#ids ??= new RunIds(this.runIds, this.#activeScopes?.() ?? []));
   }
 
-  /** How many events the run has. */
+  /** Number of events of the run. */
   get eventCount(): number {
     return this.#seq;
   }
@@ -158,15 +173,18 @@ export class EventRecorder implements SpanSource {
     return (this.#runIds ??= this.#origin === undefined ? NO_IDS : newRunIds(this.#origin));
   }
 
-  /** Lets go of the agents: the run has ended. Returns an object that has its ids, and not the run. */
+  /**
+   * Releases the agents, because the run has ended. Returns an object that has the ids of the run
+   * but does not retain it.
+   */
   close(): RunIdSource {
     this.#activeScopes = undefined;
     return this.#runIds === undefined ? this : { runIds: this.#runIds };
   }
 
   /**
-   * Runs foreign code that has a span inside that span. `getCorrelationIds()` gives its ids to all that it
-   * begins.
+   * Runs foreign code inside the span of the scope. `getCorrelationIds()` returns the ids of the
+   * span to this code and its async calls.
    */
   runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     const tracing = this.#tracing;
@@ -175,7 +193,10 @@ export class EventRecorder implements SpanSource {
       : tracing.runInSpan(scope, () => inScope(scope, this, work));
   }
 
-  /** What was left behind at the end of a run may still write a line: that has the ids of the last event. */
+  /**
+   * Returns the ids of the innermost open span. Code that is still active after the end of a run
+   * gets the ids of the last event.
+   */
   getIds(scope: EventScope, isInCall = false): TraceIds | undefined {
     const tracing = this.#tracing;
     const ids =
@@ -183,24 +204,24 @@ export class EventRecorder implements SpanSource {
     return ids ?? this.#lastIds;
   }
 
-  /** Ends spans that a dead process left open; see `Tracing.endLostSpans`. */
+  /** Ends spans that a crashed process left open; see `Tracing.endLostSpans`. */
   endLost(lost: readonly LostSpan[], atUs: number): void {
     if (lost.length > 0) this.#tracing?.endLostSpans?.(lost, atUs);
   }
 
-  /** Events up to this number are kept; see `Tracing.onPersisted`. */
+  /** Reports that events up to this number are persisted; see `Tracing.onPersisted`. */
   kept(runId: RunId, seq: number): void {
     this.#tracing?.onPersisted?.(runId, seq);
   }
 
-  /** Gives the run up where it is; see `Tracing.release`. */
+  /** Releases the run in its current state; see `Tracing.release`. */
   leave(scope: EventScope): void {
     const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
     this.#tracing?.release?.(moment, "released");
     this.#ids?.leave();
   }
 
-  /** Adds a sink; the returned function takes it away again. */
+  /** Adds a sink. Returns a function that removes the sink. */
   subscribe(sink: EventSink): () => void {
     if (!this.#sinks.includes(sink)) this.#setSinks([...this.#sinks, sink]);
     return () => this.#setSinks(this.#sinks.filter((one) => one !== sink));

@@ -1,5 +1,6 @@
-// GuardedTracing: the tracing that an orchestrator was given, for one run, which it cannot harm. One that throws is left out from then on, and
-// forgets the run; the events stay in the trace that they began.
+// GuardedTracing: protects a run from errors of the orchestrator's tracing. A tracing that throws
+// is not called again, except to release the run. Later events get the ids of the last recorded
+// event, so they stay in its trace.
 
 import type { SteadyClock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
@@ -36,7 +37,7 @@ export class GuardedTracing implements Tracing {
     return this.#lastIds;
   }
 
-  /** Runs the work once, whatever the tracing does. */
+  /** Runs the work exactly once, whether or not the tracing works. */
   runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     let begun: Promise<T> | undefined;
     const begin = (): Promise<T> => (begun ??= work());
@@ -66,7 +67,7 @@ export class GuardedTracing implements Tracing {
     this.#tried((tracing) => tracing.release?.(moment, reason));
   }
 
-  /** What the tracing gives, or the ids of one that is left out. */
+  /** Returns the result of the tracing, or the fallback ids if it throws. */
   #tried<Given>(use: (tracing: Tracing) => Given): Given | TraceIds {
     try {
       return use(this.#tracing);
@@ -75,7 +76,7 @@ export class GuardedTracing implements Tracing {
     }
   }
 
-  /** Gives the ids that all events have from now on. */
+  /** Replaces the tracing that threw. Returns the ids of all further events. */
   #leaveOut(cause: unknown): TraceIds {
     const tracing = this.#tracing;
     warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run continues without it.`);
@@ -91,7 +92,7 @@ export class GuardedTracing implements Tracing {
     try {
       tracing.release?.({ seq, atMs: this.#clock.stampMs(), scope }, "abandoned");
     } catch {
-      // A warning was given already.
+      // The tracing was already reported.
     }
     return ids;
   }

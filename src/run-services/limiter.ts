@@ -1,5 +1,7 @@
-// How many model calls and tool bodies of one run are under way at once.
-// S1: only leaf effects enter; an agent that waits for its children would deadlock a tree as deep as the slots are few.
+// Limits the concurrent model calls and tool bodies of a run.
+//
+// S1. Only leaf effects enter. If agents that wait for their children held slots, a tree as deep as
+// the number of slots would deadlock.
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import { Semaphore, type Release, type WorkCount } from "../kernel/semaphore.ts";

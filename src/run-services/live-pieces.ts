@@ -1,6 +1,6 @@
-// LivePieces: the live output of the agents of a run, and its listeners. Owns what was emitted of each
-// reply under way, so that the pieces add up to the reply. `orchestrator/run/run-readers.ts` makes what
-// has ended into pieces for a late reader.
+// LivePieces: the live output of the agents of a run, and its listeners. Owns the emitted text of
+// each reply in progress, so that the pieces add up to the reply. `orchestrator/run/run-readers.ts`
+// creates the pieces of earlier replies for a late reader.
 
 import { callListener } from "../kernel/warn-once.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
@@ -20,13 +20,13 @@ export type PieceListener = (piece: StreamPart) => void;
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** What follows is emitted from its beginning, for a reader that was not there. */
+/** The reply is emitted from its beginning, for a reader that joined late. */
 export const JOINED = { type: "reset", reason: "joined", characters: 0 } as const;
 
-/** Without a listener nothing is emitted of replies under way. No method throws. */
+/** Emits nothing of replies in progress while nobody listens. Methods never throw. */
 export class LivePieces {
   #listeners: readonly PieceListener[] = NONE;
-  /** The reply of each agent that is under way, or the last one that came to nothing. */
+  /** The reply in progress of each agent, or its last reply that was dropped. */
   readonly #replies = new Map<AgentId, OpenReply>();
   #seq = 0;
 
@@ -34,18 +34,18 @@ export class LivePieces {
     return this.#listeners.length > 0;
   }
 
-  /** Adds a listener for pieces from now on; the returned function removes it. */
+  /** Adds a listener for pieces from now on. Returns a function that removes the listener. */
   subscribe(listener: PieceListener): () => void {
     this.#listeners = [...this.#listeners, listener];
     return () => (this.#listeners = this.#listeners.filter((one) => one !== listener));
   }
 
-  /** Continues the numbers of the pieces that the run had before. */
+  /** Continues the sequence numbers of an earlier part of the run. */
   follow(before: LivePieces): void {
     this.#seq = before.#seq;
   }
 
-  /** Emits a piece of the reply of a step, as the model gives it. */
+  /** Emits a delta of the model for the reply of a step. */
   take(source: StreamPartSource, delta: ModelDelta): void {
     if (delta.type === "reset") return this.reset(source, delta.reason);
     if ("text" in delta && delta.text === "") return;
@@ -67,7 +67,10 @@ export class LivePieces {
     this.#emit(source, delta);
   }
 
-  /** Emits that what was emitted of the reply does not count: it is emitted anew. */
+  /**
+   * Emits that the emitted part of the reply is void. The reply is emitted again from its
+   * beginning.
+   */
   reset(source: StreamPartSource, reason: ResetReason): void {
     const said = this.#replies.get(source.agentId);
     const characters = said === undefined ? 0 : countCharacters(said);
@@ -76,45 +79,48 @@ export class LivePieces {
     this.#emit(source, { type: "reset", reason, characters });
   }
 
-  /** The reply has come: emits what of it was not emitted. */
+  /**
+   * Emits the rest of a complete reply. If the reply differs from the emitted text, emits a reset
+   * first.
+   */
   arrived(source: StreamPartSource, message: AssistantMessage): void {
     const came = makeReply(message);
     if (!addsTo(this.#replyOf(source), came)) this.reset(source, "replaced");
     for (const body of listPieces(came, this.#replyOf(source))) this.take(source, body);
   }
 
-  /** The reply counts, with this message: emits what of it was not emitted. */
+  /** Emits the rest of a reply that is final, and its end. */
   end(source: StreamPartSource, message: AssistantMessage, finishReason: FinishReason): void {
     if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
       if (!this.isHeard) return;
-      this.#emit(source, JOINED); // The listeners came after it was made, or had it before a crash.
+      this.#emit(source, JOINED); // The listeners subscribed after the reply was complete, or received the reply before a crash.
     }
     this.arrived(source, message);
     this.#replies.delete(source.agentId);
     this.#emit(source, { type: "end", finishReason });
   }
 
-  /** There will be no reply. */
+  /** Drops a reply that will not be completed. */
   drop(source: StreamPartSource, reason: ResetReason): void {
-    this.reset(source, reason); // It stays, empty: a reader that reconnects has to drop what it had of it.
+    this.reset(source, reason); // The empty reply stays, so that a reconnecting reader drops the text that it received.
   }
 
-  /** A call of the step has its result. */
+  /** Emits the result of a call. */
   result(source: StreamPartSource, body: ResultBody): void {
     this.#emit(source, body);
   }
 
-  /** The agent has settled: what it has said is in its state. */
+  /** Forgets the reply of an agent that has settled, since the agent's state contains it. */
   settled(agentId: AgentId): void {
     this.#replies.delete(agentId);
   }
 
-  /** The number of the last piece. */
+  /** Sequence number of the last piece. */
   get seq(): number {
     return this.#seq;
   }
 
-  /** Returns the reply of an agent that is under way, or the last one that came to nothing. */
+  /** Returns the reply in progress of an agent, or its last reply that was dropped. */
   findReply(agentId: AgentId): OpenReply | undefined {
     return this.#replies.get(agentId);
   }
@@ -135,7 +141,7 @@ export class LivePieces {
   }
 }
 
-/** A listener that throws harms no run (E2). */
+/** Calls a listener. An error in the listener does not affect the run (E2). */
 function deliverPiece(listener: PieceListener, piece: StreamPart): void {
   callListener(
     listener,
@@ -150,16 +156,16 @@ interface SaidCall {
   argumentsText: string;
 }
 
-/** What was said of a reply: texts and calls, as far as they matter to a reader. */
+/** The streamed content of a reply: texts and calls, as far as readers need them. */
 export interface SaidReply {
   reasoning: string;
   text: string;
   refusal: string;
-  /** By their index: a model may say a later one first. */
+  /** By index, since a model may stream a later call first. */
   calls: Map<number, SaidCall>;
 }
 
-/** A reply that is under way. */
+/** A reply in progress. */
 interface OpenReply extends SaidReply {
   readonly source: StreamPartSource;
 }
@@ -170,7 +176,7 @@ function openReply(source: StreamPartSource): OpenReply {
   return { ...NOTHING_SAID, source, calls: new Map() };
 }
 
-/** Returns a reply as it is when nothing more is said of it. */
+/** Returns the streamed content of a complete reply. */
 export function makeReply(message: AssistantMessage): SaidReply {
   const { text, refusal = "", toolCalls } = message;
   const reasoning = getReplyPieces(message)
@@ -187,8 +193,8 @@ function countCharacters({ reasoning, text, refusal, calls }: SaidReply): number
 }
 
 /**
- * Returns true if a reply only adds to what was said of it. Arguments may come to be others, and
- * reasoning is not always kept as it came.
+ * Returns true if a complete reply extends the streamed part. Arguments and reasoning are not
+ * compared, because the model may change them.
  */
 function addsTo(said: SaidReply, { text, refusal, calls }: SaidReply): boolean {
   if (!text.startsWith(said.text) || !refusal.startsWith(said.refusal)) return false;
@@ -200,7 +206,7 @@ function addsTo(said: SaidReply, { text, refusal, calls }: SaidReply): boolean {
 
 type ReplyPieceBody = Exclude<ModelDelta, { readonly type: "reset" }>;
 
-/** Returns the pieces of all of a reply that was not said. */
+/** Returns the deltas of the part of a reply that was not streamed. */
 export function listPieces(came: SaidReply, said = NOTHING_SAID): readonly ReplyPieceBody[] {
   const pieces: ReplyPieceBody[] = [];
   if (said.reasoning === "") pieces.push({ type: "reasoning", text: came.reasoning });

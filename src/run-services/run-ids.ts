@@ -1,7 +1,8 @@
-// The ids of one run that nothing traces, from the moment when something first reads one: a sink, or code that
-// asks for `getCorrelationIds()`. Until then no id is made. Spans that are open by then get ids when something asks for them.
-// Every event of a run has the same trace id, and there is one span id for the run, for each execution, model call
-// and tool call, by the rules of `SpanTree`, so that an event log reads as a trace.
+// The ids of a run without tracing. Created on the first read by a sink or by
+// `getCorrelationIds()`. Spans that are open by then get ids on demand.
+//
+// Every event of a run has the same trace id. The run, each execution, each model call and each
+// tool call have a span id, by the rules of `SpanTree`, so that an event log reads as a trace.
 
 import {
   mintTraceIds,
@@ -18,50 +19,52 @@ import {
 } from "../protocol/event.ts";
 import { callKey, type AgentId } from "../protocol/ids.ts";
 
-/** A run whose ids are followed. */
+/** The open spans of a run. */
 export interface OpenRun {
   readonly ids: TraceIds;
-  /** By id: an agent has one execution at a time. */
+  /** By agent id. An agent has one execution at a time. */
   readonly agents: Map<AgentId, OpenAgent>;
 }
 
 interface OpenAgent {
   readonly ids: TraceIds;
   readonly executionId: EventScope["executionId"];
-  /** Its model calls and tool calls: see `callKey`. */
+  /** Ids of its model calls and tool calls, by `callKey`. */
   readonly calls: Map<string, TraceIds>;
 }
 
-/** The facts that the event of a beginning and that of a continuation share. */
+/** Fields that `run.started` and `run.resumed` share. */
 export type StartFacts = Pick<
   EventBody<"run.started" | "run.resumed">,
   "schemaVersion" | "role" | "task" | "limits" | "budget" | "sessionId" | "queuedMs"
 >;
 
-/** The other parts of the first event of a run, from which its ids follow. Holds nothing of the run. */
+/**
+ * Other fields of the first event of a run, from which its ids follow. Retains nothing of the run.
+ */
 export type RunOrigin =
   | Omit<EventBody<"run.started">, keyof StartFacts>
   | Omit<EventBody<"run.resumed">, keyof StartFacts>;
 
-/** Events with which a span begins or ends. */
+/** Events that begin or end a span. */
 const SPAN_EVENTS: ReadonlySet<string> = new Set(
   `run.started run.resumed run.paused run.ended agent.started agent.resumed agent.paused agent.ended
   model.requested model.replied model.failed tool.started tool.resumed tool.paused tool.rejected
   tool.ended`.split(/\s+/u),
 );
 
-/** True for an event that changes which span is open. */
+/** Returns true for an event that opens or closes a span. */
 export function isSpanEvent(type: EventType): boolean {
   return SPAN_EVENTS.has(type);
 }
 
 export class RunIds {
-  /** Of the event with which the run begins. */
+  /** Ids of the event that begins the run. */
   readonly #ids: TraceIds;
-  /** Undefined once the run rests: nothing is kept of it. */
+  /** `undefined` once the run has paused or ended, to retain nothing. */
   #run: OpenRun | undefined;
 
-  /** `scopes`: of the agents that are at work. */
+  /** `scopes` are those of the active agents. */
   constructor(ids: TraceIds, scopes: readonly EventScope[]) {
     const { traceId, spanId } = ids;
     this.#ids = ids;
@@ -78,7 +81,10 @@ export class RunIds {
     return run.ids;
   }
 
-  /** Returns the ids of the innermost open span. `isInCall`: the span of the call is open, whether or not it was seen to begin. */
+  /**
+   * Returns the ids of the innermost open span. `isInCall` means that the span of the call is open,
+   * whether or not its start was recorded.
+   */
   getIds(scope: EventScope, isInCall: boolean): TraceIds | undefined {
     const run = this.#run;
     if (run === undefined) return undefined;
@@ -104,7 +110,7 @@ export function newRunIds(origin: RunOrigin): TraceIds {
   return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
 }
 
-/** Returns the ids of the innermost span that is open in a scope. */
+/** Returns the ids of the innermost open span in a scope. */
 export function idsIn(run: OpenRun, scope: EventScope): TraceIds {
   const agent = agentAt(run, scope);
   if (agent === undefined) return idsAbove(run, scope);
@@ -112,12 +118,12 @@ export function idsIn(run: OpenRun, scope: EventScope): TraceIds {
   return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
 }
 
-/** The span that the caller named. */
+/** Returns the span that the caller named. */
 function callerOf({ traceparent }: RunOrigin): TraceParent | undefined {
   return traceparent === undefined ? undefined : parseTraceparent(traceparent);
 }
 
-/** A run that is recovered continues under the ids that it had. */
+/** Returns the earlier ids of a recovered run, which it continues to use. */
 function idsBefore(origin: RunOrigin): TraceIds | undefined {
   if (origin.type === "run.started" || origin.recovery?.isSpanOpen !== true) return undefined;
   const { previousTraceId: traceId, previousSpanId: spanId = "" } = origin;
@@ -148,7 +154,7 @@ export function followAgent(run: OpenRun, scope: EventScope, type: EventType): T
       calls.set(key, ids);
       return ids;
     }
-    case "tool.rejected": // It begins and ends.
+    case "tool.rejected": // Begins and ends at once.
       calls.delete(key);
       return mintTraceIds(randomHex, run.ids);
     case "model.replied":
@@ -164,13 +170,13 @@ export function followAgent(run: OpenRun, scope: EventScope, type: EventType): T
   }
 }
 
-/** The agent of a scope, unless an earlier execution of it is meant. */
+/** Returns the agent of a scope, unless the scope belongs to an earlier execution. */
 function agentAt({ agents }: OpenRun, { agentId, executionId }: EventScope): OpenAgent | undefined {
   const agent = agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
-/** Where events of an agent belong that is not open. */
+/** Returns the ids for an event of an agent that is not open: those of its parent or of the run. */
 function idsAbove({ ids, agents }: OpenRun, { parentAgentId }: EventScope): TraceIds {
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
   return parent?.ids ?? ids;
