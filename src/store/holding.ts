@@ -10,8 +10,8 @@ import { runFenced } from "./store-errors.ts";
 export interface Holding {
   readonly epoch: number;
   /**
-   * Token of the owner or, if there is none, of the last owner. An owner that releases a run twice
-   * has only missed the first acknowledgement.
+   * Token of the owner, or of the last owner if the run has no owner now. An owner that releases a
+   * run twice has only missed the first acknowledgement.
    */
   readonly token: string;
   /** `null` if the run has no owner. */
@@ -21,7 +21,7 @@ export interface Holding {
 }
 
 /**
- * Attempt of a process to become the owner, and the rule by which it may replace a former owner.
+ * An attempt of a process to become the owner, and the rule by which it may replace a former owner.
  */
 export interface Claim {
   readonly claimant: Claimant;
@@ -38,7 +38,10 @@ export interface Claimant {
   readonly isProcessGone: (processId: number) => boolean;
 }
 
-/** Returns true if the claim replaces an owner that was lost. Throws `run_active` if the claim is not allowed. */
+/**
+ * Returns true if the claim replaces an owner that was lost. Throws `run_active` if the claim is
+ * not allowed.
+ */
 export function countsAsCrash(holding: Holding, claim: Claim): boolean {
   const { claimant, takeOver, ownerLost } = claim;
   const { owner } = holding;
@@ -55,7 +58,7 @@ export function checkFree(holding: Holding, claimant: Claimant): void {
 }
 
 function isGone(owner: RunOwner, { silentMs }: Holding, claimant: Claimant): boolean {
-  // A clock that was set back must not make a heartbeat younger than now.
+  // Prevents a clock that was set back from making a heartbeat look younger.
   if (Math.max(0, silentMs) >= claimant.staleAfterMs) return true;
   return owner.hostname === claimant.hostname && claimant.isProcessGone(owner.processId);
 }
@@ -72,20 +75,20 @@ function runAlive(
   });
 }
 
-/** Throws `run_fenced` unless this ownership is the one that holds the run. */
+/** Throws `run_fenced` unless the run is held under this ownership. */
 export function checkHeld(ownership: Ownership, holding: Holding): void {
   if (isLastOwner(ownership, holding) && holding.owner !== null) return;
   throw runFenced(ownership, holding.epoch);
 }
 
-/** True if no other process has claimed the run since. */
+/** Returns true if no other process has claimed the run since. */
 function isLastOwner({ token, epoch }: Ownership, holding: Holding): boolean {
   return holding.token === token && holding.epoch === epoch;
 }
 
 /**
- * True if this owner has released the run already and only missed the acknowledgement. `found`: the
- * present status of the run.
+ * Returns true if this owner has already released the run, and only missed the acknowledgement.
+ * `found` is the present status of the run.
  */
 export function hasReleased(
   ownership: Ownership,
@@ -99,16 +102,16 @@ export function hasReleased(
 }
 
 /**
- * True if the process owns the run already. Its token is unique, so only the acknowledgement was
- * lost.
+ * Returns true if the process already owns the run. Its token is unique, so only the
+ * acknowledgement was lost.
  */
 export function hasAlready(holding: Holding, { token }: RunOwner): boolean {
   return holding.owner !== null && holding.token === token;
 }
 
 /**
- * Returns whether a batch comes next, has numbers of existing records (identical ones, D5, or
- * others), or leaves a gap.
+ * Returns the position of a batch: it comes next, repeats existing record numbers (with identical
+ * records, D5, or others), or leaves a gap.
  */
 export function positionOf(
   batch: JournalBatch,

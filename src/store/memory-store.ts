@@ -1,4 +1,4 @@
-// Store in the memory of one process, and the reference implementation. Its data is gone with the
+// Store in the memory of the process, and the reference implementation. Its data ends with the
 // process. Owns runs with their journals and mailboxes, and sessions.
 
 import { checkKeys } from "../kernel/check.ts";
@@ -85,8 +85,8 @@ export interface Forgetting {
 }
 
 /**
- * Creates a memory store that evicts ended runs, the oldest first, once all runs exceed the limit.
- * Sessions stay.
+ * Creates a memory store that evicts ended runs, oldest first, once all runs exceed the limit.
+ * Sessions are not evicted.
  */
 export function forgetfulStore({ clock, ...forgetting }: Forgetting): Store {
   return new MemoryStore(clock, forgetting);
@@ -108,9 +108,9 @@ interface Entry {
 
 class MemoryStore implements Store {
   readonly #clock: Clock;
-  /** In the order of creation. */
+  /** In order of creation. */
   readonly #runs = new Map<RunId, Entry>();
-  /** In the order of writing. */
+  /** In order of writing. */
   readonly #sessions = new Map<SessionId, StoredSession>();
   readonly #forgetting: Omit<Forgetting, "clock"> | undefined;
   /** Size of all records. */

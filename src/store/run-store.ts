@@ -1,10 +1,13 @@
-// The port through which runs are kept: one journal for each, written by one owner at a time, and one mailbox, into which any process may post.
-// A store knows nothing of what is in a record or in a post: it keeps texts, in order, and whole batches of them or nothing.
+// The port for stores of runs. Each run has one journal, which one owner at a time writes, and one
+// mailbox, to which any process may send. A store does not interpret records and mail. It stores
+// texts in order, and each batch completely or not at all.
 //
-// A batch whose `append` has resolved survives a crash of the process and of the machine, unless the store documents otherwise.
+// A batch whose `append` has resolved survives a crash of the process and of the machine, unless
+// the store documents otherwise.
 //
-// D4. A run has one owner. A takeover bumps its epoch; from then on nothing is taken from the one before (`run_fenced`).
-// D5. A batch or a post that was taken, but whose acknowledgement was lost, may be handed in again: it is taken once.
+// D4. A run has one owner. A takeover increments its epoch. From then on the former owner is
+// rejected with `run_fenced`.
+// D5. A batch or mail whose acknowledgement was lost may be submitted again, and is persisted once.
 
 import type { RunId } from "../protocol/ids.ts";
 
@@ -99,7 +102,10 @@ export interface StoredRun {
    * Number of crashed owners in a row. A batch with `hasProgress` resets it. See `RunStore.claim`.
    */
   readonly crashCount: number;
-  /** Time of the last counted crash in milliseconds since the epoch. `null` if there was none. */
+  /**
+   * Time of the last counted crash in milliseconds since the epoch. `null` if the run never
+   * crashed.
+   */
   readonly lastCrashAtMs: number | null;
 }
 
@@ -317,8 +323,9 @@ export interface RunStore {
    */
   list(filter?: RunFilter): Promise<readonly StoredRun[]>;
   /**
-   * Removes a run without a live owner, with its journal and mailbox. Returns `false` if there is
-   * no such run. An owner counts as crashed after `staleAfterMs` milliseconds without a heartbeat.
+   * Removes a run without a live owner, with its journal and mailbox. Returns `false` if the run
+   * does not exist. An owner counts as crashed after `staleAfterMs` milliseconds without a
+   * heartbeat.
    *
    * @throws EspalierError `run_active` if the owner is alive.
    * @throws EspalierError `store_failed` if the store fails.

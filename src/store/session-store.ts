@@ -1,4 +1,5 @@
-// The port through which sessions are kept: one text for each, with a version, so that two writers cannot both win.
+// The port for stores of sessions. Each session is one text with a version, so that of two
+// concurrent writers only one succeeds.
 
 import type { SessionId } from "../protocol/ids.ts";
 
@@ -56,7 +57,7 @@ export interface SessionStore {
    */
   listSessions(options?: { readonly limit?: number }): Promise<readonly SessionId[]>;
   /**
-   * Removes a session. Returns `false` if there is no such session.
+   * Removes a session. Returns `false` if the session does not exist.
    *
    * @throws EspalierError `store_failed` if the store fails.
    */

@@ -25,7 +25,7 @@ type SqlWord =
   | "for_update";
 
 export interface SqlQuery {
-  /** The identical array each time, which serves as the cache key of the built query. */
+  /** The same array on every call, which serves as the cache key of the built query. */
   readonly text: readonly string[];
   /** Values between the parts of the text. */
   readonly values: readonly SqlValue[];
@@ -64,13 +64,13 @@ export interface SqlDriver {
    */
   write<T>(begin: () => SqlWork<T>): Promise<T>;
   /**
-   * Appends a batch that comes next from the owner of the run. For any other batch nothing is
-   * written, and `refuse` is done instead.
+   * Appends a batch that comes next from the owner of the run. Any other batch is not written, and
+   * `refuse` runs instead.
    */
   append(ownership: Ownership, batch: JournalBatch, refuse: () => SqlWork<void>): Promise<void>;
   /**
-   * Returns records from number `first` on, at most `limit`, and none only at the end. `undefined`
-   * if the run does not exist.
+   * Returns records from number `first` on, at most `limit`. Empty only at the end. `undefined` if
+   * the run does not exist.
    */
   page(runId: string, first: number, limit: number): Promise<SqlPage | undefined>;
   failed(cause: unknown): EspalierError;

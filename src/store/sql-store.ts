@@ -1,10 +1,10 @@
-// Store in a SQL database: checks its arguments, and describes the work in the database. Owns
-// whether it is open.
+// Store in an SQL database: checks its arguments, and describes the work in the database. Owns
+// whether the store is open.
 //
-// The acknowledgement of a driver may be lost, so every request is idempotent: a batch and a mail
-// are accepted once (D5), a token owns a run once, and a run is released once. Every change of a
-// run is one statement that locks its row, or locks the row first, so that two changes are
-// serialised (D4). Mail locks the row, too, so that no number is given twice.
+// The acknowledgement of a driver may be lost, so every request is idempotent: a batch and mail are
+// accepted once (D5), a token owns a run once, and a run is released once. Every change of a run is
+// one statement that locks its row, or locks the row first, so that two changes are serialised
+// (D4). Mail locks the row, too, so that each number is given once.
 
 import { SessionIdSchema, type RunId, type SessionId } from "../protocol/ids.ts";
 import {
@@ -327,7 +327,7 @@ function* findSession(sessionId: SessionId): SqlWork<StoredSession | undefined> 
   return { version: numberIn(row, "version"), body: textIn(row, "body") };
 }
 
-/** Throws for a batch that was not taken, unless it was taken before. */
+/** Throws for a batch that was rejected, unless it was accepted before. */
 function* checkTaken(ownership: Ownership, batch: JournalBatch): SqlWork<void> {
   const { firstNumber, records } = batch;
   const row = yield* lockOwnRun(ownership);
@@ -368,7 +368,10 @@ function* lockRow(runId: string): SqlWork<unknown> {
   return row;
 }
 
-/** Lists the records of a page that begins with number `first`. Throws `unknown_run`, and `store_failed` if some are missing. */
+/**
+ * Lists the records of a page that begins with number `first`. Throws `unknown_run`, and
+ * `store_failed` if records are missing.
+ */
 function listRecords(page: SqlPage | undefined, runId: RunId, first: number): readonly string[] {
   if (page === undefined) throw unknownRun(runId);
   const { recordCount, rows } = page;

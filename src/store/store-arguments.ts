@@ -1,7 +1,7 @@
-// Checks of store arguments, the same for all stores: a value that one store would alter or reject
-// is rejected by each. Texts are stored unchanged, so they must be well-formed Unicode without
-// U+0000: databases store UTF-8, and some of them no U+0000. JSON text always is: `JSON.stringify`
-// escapes both. Titles are only displayed, so they are repaired instead.
+// Checks of store arguments, the same for all stores: a value that any store would alter or reject
+// is rejected by all. Texts are stored unchanged, so they must be well-formed Unicode without
+// U+0000: databases store UTF-8, and some cannot store U+0000. JSON text always is, because
+// `JSON.stringify` escapes both. Titles are only displayed, so they are repaired instead.
 
 import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import type { JournalBatch, Mail, RunFilter, RunOwner, StoredStatus } from "./run-store.ts";
@@ -115,7 +115,7 @@ export function checkFilter(filter: RunFilter): void {
   if (filter.before !== undefined) checkId("filter.before", filter.before);
 }
 
-/** Throws `invalid_option` unless the value is one of the known ones. */
+/** Throws `invalid_option` unless the value is one of the known values. */
 export function checkOneOf(field: string, value: string, known: readonly string[]): void {
   if (known.includes(value)) return;
   throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct the name.");

@@ -20,7 +20,7 @@ export function numberIn(row: unknown, column: string): number {
   throw unreadable(column, "a whole number");
 }
 
-/** True if the column is not null. */
+/** Returns true if the column is not null. */
 export function hasValue(row: unknown, column: string): boolean {
   return valueIn(row, column) !== null;
 }

@@ -1,5 +1,5 @@
-// Driver for a store in one schema of a PostgreSQL database. Owns how connections are borrowed. A
-// connection that breaks leaves open whether its last statement was executed.
+// Driver for a store in a schema of a PostgreSQL database. Owns the borrowing of connections. If a
+// connection breaks, it is unknown whether its last statement was executed.
 
 import type { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
@@ -31,7 +31,7 @@ export class PostgresDriver implements SqlDriver {
   readonly #options: PostgresDriverOptions;
   readonly #textOf: (query: SqlQuery) => string;
   readonly #append: string;
-  /** Pool whose errors are listened to. */
+  /** The pool, once its errors are listened to. */
   #pool: PostgresPool | undefined;
   readonly #prepared = new MadeOnce<void>();
   #isClosed = false;
@@ -115,7 +115,7 @@ export class PostgresDriver implements SqlDriver {
   }
 }
 
-/** Connection in use, and the texts of its queries. */
+/** A connection in use, and a function that builds the texts of its queries. */
 interface Lent {
   readonly client: PostgresClient;
   readonly textOf: (query: SqlQuery) => string;
@@ -147,12 +147,12 @@ function openSchema({ schema, access }: PostgresDriverOptions): SqlWork<void> {
   return access === "read" ? checkSchema(schema) : prepareSchema(schema);
 }
 
-/** Returns the dialect. Times are those of the database. */
+/** Returns the dialect. Times come from the database. */
 function dialectIn(schema: string): SqlDialect {
   return {
     words: {
       schema: `"${schema}"`,
-      run: "run.*, sequence::float8 as sequence", // The last column of a name counts.
+      run: "run.*, sequence::float8 as sequence", // If a column name occurs twice, the last column counts.
       next_written: `nextval('"${schema}".session_written')`,
       for_update: "for update",
     },
@@ -184,8 +184,8 @@ function appendIn(schema: string): string {
 const MOST_OF_PAGE = 1_000;
 
 /**
- * Selects a page with one statement, so that it sees one state. A page ends after a megabyte, but
- * has at least one record.
+ * Selects a page with one statement, so that it sees a single state. A page ends after a megabyte,
+ * but has at least one record.
  */
 function* selectPage(runId: string, first: number, limit: number): SqlWork<SqlPage | undefined> {
   const rows = yield sql`
@@ -204,7 +204,7 @@ function* selectPage(runId: string, first: number, limit: number): SqlWork<SqlPa
 }
 
 /**
- * Ignores an error: that of a connection in use is an error of its query, and that of an idle one
- * needs no handling.
+ * Ignores an error. Errors of a connection in use are also errors of its query, and errors of an
+ * idle connection need no handling.
  */
 function ignore(): void {}

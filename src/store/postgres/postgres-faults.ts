@@ -58,8 +58,8 @@ function describeError(cause: unknown): string {
 }
 
 /**
- * True if the connection can be used after an error: the server itself has reported the error, and
- * continues.
+ * Returns true if the connection is usable after an error: the server itself reported the error,
+ * and continues.
  */
 export function isConnectionSound(cause: unknown): boolean {
   if (EspalierError.is(cause)) return true;
@@ -76,7 +76,7 @@ function findPostgresFault(cause: unknown): Omit<PostgresFault, "code"> {
   return FAULTS.find((fault) => code.startsWith(fault.code)) ?? OTHER;
 }
 
-/** True if a server has reported the error: such errors have a severity beside their code. */
+/** Returns true if a server reported the error: such errors have a severity besides their code. */
 function isOfServer(cause: unknown): cause is Error & { readonly code: unknown } {
   return cause instanceof Error && "severity" in cause && "code" in cause;
 }

@@ -1,4 +1,5 @@
-// Connections to PostgreSQL: as much of a pool of the package `pg` as is needed. The package is loaded when a pool is first needed only.
+// Connections to PostgreSQL: the part of a pool of the package `pg` that the store uses. The
+// package is loaded when the first pool is opened.
 
 import { loadingError } from "../../kernel/optional-package.ts";
 
@@ -33,7 +34,7 @@ export interface PostgresPool {
   off(event: "error", listener: (error: Error) => void): unknown;
 }
 
-/** A pool of our own. */
+/** A pool that the store itself opened. */
 export interface OwnPool extends PostgresPool {
   end(): Promise<void>;
 }
@@ -44,7 +45,7 @@ export interface PoolOptions {
   readonly timeoutMs: number;
 }
 
-/** Makes a pool. Connects to nothing yet. Throws `invalid_option` if the package is not installed. */
+/** Creates a pool, without connecting. Throws `invalid_option` if the package is not installed. */
 export async function openPool(options: PoolOptions): Promise<OwnPool> {
   const { Pool } = await import("pg").catch((cause: unknown) => {
     throw loadingError("pg", "PostgreSQL cannot be reached", cause);
@@ -55,7 +56,7 @@ export async function openPool(options: PoolOptions): Promise<OwnPool> {
     connectionTimeoutMillis: options.timeoutMs,
     query_timeout: options.timeoutMs,
     keepAlive: true,
-    allowExitOnIdle: true, // An idle connection keeps no process alive.
+    allowExitOnIdle: true, // Idle connections do not keep the process alive.
     application_name: "espalier",
   });
 }

@@ -52,9 +52,9 @@ function* createSchema(schema: string): SqlWork<void> {
   yield sql`insert into {schema}.migration (version) values (${SCHEMA_VERSION})`;
 }
 
-/** Returns false if there are no tables yet. */
+/** Returns false if the tables do not exist yet. */
 function* hasTables(schema: string): SqlWork<boolean> {
-  // to_regclass() may not see within a transaction what others have created since.
+  // Within a transaction, to_regclass() may not see tables that others have created since it began.
   const found = yield sql`
     select 1 from pg_tables where schemaname = ${schema} and tablename = 'migration'`;
   if (found.length === 0) return false;

@@ -1,4 +1,5 @@
-// Entry `espalier/store/postgres`: runs and sessions in a PostgreSQL database, for processes on several machines.
+// Entry `espalier/store/postgres`: runs and sessions in a PostgreSQL database, for processes on
+// several machines.
 
 import {
   checkAtLeastOne,
@@ -122,7 +123,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
 
 type Connections = Pick<PostgresDriverOptions, "open" | "end">;
 
-/** A pool that stays with the user. */
+/** Uses a pool of the user, which stays open. */
 function givenPool(pool: PostgresPool, options: PostgresStoreOptions): Connections {
   const owned = ["connectionString", "maxConnections", "timeoutMs"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
@@ -137,7 +138,7 @@ function givenPool(pool: PostgresPool, options: PostgresStoreOptions): Connectio
   return { open: async () => pool, end: undefined };
 }
 
-/** A pool that is made when it is needed, and ended with the store. */
+/** Uses a pool that is opened on demand, and closed with the store. */
 function ownPool(options: PostgresStoreOptions): Connections {
   const { connectionString } = options;
   const { maxConnections = DEFAULT_MAX_CONNECTIONS, timeoutMs = DEFAULT_TIMEOUT_MS } = options;

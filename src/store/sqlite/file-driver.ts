@@ -1,4 +1,4 @@
-// Driver for a store in one SQLite file. Owns the connection; requests pass through the queue of
+// Driver for a store in an SQLite file. Owns the connection. Requests pass through the queue of
 // group-commit.ts.
 
 import type { Clock } from "../../kernel/clock.ts";
@@ -88,7 +88,7 @@ async function openDatabase(options: FileDriverOptions): Promise<SqliteDatabase>
   const database = await options.open(path, "write");
   try {
     database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
-    // First, so that the file of another program stays unchanged.
+    // Checked first, so that the file of another program stays unchanged.
     prepareFile(database, path);
     database.exec("pragma journal_mode = wal");
     database.exec(`pragma synchronous = ${durability === "full" ? "full" : "normal"}`);

@@ -17,14 +17,14 @@ import type { SqliteDatabase } from "./sqlite-driver.ts";
 export const LONGEST_BLOCK_MS = 20;
 
 /**
- * Characters after which a page is full: reading a page blocks the event loop, and holds it in
- * memory.
+ * Length after which a page is full, in characters. Reading a page blocks the event loop, and the
+ * page is held in memory.
  */
 const PAGE_LENGTH = 1_000_000;
 
 /**
- * Times are those of a clock that is passed in. A transaction locks the whole file, so rows are not
- * locked.
+ * Times come from a clock that is passed in. Rows are not locked, because a transaction locks the
+ * whole file.
  */
 const DIALECT: SqlDialect = {
   words: {

@@ -94,7 +94,9 @@ export class GroupCommit {
     }
   }
 
-  /** Commits the writes of a failed group one by one. A group of one write is not retried. */
+  /**
+   * Commits the writes of a failed group separately. A group with a single write is not retried.
+   */
   async #commitEach(group: readonly Write[], cause: unknown): Promise<void> {
     const [first] = group;
     if (first !== undefined && (group.length === 1 || isBusy(cause))) {
@@ -142,7 +144,7 @@ function commit(database: SqliteDatabase, take: () => readonly Write[]): readonl
   });
 }
 
-/** Locks the file, and does the work completely or not at all. */
+/** Locks the file, and executes the work completely or not at all. */
 export function inTransaction<T>(database: SqliteDatabase, work: () => T): T {
   database.exec("begin immediate");
   try {
@@ -177,6 +179,6 @@ function undo(database: SqliteDatabase): void {
   try {
     if (database.isInTransaction) database.exec("rollback");
   } catch {
-    // The earlier failure is the error that counts.
+    // The earlier failure is the relevant error.
   }
 }

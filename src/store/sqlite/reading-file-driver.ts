@@ -1,7 +1,9 @@
-// Driver for a store in one SQLite file that is only read. The file is opened for each read and
-// closed again, since an open connection would keep the writer from removing `-wal` and `-shm` when
-// it closes. Without a `-wal`, no process has the file open. SQLite would create and leave both
-// files, so the file is opened as immutable, and a read counts only if the file did not change
+// Driver for a store in an SQLite file that is only read. The file is opened and closed for each
+// read, since an open connection would keep the writer from removing `-wal` and `-shm` when it
+// closes.
+//
+// Without a `-wal`, no process has the file open. SQLite would create both files and leave them
+// behind, so the file is opened as immutable, and a read counts only if the file did not change
 // meanwhile.
 
 import { existsSync, realpathSync, statSync } from "node:fs";

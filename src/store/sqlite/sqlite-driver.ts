@@ -14,17 +14,17 @@ type SqliteValue = string | number | null;
 export interface SqliteStatement {
   /** Executes the statement and returns its rows. */
   all(...values: readonly SqliteValue[]): readonly unknown[];
-  /** Iterates over the rows. May be left early. */
+  /** Iterates over the rows. The iteration may stop early. */
   iterate(...values: readonly SqliteValue[]): Iterable<unknown>;
 }
 
 /** The part of an open file that is used here. */
 export interface SqliteDatabase {
-  /** Executes one statement, and keeps it prepared: for constant texts. */
+  /** Executes a statement, and caches it as prepared. For constant texts. */
   exec(sql: string): void;
   /** Executes several statements. */
   script(sql: string): void;
-  /** Prepares a statement, memoised by its text: for constant texts. */
+  /** Prepares a statement, memoised by its text. For constant texts. */
   prepare(sql: string): SqliteStatement;
   readonly isInTransaction: boolean;
   close(): void;

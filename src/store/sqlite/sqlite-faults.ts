@@ -46,7 +46,7 @@ export function sqliteFailed(path: string, cause: unknown): EspalierError {
   return storeFailed(reason, message, cause);
 }
 
-/** True if the path is a folder. False if that cannot be determined. */
+/** Returns true if the path is a folder. False if that cannot be determined. */
 function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
@@ -55,7 +55,10 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** True if another process had locked the file: nothing was done, and the work can be retried. */
+/**
+ * Returns true if another process had locked the file: nothing was written, and the work can be
+ * retried.
+ */
 export function isBusy(cause: unknown): boolean {
   return findSqliteFault(cause)?.reason === "busy";
 }

@@ -72,7 +72,7 @@ const OPTIONS = ["driver", "durability", "access", "busyTimeoutMs", "clock", "is
 
 /**
  * Creates a store in one SQLite file. `:memory:` keeps it in memory. The file is opened or created
- * when it is first needed. Several processes of one machine can use the same file.
+ * on first use. Several processes of one machine can use the same file.
  *
  * @throws EspalierError `invalid_option` if an argument is invalid.
  * @throws EspalierError `invalid_option` from every method if the driver is not installed.
