@@ -165,7 +165,7 @@ class LocalWorker implements EngineWorker {
   }
 
   async close(): Promise<void> {
-    this.#closing(); // What comes from now on is for others.
+    this.#closing(); // Runs that arrive from now on are for other workers.
     this.#releaseController.abort();
     for (const { stop } of this.#timers.values()) stop();
     await Promise.all([...this.#led.values()].map(({ settled }) => settled));

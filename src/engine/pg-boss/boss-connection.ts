@@ -54,7 +54,7 @@ export async function startBoss(connectionString: string, schema: string): Promi
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
     maintenanceIntervalSeconds: MAINTENANCE_SECONDS,
-    monitorVacuum: false, // It only warns.
+    monitorVacuum: false, // The monitor only warns.
     openTelemetry: { enabled: false }, // A run has its own trace.
   };
   const boss = new PgBoss(options);
@@ -82,30 +82,32 @@ async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
 export function ignoreFault(): void {}
 
 /**
- * Returns an `engine_failed` for an error of pg-boss or the database. `what`: the attempted action.
+ * Returns an `engine_failed` for an error of pg-boss or the database. `what` is the attempted
+ * action.
  */
 export function bossFailed(what: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   const code = isRecord(cause) && typeof cause["code"] === "string" ? cause["code"] : undefined;
-  // Errors of several attempts at once have a code only.
+  // Errors of several simultaneous attempts have only a code.
   const words = messageOf(cause) || code || "no reason";
   const message = `Cannot ${what}: pg-boss failed with: ${words}. ${chooseAdvice(code)}`;
   return new EspalierError({ code: "engine_failed", message, cause });
 }
 
 function chooseAdvice(code: string | undefined): string {
-  // SQLSTATEs: the database takes no writes; it does not let us in, or there is no such one.
+  // SQLSTATE classes: the database is read-only; the credentials are rejected or the database does
+  // not exist.
   if (code === "25006")
     return "The server or the user is read-only. Connect to the primary, with default_transaction_read_only off.";
   if (code === "42501" || code?.startsWith("28") === true || code === "3D000")
     return "Check the name, the password and the rights of the user, who must be able to create the schema and its tables.";
-  // What it wants to write to is not there, or is another.
+  // A table or column does not exist, or differs.
   if (code?.startsWith("42") === true)
     return "This release of pg-boss does not support the schema. Use the release that wrote it, or another schema.";
   return "Check that the server is running and reachable, and that a boss of your own is started.";
 }
 
-/** True if the error says that a queue was never created. */
+/** Returns true if the error reports that a queue was never created. */
 export function isQueueMissing(cause: unknown): boolean {
   return isRecord(cause) && cause["code"] === "PGBOSS_QUEUE_NOT_FOUND";
 }

@@ -32,12 +32,12 @@ const LeadSchema = lazySchema(() =>
   }),
 );
 
-/** The queue of Q2. Every worker moves what is due, whichever roles it has. */
+/** The queue of Q2. Every worker moves due jobs, regardless of its roles. */
 const LATER = "espalier/later";
 
-/** The largest integer of PostgreSQL: 68 years, or so many times. */
+/** Largest integer of PostgreSQL. As seconds, 68 years. */
 const NO_LIMIT = 2 ** 31 - 1;
-/** Ended jobs are kept so long, for inspection. */
+/** Time for which ended jobs are kept for inspection. */
 const KEEP_ENDED_SECONDS = 3_600;
 const BATCH = 100;
 
@@ -93,9 +93,9 @@ export class LeadQueues {
     const leads = jobs.flatMap(({ data }) => leadOf(data) ?? []);
     for (const same of Map.groupBy(leads, queueOf).values())
       await this.#putNow(same).catch((cause: unknown) => {
-        if (!isQueueMissing(cause)) throw cause; // The queue was removed: its runs are not to be led.
+        if (!isQueueMissing(cause)) throw cause; // The queue was removed, so its runs must not be executed.
       });
-    // Not before: if this process dies in between, they are moved once more.
+    // Completed last: if this process dies before, the jobs are moved once more.
     await this.#boss.complete(LATER, jobs);
     return jobs.length === BATCH;
   }
@@ -110,7 +110,10 @@ export class LeadQueues {
     );
   }
 
-  /** `insert` takes more than a day for `expireInSeconds`, `send` does not. */
+  /**
+   * Returns the job of a ticket, for `insert`. Unlike `send`, `insert` accepts more than a day for
+   * `expireInSeconds`.
+   */
   #jobOf({ runId, role, version, failures }: Lead): JobInsert<Lead> {
     return {
       data: { runId, role, version, failures },

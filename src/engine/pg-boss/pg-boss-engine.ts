@@ -176,7 +176,7 @@ function givenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossSour
       "Configure the boss instead.",
     );
   checkMethods("boss", boss, BOSS_METHODS);
-  // Without a listener its first error would end the process.
+  // Without a listener, its first error would end the process.
   boss.on("error", ignoreFault);
   return { open: async () => boss, end: async () => void boss.off("error", ignoreFault) };
 }

@@ -1,8 +1,11 @@
-// A worker of the engine over pg-boss. Owns what it has fetched: sees to it that each job shows signs of life, and reports how it ended.
+// A worker of the engine over pg-boss. Owns the jobs that it has fetched: sends their heartbeats,
+// and reports how they ended.
 //
-// - A job is fetched only if there is room for it. It is returned without being run if the worker closes meanwhile.
-// - Each report names the attempt of the job (`retryCount`), and has no effect if another worker has the job now.
-// - A job whose end cannot be reported gets no more heartbeats, so that it is run once more.
+// - A job is fetched only if a slot is free. If the worker closes meanwhile, the job is returned
+//   without being run.
+// - Each report names the attempt of the job (`retryCount`), and has no effect if another worker
+//   has the job now.
+// - A job whose end cannot be reported gets no more heartbeats, so that another attempt follows.
 
 import type { Job } from "pg-boss";
 
@@ -100,14 +103,14 @@ export class PgBossWorker implements EngineWorker {
       for (const job of jobs) this.#track(queue, job);
       isMore ||= jobs.length === room;
     }
-    // So that no role keeps the others out.
+    // Rotated, so that no role starves the others.
     if (first !== undefined) this.#queueNames = [...others, first];
     return isMore && this.#held.size < this.#options.executor.maxRuns;
   }
 
   #track(queue: string, { id, retryCount, data }: Job<unknown>): void {
     const lead = leadOf(data);
-    // pg-boss hands it out again later: another worker may be able to read it.
+    // pg-boss delivers the job again later, since another worker may be able to read it.
     if (lead === undefined)
       return warnOnce(
         this,
@@ -123,7 +126,8 @@ export class PgBossWorker implements EngineWorker {
   }
 
   async #lead(job: HeldJob): Promise<void> {
-    // A job that this process has lost, to itself, too, waits for the end of what it had begun.
+    // A job that was reassigned, even to this process, waits until the earlier execution here has
+    // ended.
     const outcome = await this.#options.turns.run(job.lead.runId, () => this.#settle(job));
     await this.#trying(() => this.#report(job, outcome));
   }
@@ -138,14 +142,14 @@ export class PgBossWorker implements EngineWorker {
   }
 
   /**
-   * Reports how a job ended. A job for a later time is added first: if this process dies in
+   * Reports how a job ended. A job for a later time is added first. If this process dies in
    * between, the run is executed once too often, which is harmless.
    */
   async #report(job: HeldJob, outcome: Outcome): Promise<void> {
     const { boss, queues } = this.#options;
     const { queue, lead, releaseController } = job;
     if (outcome.type === "rejected" && releaseController.signal.aborted) {
-      // Elsewhere, and at once: this worker fetches nothing any more, or has lost it already.
+      // To another worker, at once: this worker fetches nothing more, or has already lost the job.
       await boss.fail(queue, job);
       return;
     }
@@ -167,7 +171,7 @@ export class PgBossWorker implements EngineWorker {
     }
   }
 
-  /** Sends the heartbeats of jobs. Aborts jobs that are no longer assigned to this worker. */
+  /** Sends heartbeats of jobs. Aborts jobs that are no longer assigned to this worker. */
   async #touch(queue: string, jobs: HeldJob[]): Promise<void> {
     const response: unknown = await this.#options.boss.touch(queue, jobs);
     const alive: unknown = isRecord(response) ? response["settled"] : undefined;
@@ -177,7 +181,7 @@ export class PgBossWorker implements EngineWorker {
   }
 
   /**
-   * Does work that may fail with the database. `undefined` if it failed; the next round tries it
+   * Executes work that fails if the database fails. Returns `undefined` then; the next round tries
    * again.
    */
   async #trying<T>(work: () => Promise<T>): Promise<T | undefined> {

@@ -16,16 +16,16 @@ export const LEAD = "lead";
 const HOUR_MS = 3_600_000;
 
 /**
- * Settings of the service: one execution is one long step, of which Restate journals nothing.
+ * Settings of the service. An execution is one long step, of which Restate journals nothing.
  * Restate aborts an invocation that is silent for both timeouts together; after the first it logs a
- * warning. An aborted invocation is delivered again, perhaps to another worker.
+ * warning. An aborted invocation is delivered again, possibly to another worker.
  */
 const OPTIONS = {
   inactivityTimeout: 24 * HOUR_MS,
   abortTimeout: 60_000,
   // A completed invocation needs no journal: the store has the result.
   journalRetention: 0,
-  // As long as a client retries to pass on one run.
+  // As long as a client retries to send a run.
   idempotencyRetention: 60_000,
   // Unlimited and fast retries: a run of a lost worker must be executed elsewhere within a second.
   // If Restate gives up anyway, the next message for the run is delivered, and a worker's sweep

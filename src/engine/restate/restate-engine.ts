@@ -1,6 +1,6 @@
 // Entry `espalier/restate`: an engine on a Restate server, which assigns each run to one worker,
-// and to another one when that is lost. The npm packages are loaded when they are needed: a client
-// needs one of them, a worker both.
+// and to another worker if the first is lost. The npm packages are loaded on first use. A client
+// needs one package, a worker needs both.
 
 import { isIP } from "node:net";
 

@@ -12,9 +12,9 @@ import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { findHeaderSecrets, quotesSecret, redactValues } from "../../kernel/redact-values.ts";
 
 const PACKAGE = "@restatedev/restate-sdk-clients";
-/** Less than two seconds in all, if each attempt is refused at once. */
+/** Less than two seconds in total, if each attempt is refused at once. */
 const RETRY = { maxAttempts: 4, initialInterval: 250 } as const;
-/** Time limit of one attempt in milliseconds. */
+/** Time limit of an attempt in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 type ClientSdk = Pick<typeof Clients, "connect" | "rpc">;
@@ -77,7 +77,7 @@ export interface Registration {
   readonly adminUrl: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly workerUrl: string;
-  /** Names of the services at that address. */
+  /** Names of the services at the address. */
   readonly services: readonly string[];
 }
 
@@ -106,7 +106,8 @@ async function sendRegistration(
     const response = await fetch(`${adminUrl.replace(/\/+$/, "")}/deployments`, {
       method: "POST",
       headers: { ...headers, "content-type": "application/json" },
-      // "force" replaces what is registered at the address, even if Restate knows it already.
+      // "force" replaces the registration at the address, even if Restate already knows the
+      // address.
       body: JSON.stringify({ uri: workerUrl, force: true }),
       signal: AbortSignal.timeout(REGISTRATION_TIMEOUT_MS),
     });
@@ -139,9 +140,9 @@ interface RestateFailure {
   readonly url: string;
   /** Expected action, such as `to accept the run`. */
   readonly expected: string;
-  /** HTTP status. `undefined` if there was no response. */
+  /** HTTP status. `undefined` without a response. */
   readonly status?: number | undefined;
-  /** Body of the response, or why there was none. */
+  /** Body of the response, or the reason why it is missing. */
   readonly got: string;
   /** Remedy. By default derived from the status. */
   readonly advice?: string;

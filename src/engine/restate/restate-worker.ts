@@ -91,7 +91,8 @@ class RestateWorker {
   constructor(executor: RunExecutor, listener: RestateListener, sdk: WorkerSdk) {
     this.#executor = executor;
     this.#listener = listener;
-    // Restate opens a further connection where one is full: to another worker, maybe, of those behind one address.
+    // If a connection is full, Restate opens another, possibly to another worker behind the same
+    // address.
     const maxConcurrentStreams = Math.min(Math.max(1, executor.maxRuns), MOST_STREAMS);
     this.#server = createServer({ settings: { maxConcurrentStreams } }, this.#handler(sdk));
     this.#server.on("connection", (socket: Socket) => {
