@@ -40,7 +40,7 @@ export interface AccountGrant {
   };
 }
 
-/** The axes of a budget as it is given. */
+/** The axes of a budget as users define it. */
 export const BUDGET_AXES = [
   "inputTokens",
   "cachedInputTokens",
@@ -75,18 +75,18 @@ export interface Account {
   /** Grants, oldest first. */
   readonly grants: readonly AccountGrant[];
   /**
-   * Grants of the run from which this one was forked. `limits` includes them. Absent if there are
-   * none.
+   * Grants of the run from which this one was forked. `limits` includes them. Absent without such
+   * grants.
    */
   readonly grantsBeforeFork?: readonly AccountGrant[];
   /**
    * Deadline after which no request starts, in milliseconds since the epoch. Never later than the
-   * parent's. `null` if there is none.
+   * parent's. `null` without a deadline.
    */
   readonly fixedDeadlineAtMs: number | null;
   /**
-   * Time limit of the agent in milliseconds since `openedAtMs`, without `pausedMs`. `null` if there
-   * is none. Ancestors' time limits apply as well.
+   * Time limit of the agent in milliseconds since `openedAtMs`, without `pausedMs`. `null` without
+   * a time limit. Ancestors' time limits apply as well.
    */
   readonly timeLimitMs: number | null;
   /** Opening time of the account, in milliseconds since the epoch. */
@@ -98,7 +98,10 @@ export interface Account {
   readonly pausedMs: number;
   /** Usage of the agent itself. */
   readonly own: Usage;
-  /** Part of `own` by fallback models, without the first model. Absent if there is none. */
+  /**
+   * Part of `own` by fallback models, without the first model. Absent if only the first model was
+   * used.
+   */
   readonly otherModels?: readonly ModelUsage[];
   /** Usage of the agent and its descendants. */
   readonly total: Usage;
@@ -134,10 +137,10 @@ export const LEDGER_AXES = [
   "costMicroUsd",
   "toolCalls",
 ] as const;
-/** An axis in the ledger, where money is counted in whole micro-dollars, so that sums are exact. */
+/** An axis in the ledger, which counts money in whole micro-dollars, so that sums are exact. */
 export type LedgerAxis = (typeof LEDGER_AXES)[number];
 
-/** An account as the ledger counts, and as it is stored: with whole micro-dollars. */
+/** An account in the units of the ledger, as it is stored: with whole micro-dollars. */
 export interface LedgerAccount extends Omit<Account, "limits" | "reserve" | "reserved" | "excess"> {
   readonly limits: Readonly<Partial<Record<LedgerAxis, number>>>;
   readonly reserve: Readonly<Partial<Record<LedgerAxis, number>>>;
@@ -187,14 +190,17 @@ export const AccountSchema = lazyObject(() => ({
   excess: AmountsSchema(),
 })) satisfies () => z.ZodType<LedgerAccount>;
 
-/** The first limit on a path that leaves no room for a request. Amounts are in the units of a budget. */
+/**
+ * The first limit on a path that leaves no room for a request. Amounts are in the units of a
+ * budget.
+ */
 export const RefusalSchema = lazyObject(() => ({
   axis: z.enum(BUDGET_AXES),
-  /** The agent whose budget it is. */
+  /** The agent that has the limit. */
   accountPath: z.string(),
   maximum: z.number(),
   spent: z.number(),
   requested: z.number(),
-  /** The part of the rest that this agent keeps for itself. */
+  /** The part of the remaining budget that this agent keeps for itself. */
   reserve: z.number().exactOptional(),
 }));

@@ -51,7 +51,7 @@ export const AttachmentKindSchema = lazySchema(
     z.enum(["image", "audio", "file"], "image, audio or file") satisfies z.ZodType<AttachmentKind>,
 );
 
-/** Each message names what was expected. */
+/** Each message names the expected value. */
 export const AttachmentSchema = lazySchema(
   () =>
     z
@@ -91,14 +91,15 @@ export function attachmentLine(attachment: Attachment): string {
   return `[${[title, ...size, ...place].join(", ")}]`;
 }
 
-/** Longer names and addresses are no use to a model. */
+/** Maximum length of a shown name or address. Longer ones do not help a model. */
 const MOST_CHARACTERS = 200;
 
 function shortenName(text: string): string {
   return shortened(text, MOST_CHARACTERS);
 }
 
-// Looks for the first wrong character: a pattern of the whole runs out of stack with many megabytes.
+// Returns true for base64. Searches for the first invalid character, since a pattern over many
+// megabytes overflows the stack.
 function isBase64(data: string): boolean {
   const digits = unpadded(data);
   const padding = data.length - digits.length;

@@ -1,5 +1,5 @@
 // Record of the context that a subagent received at its creation: counts, names and hashes, but no
-// text (X13).
+// text.
 
 import { sha256 } from "../kernel/crypto.ts";
 import { canonicalJson } from "../kernel/json.ts";
@@ -39,9 +39,9 @@ export interface InheritanceRecord {
   readonly siblingResults: readonly string[];
   /** Siblings whose full results the subagent received, by `childName`. */
   readonly results: readonly string[];
-  /** Number of the parent's failed tool calls that the subagent was told about. */
+  /** Number of the parent's failed tool calls that the subagent was shown. */
   readonly failedAttempts: number;
-  /** True if the subagent was told the limits of its parent. */
+  /** True if the subagent was shown the limits of its parent. */
   readonly parentConstraints: boolean;
   /** Tools of the role that the subagent does not have, each with the reason. */
   readonly removedTools: readonly RemovedTool[];
@@ -83,7 +83,10 @@ export const ContextManifestSchema = lazyObject(() => ({
   tightened: z.array(TighteningSchema()).readonly(),
 })) satisfies () => z.ZodType<InheritanceRecord>;
 
-/** The fingerprint of a JSON value: 64 hexadecimal digits, equal for equal values, whatever the order of their keys. Throws for what is no JSON. */
+/**
+ * Returns the hash of a JSON value: 64 hexadecimal digits, the same for equal values in any key
+ * order. Throws for non-JSON values.
+ */
 export function hashOf(value: unknown): string {
   return sha256(canonicalJson(value));
 }

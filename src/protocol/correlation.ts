@@ -1,7 +1,9 @@
 // Ids of the run, agent, step and call that the current code belongs to. For loggers.
-// Owns the scope that follows each call of user code across `await`. Knows no tracing and no event.
+// Owns the scope that follows each call of user code across `await`. Does not know tracing or
+// events.
+//
 // 1. A nested scope shadows the outer one. Parallel calls never see each other's scope.
-// 2. Reading the ids never throws: loggers read them.
+// 2. Reading the ids never throws, because loggers read them.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -10,13 +12,13 @@ import type { EventScope, TraceIds } from "./event.ts";
 /** Source of the ids of open spans. */
 export interface SpanSource {
   /**
-   * Returns the ids of the innermost span that is open in a scope now. Must not throw. `isInCall`: the
-   * body of the model call or tool call of the scope asks.
+   * Returns the ids of the innermost span that is open in a scope. Must not throw. `isInCall` is
+   * true in the body of the scope's model call or tool call.
    */
   getIds(scope: EventScope, isInCall: boolean): TraceIds | undefined;
 }
 
-/** A scope of a run, and what knows the span that shows it. */
+/** A scope of a run, and the source of its span's ids. */
 interface ScopeContext {
   readonly scope: EventScope;
   readonly spans: SpanSource;
@@ -25,7 +27,10 @@ interface ScopeContext {
 
 const scopes = new AsyncLocalStorage<ScopeContext>();
 
-/** Runs `work` so that `getCorrelationIds()` gives the ids of this scope, in all that it begins, too. `isInCall`: `work` is the body of its call. */
+/**
+ * Runs `work` so that `getCorrelationIds()` returns the ids of this scope, also in async calls that
+ * it begins. `isInCall` is true if `work` is the body of the scope's call.
+ */
 export function inScope<T>(
   scope: EventScope,
   spans: SpanSource,
@@ -35,12 +40,15 @@ export function inScope<T>(
   return scopes.run({ scope, spans, isInCall }, work);
 }
 
-/** Returns true in code of a run, as `getCorrelationIds()` describes it. */
+/** Returns true in code of a run. See `getCorrelationIds()`. */
 export function isInScope(): boolean {
   return scopes.getStore() !== undefined;
 }
 
-/** Runs `work` outside of all scopes: for what is done for several of them at once, such as writing to a store. */
+/**
+ * Runs `work` outside of all scopes: for work on behalf of several scopes, such as writing to a
+ * store.
+ */
 export function outsideScopes<T>(work: () => T): T {
   return scopes.exit(work);
 }

@@ -1,5 +1,5 @@
-// Texts that many records share, stored once per run under their hash (C28): prompts, tool
-// definitions, messages from hooks.
+// Texts that many records share, stored once per run under their hash: prompts, tool definitions,
+// messages from hooks.
 
 import { sha256 } from "../kernel/crypto.ts";
 import { lazySchema, z } from "./lazy-schema.ts";

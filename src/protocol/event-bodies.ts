@@ -197,7 +197,7 @@ export interface EventBodies extends BudgetEventBodies {
         }
       | undefined;
   };
-  /** An execution of an agent begins: its first, or a further one that continues its history. */
+  /** An execution of an agent begins: its first, or another that continues its history. */
   readonly "agent.started": {
     /** Role name of the agent. */
     readonly role: string;
@@ -469,11 +469,11 @@ export interface EventBodies extends BudgetEventBodies {
     readonly queuedMs: number;
   };
   /**
-   * A tool call runs: the tool exists, the arguments are valid, and the call is permitted. A call that
-   * does not run has `tool.rejected` in place of this event and `tool.ended`.
+   * A tool call runs: the tool exists, the arguments are valid, and the call is permitted. A call
+   * that does not run has `tool.rejected` in place of this event and `tool.ended`.
    *
-   * The event contains no arguments. Arguments and results are in the stream parts of `run.stream()`
-   * and in the steps of the result.
+   * The event contains no arguments. Arguments and results are in the stream parts of
+   * `run.stream()` and in the steps of the result.
    *
    * @example
    * ```ts
@@ -592,7 +592,7 @@ export interface EventBodies extends BudgetEventBodies {
      * everything.
      */
     readonly shownCharacters?: number | undefined;
-    /** Number of images, audio files and other files in the result. Absent if there are none. */
+    /** Number of images, audio files and other files in the result. Absent without attachments. */
     readonly attachmentCount?: number | undefined;
     /** Milliseconds that the tool ran. */
     readonly durationMs: number;
@@ -674,7 +674,7 @@ export interface EventBodies extends BudgetEventBodies {
   };
   /** The text of a reply only repeated the arguments of a tool call, and was dropped. */
   readonly "reply.filtered": {
-    /** Tool of that call. */
+    /** Tool of the call. */
     readonly toolName: string;
     /** Length of the dropped text in UTF-16 code units. */
     readonly characters: number;
@@ -754,8 +754,8 @@ export interface EventBodies extends BudgetEventBodies {
     /** Input tokens of the history after, counted or estimated. */
     readonly tokensAfter: number;
     /**
-     * Length of the summary that replaces the dropped messages, in UTF-16 code units. Absent if
-     * there is none.
+     * Length of the summary that replaces the dropped messages, in UTF-16 code units. Absent
+     * without a summary.
      */
     readonly summaryCharacters?: number | undefined;
     /** Usage of the summary, even if it failed. It belongs to no step. */

@@ -338,7 +338,7 @@ export const EVENT_SCHEMAS = {
     winner: StopReasonSchema().optional(),
   }),
 } as const satisfies {
-  // zod's brands show in `$ZodType` only.
+  // The brands of zod are visible in `$ZodType` only.
   readonly [T in keyof EventBodies]: () => {
     readonly [Field in keyof EventBodies[T]]-?: z.core.$ZodType<EventBodies[T][Field]>;
   };

@@ -1,7 +1,6 @@
-// Events: everything that happens in a run, as typed, serialisable facts in the past tense,
-// numbered per run (E1).
+// Events: facts about a run, typed, serialisable, in the past tense, and numbered per run (E1).
 // The event log is the source of truth. Spans, terminal views and the ledger's history are
-// projections of it.
+// projections of the log.
 
 import { mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
@@ -171,7 +170,7 @@ export const StampSchema = lazySchema(
     >,
 );
 
-/** True for the name of an event. */
+/** Returns true for the name of an event. */
 export function isEventType(value: unknown): value is EventType {
   return typeof value === "string" && Object.hasOwn(EVENT_SCHEMAS, value);
 }
@@ -222,7 +221,7 @@ export function assertEvent(value: unknown): asserts value is EspalierEvent {
 
 const OTHER_VERSION = "Use the version of espalier that wrote the event.";
 
-/** True for a recovery of a run whose span had not ended. */
+/** Returns true for a recovery of a run whose span had not ended. */
 export function continuesSpan(body: EventBody): body is EventBody<"run.resumed"> {
   return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
 }
@@ -261,7 +260,7 @@ export interface EventSink {
 export function sumUsage(events: Iterable<EspalierEvent>): Usage {
   let sum = NO_USAGE;
   for (const event of events) {
-    // All other events repeat a part of these.
+    // All other events repeat a part of these events.
     const isCounted =
       event.type === "step.completed" ||
       event.type === "conversation.compacted" ||

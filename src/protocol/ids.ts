@@ -48,40 +48,56 @@ export const SessionIdSchema = lazySchema(() => id().brand<"SessionId">());
 export const MessageIdSchema = lazySchema(() => id().brand<"MessageId">());
 export const QuestionIdSchema = lazySchema(() => id().brand<"QuestionId">());
 
-/** The text as an id. Throws a `TypeError` for an empty one, and for what is no text: ids come from the `ids` option, too. */
+/**
+ * Returns the text as an id. Throws a `TypeError` for an empty text or a non-text value, since ids
+ * also come from the `ids` option.
+ */
 export function idOf<Brand extends string>(text: string): string & z.$brand<Brand> {
   if (isId<Brand>(text)) return text;
   throw new TypeError(`Expected an id, a non-empty string, got ${JSON.stringify(text)}.`);
 }
 
-/** True for a text that can be an id. */
+/** Returns true for a text that can be an id. */
 export function isId<Brand extends string>(text: unknown): text is string & z.$brand<Brand> {
   return typeof text === "string" && text !== "";
 }
 
-/** The id of step `number` (from 1) of an execution: derived, so that a repeated run names its steps alike. */
+/**
+ * Returns the id of step `number` (from 1) of an execution. Derived, so that a repeated run gives
+ * its steps the same ids.
+ */
 export function stepIdOf(executionId: ExecutionId, number: number): StepId {
   return idOf<"StepId">(`${executionId}.${number}`);
 }
 
-/** The id of a call to which the model gave none, or one that was taken: derived from its place. */
+/**
+ * Returns the id of a call without an id, or with a duplicate id, from the model. Derived from the
+ * call's position.
+ */
 export function callIdOf(stepId: StepId, index: number): CallId {
   return idOf<"CallId">(`${stepId}.${index}`);
 }
 
-/** The id of the question about a call: derived from its place. `nth`: of those that its tool asks while it runs, from 1. */
+/**
+ * Returns the id of a question about a call, derived from the call's position. `nth` counts the
+ * questions that the running tool asks, from 1.
+ */
 export function questionIdOf(stepId: StepId, index: number, nth?: number): QuestionId {
   return idOf<"QuestionId">(`${stepId}.${index}${nth === undefined ? "" : `.${nth}`}`);
 }
 
-/** The id of a message: derived from the execution that added it, and its number in the history of that agent (from 1). */
+/**
+ * Returns the id of a message: derived from the execution that added it, and its number in the
+ * history of that agent (from 1).
+ */
 export function messageIdOf(executionId: ExecutionId, number: number): MessageId {
   return idOf<"MessageId">(`${executionId}.m${number}`);
 }
 
 /**
- * The key of a call among those of its agent that are open. A step has one model call, or as many as hooks make of it; a tool call has an id:
- * a prefix keeps the two apart. `type`: of an event about the call, or `model` or `tool`.
+ * Returns the key of a call among the open calls of its agent. A model call is found by its step
+ * and, if hooks call the model several times, by its number; a tool call by its id. A prefix
+ * separates both kinds. `type` is the type of an event about the call, or `model` or `tool`.
  */
 export function callKey(
   type: string,

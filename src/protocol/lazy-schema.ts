@@ -1,12 +1,11 @@
 // Schemas that are built on first use. Most schemas are for persisted runs and for values of
-// foreign code.
-// Building all of them takes as long as importing everything else.
+// foreign code. Building them all would take as long as importing everything else.
 
 import { z } from "zod";
 
 export { z };
 
-/** Returns a function that builds a schema, or an object of schemas, when it is first called. */
+/** Returns a function that builds a schema, or an object of schemas, on its first call. */
 export function lazySchema<Schema extends object>(build: () => Schema): () => Schema {
   let built: Schema | undefined;
   return () => (built ??= build());

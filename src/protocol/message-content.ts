@@ -1,4 +1,4 @@
-// Content of a message to a model: a text, or parts of which some are not text. Pure.
+// Content of a message to a model: a text, or parts that include non-text parts. Pure.
 
 import { checkKeys, checkText, grouped, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
@@ -48,7 +48,7 @@ export const MessageContentSchema = lazySchema(
   () => z.union([z.string(), ContentSchema()]) satisfies z.ZodType<MessageContent>,
 );
 
-/** Bytes of one attachment, and of all attachments of a request. */
+/** Maximum bytes of an attachment, and of all attachments of a request. */
 export const MOST_ATTACHMENT_BYTES = 20_000_000;
 export const MOST_REQUEST_BYTES = 50_000_000;
 
@@ -63,7 +63,7 @@ export function contentText(content: MessageContent): string {
   return texts.join("\n");
 }
 
-/** True for what a text cannot show. */
+/** Returns true for a part that text cannot represent. */
 export function isAttached(part: ContentPart): part is Attachment {
   return part.type !== "text" && part.text === undefined;
 }
@@ -80,15 +80,17 @@ export function withText(content: MessageContent, text: string): MessageContent 
   return words.trim() === "" ? attached : [{ type: "text", text: words.trim() }, ...attached];
 }
 
-/** The bytes of attachments that a request has to carry. */
+/** Returns the number of bytes of attachments that a request has to carry. */
 export function attachedBytes(content: readonly ContentPart[]): number {
   return content.reduce((sum, part) => sum + (isAttached(part) ? (bytesOf(part) ?? 0) : 0), 0);
 }
 
 /**
- * A copy of what a user says, with its bytes in place of `data:` addresses; a text, if nothing of it is more.
+ * Returns a copy of user content, with bytes in place of `data:` URLs. Returns a text if the
+ * content is nothing more.
  *
- * @throws EspalierError `invalid_definition` for a text that says nothing, `invalid_option` for parts that cannot be sent.
+ * @throws EspalierError `invalid_definition` for an empty text, `invalid_option` for parts that
+ * cannot be sent.
  */
 export function checkedContent(field: string, given: unknown): MessageContent {
   if (!Array.isArray(given)) {
@@ -141,7 +143,7 @@ export function isHttps(uri: string | undefined): boolean {
   return uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === "https:";
 }
 
-/** Returns frozen copies of attachments. Throws `invalid_option` for an invalid one. */
+/** Returns frozen copies of attachments. Throws `invalid_option` if any is invalid. */
 export function checkedAttachments(field: string, given: unknown = []): readonly Attachment[] {
   if (!Array.isArray(given)) throw mismatch(field, "an array", given, "Pass an array: [a, b].");
   return deepFreeze(
@@ -153,7 +155,7 @@ function checkedAttachment(field: string, given: unknown): Attachment {
   const advice = "See the type Attachment.";
   const fields = requireObject(field, given);
   const { uri, ...others } = fields;
-  // The bytes that its address consists of are its own.
+  // A `data:` URL is replaced by its bytes.
   const isBare = typeof uri === "string" && !("data" in others) && !("text" in others);
   const [head] = (isBare && DATA_ADDRESS.exec(uri)) || [];
   const attachment =
@@ -177,7 +179,7 @@ function requireObject(field: string, given: unknown): GivenFields {
 
 const DATA_ADDRESS = /^data:[^,]{0,255};base64,/i;
 
-/** Bytes are not quoted as a whole. */
+/** Shortens a quoted value, since bytes are not quoted in full. */
 function shortenQuoted(got: unknown): unknown {
   return typeof got === "string" ? shortened(got, MOST_QUOTED) : got;
 }

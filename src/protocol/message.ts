@@ -91,7 +91,7 @@ export interface ToolCall {
 /**
  * Part of a reply, in the order of the model. Narrow it by `type`.
  *
- * A `text` part stands for the next `length` UTF-16 code units of the message's text, and a `call`
+ * A `text` part represents the next `length` UTF-16 code units of the message's text, and a `call`
  * part for its next tool call. An `opaque` part is provider-specific, such as a call that the
  * provider itself ran.
  *
@@ -209,7 +209,7 @@ export interface ToolMessage {
   readonly toolName: string;
   /** Text that the model reads. */
   readonly text: string;
-  /** Parts of the result that are not text. Absent if there are none. */
+  /** Non-text parts of the result. Absent without such parts. */
   readonly content?: readonly ContentPart[];
 }
 
@@ -225,7 +225,7 @@ export interface ToolMessage {
  */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
-/** The message that gives an agent this content. */
+/** Returns a user message with this content. */
 export function userMessage(said: MessageContent, origin: MessageOrigin): UserMessage {
   const text = contentText(said);
   return typeof said === "string"
@@ -235,13 +235,16 @@ export function userMessage(said: MessageContent, origin: MessageOrigin): UserMe
 
 /** Origin of a history message. Stored beside the message, which is sent to the model unchanged. */
 export interface MessageTag {
-  /** The execution that added it; of a boundary, the one that ended there. */
+  /** The execution that added the message. For a boundary, the execution that ended there. */
   readonly executionId: ExecutionId;
-  /** The step that was open when it came in, or else the last one before; 0: none had begun. */
+  /**
+   * The step that was open when the message arrived, otherwise the last step before. 0 before the
+   * first step.
+   */
   readonly stepNumber: number;
-  /** From 1, in the order in which its agent added messages. */
+  /** Number in the order in which the agent added messages, from 1. */
   readonly number: number;
-  /** The agent that added it. Absent: the one whose history it is in. */
+  /** The agent that added the message. Absent for the owner of the history. */
   readonly agentId?: AgentId;
   readonly note?: "left_out" | "boundary";
 }
@@ -330,7 +333,7 @@ export const ReplyPartSchema = lazyUnion("type", () => [
 ]) satisfies () => z.ZodType<ReplyPart>;
 
 const PART_TYPES: ReadonlySet<unknown> = new Set(["reasoning", "text", "call", "opaque"]);
-/** A part that a later release may have written: kept, and never sent. */
+/** A part that a later release may have written. Persisted, and never sent. */
 const UnknownPartSchema = lazySchema(() =>
   z.custom<ReplyPart>(
     (part) => isRecord(part) && typeof part["type"] === "string" && !PART_TYPES.has(part["type"]),
@@ -348,7 +351,7 @@ const UserMessageSchema = lazyObject(() => ({
   ...said(),
   content: content(),
 })) satisfies () => z.ZodType<UserMessage>;
-/** A reply without what only its model can read. */
+/** A reply without the parts that only its model can read. */
 export const PlainAssistantMessageSchema = lazyObject(() => ({
   role: z.literal("assistant"),
   text: z.string(),

@@ -1,5 +1,5 @@
-// Questions of a run that are answered from outside, and their answers. Each concerns one call with
-// exact arguments (X17).
+// Questions of a run that are answered from outside, and their answers. Each concerns a single call
+// with exact arguments.
 
 import { checkKeys } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
@@ -69,8 +69,8 @@ export interface Question {
   /** Time of the question, in milliseconds since the epoch. */
   readonly askedAtMs: number;
   /**
-   * Deadline in milliseconds since the epoch. `null` if there is none. After it an approval counts
-   * as denied, an external call as failed.
+   * Deadline in milliseconds since the epoch. `null` without a deadline. After it an approval
+   * counts as denied, an external call as failed.
    */
   readonly deadlineAtMs: number | null;
 }
@@ -149,7 +149,7 @@ export const AnswerTypeSchema = lazySchema(() =>
   z.enum(["approved", "denied", "result", "failure"]),
 );
 
-/** The kind of question that such an answer is given to. */
+/** Returns the kind of question that this type of answer belongs to. */
 export function kindAnsweredBy(type: AnswerType): Question["kind"] {
   return type === "approved" || type === "denied" ? "approval" : "external";
 }
@@ -220,12 +220,15 @@ export function provideError(question: QuestionRef, message: string): Answer {
   return { type: "failure", ...toReference(question), message };
 }
 
-/** The fingerprint of a call: equal for equal tools and arguments, whatever the order of their keys. */
+/**
+ * Returns the fingerprint of a call: the same for equal tools and arguments, regardless of the
+ * order of keys.
+ */
 export function argumentsHashOf(toolName: string, input: JsonValue): string {
   return sha256(canonicalJson([toolName, input]));
 }
 
-/** The fingerprint of a call as the model wrote it. */
+/** Returns the fingerprint of a call as the model wrote it. */
 export function callHashOf({
   toolName,
   argumentsText,
@@ -237,7 +240,10 @@ function toReference({ questionId, argumentsHash }: QuestionRef): QuestionRef {
   return { questionId, argumentsHash };
 }
 
-/** True if the deadline of a question has passed: it has its outcome, and takes no answer any more. */
+/**
+ * Returns true if the deadline of a question has passed. The question then has its outcome and
+ * accepts no answer.
+ */
 export function isOverdue({ deadlineAtMs }: Question, nowMs: number): boolean {
   return deadlineAtMs !== null && nowMs >= deadlineAtMs;
 }

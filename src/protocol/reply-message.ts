@@ -43,7 +43,7 @@ export function buildReplyMessage(pieces: readonly ReplyPiece[]): AssistantMessa
   const kept: ReplyPiece[] = [];
   for (const piece of pieces) {
     const last = kept.at(-1);
-    // Text pieces without data that stand side by side are one; pieces that hold nothing are none.
+    // Merges adjacent text pieces without data, and drops empty pieces.
     const isSaid = piece.type === "text" || piece.type === "reasoning";
     if (!isSaid || piece.data !== undefined) kept.push(piece);
     else if (last?.type === piece.type && last.data === undefined)
@@ -63,7 +63,10 @@ export function buildReplyMessage(pieces: readonly ReplyPiece[]): AssistantMessa
   return Object.freeze(parts === undefined ? message : { ...message, parts });
 }
 
-/** Returns the parts of a reply, or `undefined` if there is nothing to keep but a text and calls after it. */
+/**
+ * Returns the parts of a reply. `undefined` if the reply is a text followed by calls, which needs
+ * no parts.
+ */
 function toParts(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefined {
   const isPlain = pieces.every(
     ({ type, data }, index) =>
@@ -116,7 +119,10 @@ export function getReplyPieces(message: AssistantMessage): readonly ReplyPiece[]
   return last === pieces.length - 1 ? pieces : pieces.slice(0, last + 1);
 }
 
-/** A message that was made from another one, with parts that fit what it says now. */
+/**
+ * Returns a changed message with parts that fit its present text and calls. `before` is the
+ * original message.
+ */
 export function partsFitted(message: AssistantMessage, before: AssistantMessage): AssistantMessage {
   if (message.parts === undefined) return message;
   const { parts, writtenBy: _writer, ...plain } = message;
@@ -126,7 +132,7 @@ export function partsFitted(message: AssistantMessage, before: AssistantMessage)
   return fitted === undefined ? plain : { ...message, parts: fitted };
 }
 
-/** The parts of a message whose calls have other ids now, by their place. */
+/** Returns the parts of a message whose calls have new ids, matched by position. */
 export function partsRenamed(
   parts: readonly ReplyPart[],
   toolCalls: readonly ToolCall[],
@@ -138,14 +144,17 @@ export function partsRenamed(
   });
 }
 
-/** True if the parts name just these calls, in their order. */
+/** Returns true if the parts name exactly these calls, in order. */
 function nameCalls(parts: readonly ReplyPart[], toolCalls: readonly ToolCall[]): boolean {
   const named = parts.flatMap((part) => (part.type === "call" ? [part.callId] : []));
   const isSame = named.every((callId, index) => callId === toolCalls[index]?.callId);
   return isSame && named.length === toolCalls.length;
 }
 
-/** `hasText`: the parts name all of the text. Else it stands without data where the first text was, or at the end. */
+/**
+ * Returns the parts of a message as pieces. `hasText` means that the parts cover the whole text.
+ * Otherwise the text, without data, takes the place of the first text part, or the end.
+ */
 function toPieces(
   { text, toolCalls }: AssistantMessage,
   parts: readonly ReplyPart[],
@@ -170,7 +179,7 @@ function toPieces(
       case "opaque":
         return [part];
       default:
-        return []; // Of a later release.
+        return []; // A part of a later release.
     }
   });
   return from < text.length ? [...pieces, { type: "text", text: text.slice(from) }] : pieces;

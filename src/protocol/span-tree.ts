@@ -1,17 +1,18 @@
-// SpanTree: to which span of a run an event belongs. There is one for the run, for one execution of an
-// agent, for a model call and for a tool call. A pause closes a span as an end does; what follows a
-// resumption is a new one; the run whose process died continues in its span. Owns what is open, of all runs, with one value for each span, which its
-// listener chooses. Knows no trace and no id of one.
-// 1. A span is closed once: by an event of its own, or abandoned when the span around it closes.
-//    It ends then, or with the last span within it if that is later: a call that was answered
-//    while its subagent works lasts as long as the subagent.
-// 2. Nothing is kept of what is closed: a run that has ended, or is paused, leaves no trace in
-//    memory.
+// SpanTree: finds the span of a run that an event belongs to. A run, each execution of an agent,
+// each model call and each tool call have a span. A pause closes a span like an end, and a
+// resumption opens a new span. A run whose process crashed continues in its span. Owns the open
+// spans of all runs, with a value per span that the listener chooses. Does not know trace ids.
+//
+// 1. A span is closed once: by its own event, or abandoned when the span around it closes. It ends
+//    then, or with the last span inside it if that is later: a call that was answered while its
+//    subagent works lasts as long as the subagent.
+// 2. Closed spans are forgotten: a run that has ended or is paused uses no memory.
 // 3. An event whose span is not open belongs to the nearest open span around it. No event is
 //    refused.
-// 4. Each event costs constant time, and each span at its end what it leaves open.
-// 5. Events of a run follow each other in time, by a microsecond at least: no span is without length,
-//    and each lies within the one around it, whatever the clock does.
+// 4. Each event costs constant time. Closing a span also costs the number of spans that are open
+//    inside it.
+// 5. Times of a run increase by at least a microsecond per event: each span has a length and lies
+//    within the span around it, even if the clock does not advance.
 
 import {
   continuesSpan,
@@ -69,12 +70,12 @@ export type SpanNote = EventBody<
 >;
 
 /**
- * Why a span ends without an end of its own: what is around it had to end, was paused, or has
- * ended for another reason; or the run is `released` as it is, for another process to continue.
+ * Why a span ends without its own end event: the span around it was cancelled, was paused, or ended
+ * for another reason; or the run is `released`, for another process to continue.
  */
 export type Abandonment = "cancelled" | "suspended" | "abandoned" | "released";
 
-/** When and where something happened: an event without its body. */
+/** Time and place of an event, without its body. */
 export type EventMoment = Omit<EventDraft, "body">;
 
 /** Event without its body, with a time that orders spans. */
@@ -84,16 +85,16 @@ export interface SpanMoment extends Omit<EventDraft, "body"> {
 }
 
 /**
- * Gives one value for each open span. Called by the tree in the order of events; must not throw.
+ * Provides a value for each open span. Called by the tree in the order of events; must not throw.
  */
 export interface SpanListener<Span> {
-  /** A span begins. `parent` is the span around it; a run has none. */
+  /** A span begins. `parent` is the span around it, `undefined` for a run. */
   open(body: SpanOpening, moment: SpanMoment, parent: Span | undefined): Span;
   /** Something happened within a span. */
   note(span: Span, body: SpanNote, moment: SpanMoment): void;
   /** A span ends. */
   close(span: Span, body: SpanClosing, moment: SpanMoment): void;
-  /** The span around this one ended, and its own end never came. */
+  /** The span around this span ended before it. */
   abandon(span: Span, moment: SpanMoment, why: Abandonment): void;
   /**
    * The span is closed or abandoned, and nothing within it is open: the last call for the span. Not
@@ -113,9 +114,9 @@ interface Held<Span> {
 
 interface OpenRunSpan<Span> {
   readonly held: Held<Span>;
-  /** An agent has one execution at a time, so its id finds the current one. */
+  /** By agent id. An agent has one execution at a time. */
   readonly agents: Map<AgentId, OpenAgentSpan<Span>>;
-  /** When its last event happened. */
+  /** Time of its last event. */
   lastUs: number;
 }
 
@@ -123,11 +124,14 @@ interface OpenAgentSpan<Span> {
   readonly held: Held<Span>;
   readonly executionId: EventScope["executionId"];
   readonly parent: OpenAgentSpan<Span> | undefined;
-  /** The call below which its span stands, among its parent's. */
+  /** The parent's call that its span is a child of. */
   readonly spawnKey: string | undefined;
-  /** Open agents that it started, by the call below which they stand, the oldest first. */
+  /** Open agents that it started, by the call that their spans are children of, oldest first. */
   children: Map<string | undefined, Set<AgentId>> | undefined;
-  /** Model calls by step (side calls by the call that they serve), tool calls by call: see `callKey`. */
+  /**
+   * Model calls by step (side calls by the call that they serve) and tool calls by call; see
+   * `callKey`.
+   */
   readonly calls: Map<string, Held<Span>>;
 }
 
@@ -139,7 +143,7 @@ export class SpanTree<Span> {
     this.#listener = listener;
   }
 
-  /** Opens, closes or finds the span of an event. Undefined: its run is not open. */
+  /** Opens, closes or finds the span of an event. `undefined` if its run is not open. */
   place(draft: EventDraft): Span | undefined {
     const { body, scope } = draft;
     const run = this.#runs.get(scope.runId);
@@ -200,7 +204,10 @@ export class SpanTree<Span> {
     }
   }
 
-  /** The innermost open span of a scope: its tool call, its model call, its agent, its run. */
+  /**
+   * Returns the innermost open span of a scope: its tool call, its model call, its agent or its
+   * run.
+   */
   find(scope: EventScope): Span | undefined {
     const run = this.#runs.get(scope.runId);
     if (run === undefined) return undefined;
@@ -209,15 +216,15 @@ export class SpanTree<Span> {
     return (findCall(agent, "tool", scope) ?? findCall(agent, "model", scope) ?? agent.held).span;
   }
 
-  /** A run whose process died continues here, in the span that it had. `lastUs`: when its last event happened. */
+  /** Continues the span of a run whose process crashed. `lastUs` is the time of its last event. */
   takeUp(runId: RunId, span: Span, lastUs: number): void {
     const held = { span, around: undefined, within: 0, isClosed: false };
     this.#runs.set(runId, { held, agents: new Map(), lastUs });
   }
 
   /**
-   * Forgets a run. `released`: another process may continue it; `abandoned`: its end will never come. What the listener throws for one span holds
-   * up no other.
+   * Forgets a run. `released` means that another process may continue it, `abandoned` that it will
+   * never end. If the listener throws for a span, the others are still closed.
    */
   leave(at: EventMoment, why: Abandonment): void {
     const run = this.#runs.get(at.scope.runId);
@@ -231,11 +238,11 @@ export class SpanTree<Span> {
     ]) {
       try {
         this.#listener.abandon(held.span, moment, why);
-        // Failed spans within it no longer keep it open.
+        // Failed spans inside it no longer keep it open.
         held.within = 0;
         if (why !== "released") this.#closed(held, moment);
       } catch {
-        // The listener has failed before: that is why the run is released.
+        // The listener failed before, which is why the run is released.
       }
     }
   }
@@ -271,7 +278,7 @@ export class SpanTree<Span> {
     this.#closed(held, moment);
   }
 
-  /** Ends the span, and the closed spans around it that it kept open. */
+  /** Ends the span, and the closed spans around it that were waiting for it. */
   #closed(held: Held<Span>, moment: SpanMoment): void {
     held.isClosed = true;
     let ending: Held<Span> | undefined = held;
@@ -323,7 +330,8 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  // The youngest first: a child begins after its parent, so no span ends before one within it.
+  // Closes the agents of a run, youngest first. A child begins after its parent, so no span ends
+  // before the spans inside it.
   #abandonAgents(run: OpenRunSpan<Span>, moment: SpanMoment, why: Abandonment): void {
     for (const agentId of [...run.agents.keys()].toReversed())
       this.#abandonAgent(run, agentId, moment, why);
@@ -403,7 +411,7 @@ function findAgent<Span>(
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
-/** Returns the open call of an event. Most events have none. */
+/** Returns the open call of an event. `undefined` for most events. */
 function findCall<Span>(
   { calls }: OpenAgentSpan<Span>,
   type: string,
@@ -413,7 +421,7 @@ function findCall<Span>(
   return calls.get(callKey(type, scope));
 }
 
-/** The parent of an agent, to which its events belong while it is not open itself. */
+/** Returns the parent of an agent. Events of an agent that is not open belong to its parent. */
 function findParent<Span>(
   run: OpenRunSpan<Span>,
   { parentAgentId }: EventScope,

@@ -1,5 +1,4 @@
-// Context at the start of a step (R172), and the messages of its request that are not the history
-// (R173).
+// Context at the start of a step, and the messages of its request that are not part of the history.
 
 import { BudgetAmountsSchema, type AccountGrant } from "./account.ts";
 import { AttachmentKindSchema, type AttachmentKind } from "./attachment.ts";

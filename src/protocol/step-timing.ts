@@ -1,4 +1,4 @@
-// Time of a step by activity (R174). No instant counts twice: the four parts add up to at most the
+// Time of a step by activity. Each instant counts once: the four parts add up to at most the
 // duration of the step.
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
@@ -48,7 +48,7 @@ export const StepTimingSchema = lazyObject(() => ({
   formattingMs: milliseconds(),
 })) satisfies () => z.ZodType<StepTiming>;
 
-/** Work that took some time. */
+/** An activity with its start and end. */
 export const TimeSpanSchema = lazyObject(() => ({
   spent: z.enum(["inference", "tool", "hooks", "formatting"]),
   fromMs: z.number(),
@@ -65,7 +65,7 @@ export const NO_TIMING: StepTiming = Object.freeze({
   formattingMs: 0,
 });
 
-/** The span as a list; empty if no time passed. */
+/** Returns the span as a list. Empty if no time passed. */
 export function spanOf(
   spent: TimeSpan["spent"],
   fromMs: number,
@@ -76,7 +76,7 @@ export function spanOf(
 
 const NONE: readonly TimeSpan[] = Object.freeze([]);
 
-/** The result of an effect with the time that it took; as it is, if it took none. */
+/** Returns the result of an effect with its time span. Returns it unchanged if no time passed. */
 export function timed<Result extends object>(
   result: Result,
   spans: readonly TimeSpan[],
@@ -93,7 +93,10 @@ const FIELDS = {
 } as const;
 const KINDS = ["inference", "tool", "hooks", "formatting"] as const;
 
-/** Lays spans, in any order, over one another: each instant counts for one of the four. */
+/**
+ * Returns the timing of overlapping spans, in any order. Each instant counts for one of the four
+ * activities.
+ */
 export function timingOf(spans: readonly TimeSpan[]): StepTiming {
   if (spans.length === 0) return NO_TIMING;
   const timing = { ...NO_TIMING };
@@ -107,7 +110,7 @@ export function timingOf(spans: readonly TimeSpan[]): StepTiming {
   return timing;
 }
 
-/** Lays overlapping spans over one another. */
+/** Adds up overlapping spans. */
 function overlaid(spans: readonly TimeSpan[]): StepTiming {
   const timing = { ...NO_TIMING };
   const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };

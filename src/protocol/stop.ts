@@ -1,5 +1,5 @@
-// Status and reason: the two axes of the end of an execution (C14). A signal requests a stop; the
-// reason is that of the winning signal.
+// Status and reason: the two axes of the end of an execution. A signal requests a stop; the reason
+// is that of the winning signal.
 
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
@@ -31,7 +31,10 @@ export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";
  * ```
  */
 export type SettledStatus = TerminalStatus | "paused";
-/** Life of an execution: pending before it begins, running, perhaps paused and running again, then one of the four terminal ones. */
+/**
+ * Status of an execution: pending, then running, possibly paused and running again, then one of the
+ * four terminal statuses.
+ */
 export type Status = SettledStatus | "pending" | "running";
 
 /**

@@ -138,7 +138,7 @@ export type StreamPartSource = Pick<
 >;
 export type ResetReason = Extract<StreamPartBody, { readonly type: "reset" }>["reason"];
 
-/** That a call has its result. */
+/** Reports that a call has its result. */
 export type ResultBody = Extract<StreamPartBody, { readonly type: "result" }>;
 
 export function resultBody({

@@ -1,4 +1,4 @@
-// Requests and outcomes of delegations. Plain values only: no live object reaches a parent (C25).
+// Requests and outcomes of delegations. Plain values only: a parent receives no live object.
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { ContentSchema, type MessageContent } from "./message-content.ts";

@@ -19,7 +19,7 @@ export const SPAWN_REFUSAL_CODES = [
   "invalid_role",
   /** Building the inherited context failed. */
   "context_policy_failed",
-  /** The agent has no subagent of that name. */
+  /** The agent has no subagent with this name. */
   "unknown_subagent",
   /** The subagent is still running. */
   "subagent_running",
@@ -74,7 +74,7 @@ export type ToolFailureCode =
   | "tool_retry"
   /** The call was corrected as often as the tool allows, and still failed. */
   | "retry_limit"
-  /** There is no tool of this name. */
+  /** No tool has this name. */
   | "unknown_tool"
   /** The tool threw, returned a value that is not JSON, or `provideError` reported its failure. */
   | "tool_error"

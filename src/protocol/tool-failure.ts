@@ -19,7 +19,7 @@ const RETRY: FailureClass = { severity: "retryable", outcome: "retry", counts: "
 const FAILED: FailureClass = { severity: "recoverable", outcome: "failed", counts: "error" };
 const BLOCKED: FailureClass = { severity: "fatal", outcome: "refused", counts: "error" };
 const LIMITED: FailureClass = { severity: "fatal", outcome: "refused", counts: "nothing" };
-/** Another call may fit. */
+/** Another call may be accepted. */
 const UNFIT: FailureClass = { severity: "recoverable", outcome: "refused", counts: "nothing" };
 const ENDED: FailureClass = { severity: "abortive", outcome: "refused", counts: "nothing" };
 
@@ -61,7 +61,7 @@ export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   not_executed: { severity: "abortive", outcome: "not_executed", counts: "nothing" },
 };
 
-/** True for a code of the table. */
+/** Returns true for a code of the table. */
 export function isToolFailureCode(code: string): code is ToolFailureCode {
   return Object.hasOwn(TOOL_FAILURES, code);
 }

@@ -1,15 +1,21 @@
-// Rules that remove tools from a subagent, and the tools that they removed (R131, R132).
+// Rules that remove tools from a subagent, and the removed tools.
 
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 
-/** The tool that an agent with a typed result ends with. No rule takes it away: without it the agent could not end. */
+/**
+ * The tool with which an agent with a typed result ends. Rules cannot remove it, since the agent
+ * could not end without it.
+ */
 export const FINISH_TOOL_NAME = "Finish";
 
-/** Two lists of tools, and whose they are. */
+/** An allow list and a deny list of tools, with their source. */
 export interface ToolRule {
-  /** The agent whose policy or request it is, by its path. The rule holds for all agents below it. */
+  /**
+   * Path of the agent whose policy or request contains the rule. The rule applies to all agents
+   * below it.
+   */
   readonly source: string;
-  /** Only these tools. Left out: all; an empty list: none. */
+  /** Allowed tools. Absent for all tools, empty to allow nothing. */
   readonly allowed?: readonly string[];
   /** Names of forbidden tools. */
   readonly denied: readonly string[];
@@ -46,7 +52,7 @@ export interface RemovedTool {
 export interface ToolLimits {
   /** Rules that apply to the agent and its descendants, from the root down. */
   readonly rules: readonly ToolRule[];
-  /** Tools of its role that it does not have. */
+  /** Tools of its role that the agent does not have. */
   readonly removed: readonly RemovedTool[];
 }
 

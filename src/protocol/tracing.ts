@@ -6,7 +6,10 @@ import type { RunId } from "./ids.ts";
 import type { SpanContent } from "./message.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
-/** The name under which a context keeps what we put into its baggage: for code that takes it to another process. */
+/**
+ * Key under which espalier stores its baggage in an OpenTelemetry context, for code that sends the
+ * context to another process.
+ */
 export const OWN_BAGGAGE = "espalier.baggage";
 
 /**

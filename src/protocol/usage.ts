@@ -1,5 +1,5 @@
-// Usage. One definition for events, results, ledger and spans (X18). Counts are whole numbers.
-// Costs are whole micro-dollars, given in dollars (kernel/money.ts), so sums are exact.
+// Usage: one definition for events, results, ledger and spans. Counts are whole numbers. Costs are
+// whole micro-dollars, expressed in dollars (kernel/money.ts), so sums are exact.
 
 import { addUsd, isWholeMicroUsd } from "../kernel/money.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
@@ -41,7 +41,7 @@ export interface Usage {
    * Cost in US dollars of the calls with a known price, in whole micro-dollars, so that sums are
    * exact.
    *
-   * `null` if the known part is 0 and some calls have no known price. 0 if there was no call, or
+   * `null` if the known part is 0 and some calls have no known price. 0 without calls, or if
    * every call was free.
    */
   readonly costUsd: number | null;
@@ -119,7 +119,7 @@ export const ModelUsageSchema = lazyObject(() => ({
   usage: UsageSchema().readonly(),
 })) satisfies () => z.ZodType<ModelUsage>;
 
-/** Nothing consumed. */
+/** Zero usage. */
 export const NO_USAGE: Usage = Object.freeze({
   modelCalls: 0,
   steps: 0,
@@ -149,12 +149,15 @@ export function isCountable(usage: Usage): boolean {
   return usage.costUsd === null || (usage.costUsd >= 0 && isWholeMicroUsd(usage.costUsd));
 }
 
-/** Usage as numbers alone, for comparisons: a cost that is not known counts as 0. */
+/** Returns the usage as numbers for comparisons. An unknown cost counts as 0. */
 export function toAmounts(usage: Usage): Readonly<Record<keyof Usage, number>> {
   return { ...usage, costUsd: usage.costUsd ?? 0 };
 }
 
-/** Returns the usage with the cost null if its known part is 0 and calls without a known price belong to it. */
+/**
+ * Returns the usage with a cost of null if the known cost is 0 and the usage contains calls without
+ * a known price.
+ */
 export function toUsage(usage: Usage): Usage {
   return usage.costUsd === 0 && usage.unpricedCalls > 0 ? { ...usage, costUsd: null } : usage;
 }
