@@ -3,8 +3,8 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { PausedAgent } from "./paused-run.ts";
 
 /**
- * Returns the task as it is persisted. Attachments are stored once: with the task, until a message
- * has them.
+ * Returns the task as it is persisted. Attachments are stored once: with the task, until the
+ * history contains them.
  */
 export function taskToKeep({ taskText, facts, currentState }: AgentRuntime): MessageContent {
   return currentState.log.isTaskHandled ? taskText : facts.task;

@@ -1,5 +1,6 @@
-// AgentSteps: the steps of one agent, folded from its journal records alone. Owns its present
-// state, and the state in which each earlier execution ended, which no result and no snapshot has.
+// AgentSteps: the steps of an agent, folded from its own journal records only. Owns the agent's
+// present state, and the states in which earlier executions ended, which no result or snapshot
+// contains.
 
 import type { AgentState, OpenStep, StepReply } from "../../agent/agent-state.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
@@ -88,7 +89,9 @@ export interface RecordedExecution {
 
 type Execution = Pick<RecordedExecution, "execution" | "executionId">;
 
-/** Part of `created` that is used here. Building the other schemas would block the event loop. */
+/**
+ * The part of `created` that is used here. Building the other schemas would block the event loop.
+ */
 const CreatedSchema = lazySchema(() =>
   z.object({
     agentPath: z.string(),
@@ -125,7 +128,7 @@ export class AgentSteps {
     this.agentPath = agentId;
   }
 
-  /** True if an unparsed record belongs to the steps of the agent. */
+  /** Returns true if an unparsed record belongs to the steps of the agent. */
   isOwn(value: unknown): boolean {
     if (!isRecord(value)) return false;
     if (value["type"] === "restored") return agentOf(value, this.agentId) !== undefined;
@@ -164,7 +167,7 @@ export class AgentSteps {
       case "effect":
         this.#outcomes.set(record.name, record.outcome);
         return;
-      default: // Nothing else is one of its own.
+      default: // Other records of the agent do not affect its steps.
     }
   }
 

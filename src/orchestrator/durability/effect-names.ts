@@ -3,12 +3,14 @@
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 
-/** `model.3`, or `model.3.1` for a model call that the step makes for its second tool call. */
+/**
+ * Returns `model.3`, or `model.3.1` for a model call that the step makes for its second tool call.
+ */
 export function modelEffectName({ stepNumber, sideCall }: EffectPosition): string {
   return sideCall === undefined ? `model.${stepNumber}` : `model.${stepNumber}.${sideCall.name}`;
 }
 
-/** `tool.3.1:search`. */
+/** Returns `tool.3.1:search`. */
 export function toolEffectName({
   stepNumber,
   index,
@@ -17,7 +19,7 @@ export function toolEffectName({
   return `tool.${stepNumber}.${index}:${toolName}`;
 }
 
-/** `permit.3.1`: an effect within the effect of a call. */
+/** Returns `permit.3.1`: an effect within the effect of a call. */
 export function permitEffectName({
   stepNumber,
   index,

@@ -1,5 +1,5 @@
-// Folds a journal into the run as it was when its process died, or when it ended or was paused.
-// Pure: the same records give the same run.
+// Folds a journal into the run as it was when its process crashed, or when it ended or was paused.
+// Pure: the same records produce the same run.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
@@ -34,7 +34,7 @@ import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
 /** State of a run according to its journal. */
 export interface FoldedRun {
   readonly run: RestoredRun;
-  /** `open` if its process died, otherwise how it settled. */
+  /** `open` if its process crashed, otherwise how it settled. */
   readonly status: "open" | "paused" | "ended";
   readonly recordCount: number;
   /** Leases of model calls with an unknown outcome whose requests may have been sent. */
@@ -51,7 +51,7 @@ export interface FoldedRun {
   readonly answers: readonly Answer[];
   /** Numbers of the handled mail. */
   readonly posts: readonly number[];
-  /** Part of its result that no other record has. `undefined` if it has not settled. */
+  /** The part of its result that no other record contains. `undefined` if it has not settled. */
   readonly said: RecordOf<"result"> | undefined;
   /** Background subagents whose calls have ended without a report to their parents. */
   readonly unknownIds: readonly AgentId[];
@@ -136,7 +136,9 @@ class JournalFold {
     });
   }
 
-  /** Returns the run after the last record. Rejects with `invalid_journal` if records are missing. */
+  /**
+   * Returns the run after the last record. Rejects with `invalid_journal` if records are missing.
+   */
   async end(): Promise<FoldedRun> {
     const head = this.#head;
     if (head === undefined) throw withoutRecords(this.#runId);
@@ -265,8 +267,8 @@ class JournalFold {
   }
 
   /**
-   * Applies answers. A question that is answered again, since its process died before that was
-   * recorded, moves to the end.
+   * Applies answers. A question whose answer was not recorded before a crash is answered again, and
+   * moves to the end.
    */
   #answer(answers: readonly Answer[]): void {
     this.#answers = answers;
@@ -346,7 +348,7 @@ class JournalFold {
         return;
       case "run.ended":
         this.#status = "ended";
-        // Earlier requests are done: the agent may continue with more budget.
+        // Earlier requests are done, because a grant lets the agent continue.
         this.#stops = [];
         this.#cancelled = [];
         this.#overdue = [];
@@ -369,7 +371,7 @@ class JournalFold {
     }
   }
 
-  /** Returns the ledger. Paused clocks stand until the last event. */
+  /** Returns the ledger. A paused clock is read at the time of the last event. */
   #newLedger(): BudgetLedger {
     return new BudgetLedger({ nowMs: () => this.#lastAtMs });
   }

@@ -1,5 +1,5 @@
-// FoldedAgent: one agent, folded from its journal records. Owns its state, and the effects since
-// the last recorded phase.
+// FoldedAgent: an agent, folded from its journal records. Owns its state, and the effects since the
+// last recorded phase.
 
 import type { AgentState } from "../../agent/agent-state.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
@@ -91,7 +91,7 @@ export class FoldedAgent {
     this.#created = { ...this.#created, isDetached: true };
   }
 
-  /** Notes a subagent that a call, which may not have ended, has started or continued. */
+  /** Records a subagent that a call, which may not have ended, has started or continued. */
   noteChild(
     child: FoldedAgent,
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
@@ -134,12 +134,12 @@ export class FoldedAgent {
     this.#unsent.add(hold.lease.leaseId);
   }
 
-  /** False if the agent has sent no request since it got this lease. */
+  /** Returns false if the agent has sent no request since it got this lease. */
   hasSent(leaseId: LeaseId): boolean {
     return !this.#unsent.has(leaseId);
   }
 
-  /** Notes that a call has operated on a subagent. */
+  /** Records that a call has operated on a subagent. */
   noteOperation(operation: ChildOperation): void {
     this.#work.operations.push(operation);
   }
@@ -203,7 +203,7 @@ export class FoldedAgent {
     });
   }
 
-  /** True if the model call under this lease has ended, and its end is not in the state. */
+  /** Returns true if the model call under this lease has ended, and its end is not in the state. */
   hasEnded(leaseId: LeaseId): boolean {
     return [...this.#work.leases.values()].some(({ lease }) => lease.leaseId === leaseId);
   }
@@ -230,8 +230,8 @@ export class FoldedAgent {
     }
     for (const { lease } of leases.values())
       if (!openLeases.has(lease.leaseId)) inFlight.settledIds.add(lease.leaseId);
-    // A call that was repeated may have ended without a subagent that it had started before: nothing
-    // waits for that one, so it stays in the list and is ended (T2).
+    // A repeated call may have ended without a subagent that it started earlier. Nothing waits for
+    // that subagent, so it stays in the list and is ended (T2).
     inFlight.children = inFlight.children.filter(
       ({ callId, childId }) =>
         callId === null || !over.has(callId) || (isLiving(childId) && !continuing.has(childId)),
@@ -250,8 +250,8 @@ export class FoldedAgent {
   }
 
   /**
-   * Returns the state as a settled one. A state without events has begun if its execution has; a
-   * running one is paused.
+   * Returns the state as a settled one. A state without events is started if its execution has
+   * started, and a running state is paused.
    */
   #settledState(kept: AgentState): RestoredAgent["state"] {
     const [{ executionId }, started] = [this.#created, this.#started];
@@ -262,8 +262,8 @@ export class FoldedAgent {
 }
 
 /**
- * True for events that are emitted again: `agent.resumed` always, and `message.delivered` unless
- * the state has the messages.
+ * Returns true for events that are emitted again: `agent.resumed` always, and `message.delivered`
+ * unless the state has the messages.
  */
 function isRecordedAgain(event: StoredEvent): boolean {
   if (event.type === "message.delivered") return event["origin"] !== "subtask";

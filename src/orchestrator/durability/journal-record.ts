@@ -1,5 +1,5 @@
-// The records of a journal. A journal is one ordered stream of records of one run. Each beginning of
-// it that ends between two batches is a state that the run was in.
+// The records of a journal. A journal is an ordered stream of records of one run. Each prefix that
+// ends between two batches is a state that the run was in.
 
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
@@ -24,7 +24,7 @@ import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { CreatedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
 
-/** Version of the records and of their lines. A journal of another version cannot be read. */
+/** Version of the records and their lines. A journal of another version cannot be read. */
 export const JOURNAL_VERSION = 1;
 
 const agentId = lazySchema(() => AgentIdSchema());
@@ -58,7 +58,7 @@ const RECORDS = {
     /** Span of the caller, until the event that contains it is persisted. */
     traceparent: z.string().exactOptional(),
   })),
-  /** Paused run from which this one continues. */
+  /** The paused run from which this run continues. */
   restored: lazyObject(() => ({ type: z.literal("restored"), run: z.unknown() })),
   /** Another process continues the run from here, after a crash or a pause. For replays. */
   recovered: lazyObject(() => ({
@@ -85,7 +85,7 @@ const RECORDS = {
     isBackground: z.boolean(),
     nth: nth(),
   })),
-  /** What changed in an agent's state by the end of a phase. */
+  /** The changes of an agent's state by the end of a phase. */
   state: lazyObject(() => ({
     type: z.literal("state"),
     agentId: agentId(),
@@ -152,7 +152,7 @@ const RECORDS = {
     signal: StopSignalSchema(),
     isApart: isApart(),
   })),
-  /** The run has ended or is paused: the part of its result that no other record has. */
+  /** The run has ended or is paused: the part of its result that no other record contains. */
   result: lazyObject(() => ({
     type: z.literal("result"),
     atMs: z.number(),
@@ -169,7 +169,7 @@ const RECORDS = {
     hash: z.string(),
     text: z.string(),
   })),
-  /** Mail of the run was handled. `problem`: why it had no effect. */
+  /** Mail of the run was handled. `problem` is present if the mail had no effect. */
   post: lazyObject(() => ({
     type: z.literal("post"),
     number: z.int().positive(),
@@ -186,7 +186,7 @@ type Records = typeof RECORDS;
 export type JournalRecord = {
   [Kind in keyof Records]: z.infer<ReturnType<Records[Kind]>>;
 }[keyof Records];
-/** Record of one kind. */
+/** A record of kind `T`. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
 
 /** Parses a record. Throws for an invalid value; `describeInvalidRecord` returns the reason. */
@@ -201,7 +201,7 @@ function isKind(kind: unknown): kind is keyof Records {
   return typeof kind === "string" && Object.hasOwn(RECORDS, kind);
 }
 
-/** Returns in one line what is wrong with a record. */
+/** Describes the problem of an invalid record in one line. */
 export function describeInvalidRecord(cause: unknown): string {
   const [issue] = cause instanceof z.ZodError ? cause.issues : [];
   if (issue === undefined) return messageOf(cause);

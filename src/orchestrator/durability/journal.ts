@@ -1,13 +1,17 @@
-// Journal: writes what happens in one run, in order. Owns what is not written yet, the waits for it, and the right to write.
+// Journal: persists the records of a run in order. Owns the records that are not written yet, the
+// waits for them, and the right to write.
 //
-// D1. Code that acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
-//     every agent waits for something, so that each batch ends in a state that can be continued from. Events alone are no reason to
-//     write, but for questions: they are written with what comes next, or a moment later.
-// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no wait for a
-//     record resolves, and the run ends as if its process had: it can be recovered.
-// D7. A run that is given up begins nothing further: from then on no wait for a record resolves, except for a call whose begin is recorded.
-//     What is under way is kept as it comes, until the journal is handed over. From then on the journal takes nothing, and the run
-//     emits nothing: the next owner continues with the number after the last event that is persisted here.
+// D1. Code that acts on a record first waits for `whenPersisted`. The records of a turn of the
+// event loop are written as one batch. At the end of the turn every agent waits, so each batch ends
+// in a state that can be continued. Events alone do not cause a write, except questions: they are
+// written with the next record, or after a short delay.
+// D6. Transient failures of the store are retried. After a lasting failure the journal is broken:
+// it accepts no records, no wait for a record resolves, and the run stops as after a crash, so that
+// it can be recovered.
+// D7. A released run begins nothing further. From then on no wait for a record resolves, except of
+// calls whose begin is recorded. Results of work in progress are persisted until the journal is
+// handed over. Then the journal accepts no records and the run emits no events; the next owner
+// continues the event numbers after the last persisted one.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
@@ -40,7 +44,7 @@ export interface RunStorage {
 export interface JournalOptions extends RunStorage {
   /** Creates or claims the journal in the store. */
   readonly open: () => Promise<OpenJournal>;
-  /** True if this process owns the run already. Default `false`. */
+  /** True if this process already owns the run. Default `false`. */
   readonly isClaimed?: boolean;
   /** Codec that has read the journal, if it continues. Default: a new one. */
   readonly codec?: RecordCodec;
@@ -123,24 +127,21 @@ export class Journal {
     else this.#writeLater();
   }
 
-  /**
-   * Notes that the records so far complete a step or a tool call, which resets the crash count in
-   * the store.
-   */
+  /** Records that a step or a tool call is complete, which resets the crash count in the store. */
   noteProgress(): void {
     this.#hasProgress = true;
   }
 
   /**
-   * Reports the number of the last persisted event: 0 at once, and later numbers before `kept`
-   * resolves.
+   * Reports the number of the last persisted event: 0 at once, and later numbers before
+   * `whenPersisted` resolves.
    */
   whenKept(onKept: (seq: number) => void): void {
     this.#onKept = onKept;
     onKept(0);
   }
 
-  /** Resolves once everything so far is persisted. Never resolves if the journal is broken. */
+  /** Resolves once all records so far are persisted. Never resolves if the journal is broken. */
   whenPersisted(): Promise<void> {
     return this.#isSuspended ? this.#wait("begin") : this.#written("begin");
   }
@@ -178,7 +179,10 @@ export class Journal {
     return purpose === "end" || !(purpose === "begin" ? this.#isSuspended : this.#isClosing);
   }
 
-  /** Lets nothing further begin. Returns `false` if the run is over or its journal is broken. */
+  /**
+   * Prevents anything further from beginning. Returns `false` if the run is over or its journal is
+   * broken.
+   */
   suspend(): boolean {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isSuspended = true;
@@ -194,16 +198,16 @@ export class Journal {
   }
 
   /**
-   * Persists what is there, and releases the run. The journal is then broken, for this reason.
+   * Persists the remaining records, and releases the run. Breaks the journal with this error.
    * Returns `false` if the journal is broken for another reason, or the run is over.
    */
   async giveUp(why: EspalierError): Promise<boolean> {
-    await endOfTurn(); // The last batch ends with a turn, too (D1).
+    await endOfTurn(); // The last batch also ends with a turn (D1).
     if (!this.#isSuspended || this.#isBroken || this.#isClosing) return false;
     this.#isClosing = this.#isGivenUp = true;
     await Promise.race([this.#written("end"), this.broken]).catch(() => undefined);
     if (this.#isBroken) return false;
-    this.abandon(); // Before it is free: what comes from now on would be refused.
+    this.abandon(); // Before the release, since later records would be rejected.
     await this.#release("open");
     this.#break(why);
     return true;
@@ -228,8 +232,8 @@ export class Journal {
   }
 
   /**
-   * Resolves once the store has granted the ownership, and never if it does not. `undefined` if
-   * this process owns the run already.
+   * Resolves once the store has granted the ownership. Never resolves if the store refuses.
+   * `undefined` if this process already owns the run.
    */
   claimed(): Promise<void> | undefined {
     const { isClaimed = false } = this.#options;
@@ -237,8 +241,8 @@ export class Journal {
   }
 
   /**
-   * Persists the rest and releases the run. Rejects if the journal is broken. A failing release is
-   * ignored: everything is persisted, and the ownership ends without heartbeats.
+   * Persists the rest and releases the run. Rejects if the journal is broken. Ignores a failing
+   * release, because everything is persisted, and the ownership ends without heartbeats.
    */
   async close(status: "paused" | "ended"): Promise<void> {
     this.#isClosing = true;
@@ -348,7 +352,7 @@ export class Journal {
     try {
       await this.#options.store.heartbeat(this.#opened.ownership);
     } catch (cause) {
-      // A heartbeat that is overtaken by the last write is rejected, which is no failure: the last
+      // A heartbeat that arrives after the last write is rejected. That is not a failure: the last
       // write reports its own.
       if (!isTransient(cause) && !this.#isClosing) this.#fail(cause);
     }

@@ -5,7 +5,7 @@ import { sameJson } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 
-/** Message of an ancestor, with the agent that had it first. */
+/** A message of an ancestor, with the agent that had it first. */
 export interface InheritedMessage {
   readonly message: Message;
   readonly agentId: AgentId;

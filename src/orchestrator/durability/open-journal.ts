@@ -1,4 +1,4 @@
-// Opens journals: of a new run, of a paused run, and of a run whose process died.
+// Opens journals: of a new run, of a paused run, and of a run whose process crashed.
 
 import { hostname } from "node:os";
 import { pid } from "node:process";
@@ -31,7 +31,7 @@ export function titleOf(role: string, task: MessageContent): string {
   return `${role}: ${contentText(task)}`.slice(0, MOST_TITLE_CHARACTERS);
 }
 
-/** Returns the journal of a new run. `claimed`: the ownership of an existing empty journal. */
+/** Returns the journal of a new run. `claimed` is the ownership of an existing empty journal. */
 export function newJournal(
   storage: RunStorage,
   run: Headed,
@@ -50,7 +50,8 @@ export function newJournal(
 }
 
 /**
- * Creates the journal of a run, or claims an empty one, whose process died before its first record.
+ * Creates the journal of a run, or claims an empty one, whose process crashed before its first
+ * record.
  */
 async function createOrClaim(
   { store, staleAfterMs }: RunStorage,
@@ -66,7 +67,7 @@ async function createOrClaim(
     const ownership = await store.claim(runId, { owner, staleAfterMs }).catch(() => undefined);
     if (ownership === undefined) throw cause;
     if ((await store.find(runId))?.recordCount === 0) return ownership;
-    await putBack(store, ownership); // Another process was faster, and has left it already.
+    await putBack(store, ownership); // Another process was faster, and has already released the run.
     throw cause;
   }
 }
@@ -96,7 +97,7 @@ function keptIn(options: JournalOptions): RunJournal {
 
 /**
  * Returns the journal of a paused run that continues: a new one, or its existing one if that has
- * not advanced since. `refused` is called if the store rejects it.
+ * not advanced since. `refused` is called if the store rejects the journal.
  */
 export function resumedJournal(
   storage: RunStorage,
@@ -113,7 +114,7 @@ export function resumedJournal(
     }
   };
   const journal = headed({ ...storage, open }, run);
-  // The root of a fork has had no execution yet: its first one follows.
+  // The root of a fork has no execution yet. Its first one follows.
   const agents = run.agents.map((agent) => ({ ...agent, execution: Math.max(1, agent.execution) }));
   journal.append({ type: "restored", run: { ...run, agents } });
   return journal;
@@ -132,7 +133,7 @@ async function openedAgain(
     const title = titleOf(root?.role ?? "", root?.task ?? "");
     return { ownership: await store.create(runId, title, owner), recordCount: 0, posts: [] };
   }
-  // Without records, its first process died before the first one.
+  // Without records, its first process crashed before the first record.
   const before = found.recordCount > 0 ? await fold(store, runId) : undefined;
   const { status, run: kept, recordCount = 0, posts = [] } = before ?? {};
   const isSame = status !== "open" && kept?.eventCount === run.eventCount;
@@ -140,11 +141,11 @@ async function openedAgain(
   const ownership = await store.claim(runId, { owner, staleAfterMs });
   if ((await store.find(runId))?.recordCount === recordCount)
     return { ownership, recordCount, posts };
-  await putBack(store, ownership); // Another process was faster, and has left it already.
+  await putBack(store, ownership); // Another process was faster, and has already released the run.
   throw alreadyResumed(run);
 }
 
-/** Loads the reader of journals when it is first needed: most runs never need it. */
+/** Loads the reader of journals on first use, because most runs never need it. */
 async function fold(store: RunStore, runId: RunId): Promise<FoldedJournal> {
   const { foldJournal } = await import("./fold-journal.ts");
   return await foldJournal(runId, store.read(runId));
@@ -159,8 +160,8 @@ export async function putBack(store: RunStore, ownership: Ownership): Promise<vo
 }
 
 /**
- * Returns the journal of a run that continues after its process died. `failure`: the error with
- * which the run only continues to fail.
+ * Returns the journal of a run that continues after its process crashed. `failure` is the error if
+ * the run only continues to fail.
  */
 export function recoveredJournal(
   storage: RunStorage,

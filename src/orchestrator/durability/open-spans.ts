@@ -1,6 +1,6 @@
 // OpenSpans: the spans of a run that have not ended, folded from the events of its journal. Owns
-// the latest notes of each. For traces only: an event that cannot be read is skipped, and nothing
-// else of the run depends on it.
+// the latest notes of each. For traces only: an unreadable event is skipped, and nothing else of
+// the run depends on it.
 
 import { defined, isRecord } from "../../kernel/json.ts";
 import {
@@ -18,7 +18,7 @@ import {
   type SpanOpening,
 } from "../../protocol/span-tree.ts";
 
-/** A span shows no more notes anyway. */
+/** Maximum number of notes of a span. Traces do not show more. */
 const MOST_NOTES = 128;
 
 type Recorded<Body> = SpanMoment & { readonly body: Body };
@@ -125,7 +125,8 @@ function pickTraceIds({ traceId, spanId, parentSpanId, isSampled }: TraceIds): T
 }
 
 /**
- * Notes a span in another trace than its parent: the run and the agent of the call continue there.
+ * Records a span in another trace than its parent: the run and the agent of the call continue
+ * there.
  */
 function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   if (parent === undefined || parent.ids.traceId === traceId) return;
@@ -138,12 +139,15 @@ function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   note(run);
 }
 
-/** False without tracing, or if a sampler has dropped the trace: then there is no span to end. */
+/**
+ * Returns false without tracing, or if a sampler has dropped the trace: then no span has to be
+ * ended.
+ */
 function isRecorded({ ids, parent }: Scope): boolean {
   return parent === undefined ? ids.isSampled === true : isRecorded(parent);
 }
 
-/** True if both bodies are valid events. */
+/** Returns true if both bodies are valid events. */
 function isReadable({ opening, closing }: Scope): boolean {
   try {
     assertEvent(opening.body);

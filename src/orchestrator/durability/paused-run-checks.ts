@@ -1,6 +1,6 @@
 // Finds contradictions in a paused run: figures that do not add up, and states that do not follow
-// from their history. They prove nothing: an alteration of every copy of a fact passes. Then the
-// limits of the roles in code apply (run/role-ceilings.ts), and a signature detects every
+// from their history. Consistent alterations of every copy of a fact are not found. Against these,
+// the limits of the roles in code apply (run/role-ceilings.ts), and a signature detects every
 // alteration.
 
 import { backgroundOf } from "../../agent/agent-state.ts";
@@ -33,7 +33,7 @@ interface IndexedRun {
   readonly below: ReadonlyMap<AgentId, Usage>;
 }
 
-/** Returns the first contradiction in the run; `undefined` if there is none. */
+/** Returns the first contradiction in the run. `undefined` for a consistent run. */
 export function findContradiction(run: PausedRunRecord): string | undefined {
   const indexed = indexRun(run);
   for (const agent of run.agents) {
@@ -106,7 +106,7 @@ function findHistoryProblem({ state, executionId }: PausedAgent): string | undef
   return findQueueProblem(state, executionId);
 }
 
-/** `interrupted`: its process died. */
+/** `interrupted` means that its process crashed. */
 const PAUSE_REASONS: ReadonlySet<string> = new Set([...PAUSE_CODES, "interrupted"]);
 
 /**
@@ -192,7 +192,7 @@ function findAccountProblem(
   if (openedAtMs > pausedAtMs || pausedMs > pausedAtMs - openedAtMs)
     return "its times are not before the pause";
   const parent = accounts.get(parentAgentId);
-  // Only a run has a fixed deadline: all its accounts have the same one.
+  // Only a run has a fixed deadline, which all its accounts share.
   return parent !== undefined && parent.fixedDeadlineAtMs !== fixedDeadlineAtMs
     ? "its deadline differs from that of its parent"
     : undefined;
@@ -210,7 +210,7 @@ function findUsageProblem(
     return "its total is not the sum of its parts";
   const state = agents.get(agentId)?.state;
   if (state === undefined) return undefined;
-  // In a fork, nothing that its agents did before is charged.
+  // A fork is not charged for the earlier work of its agents.
   if (state.status !== "paused" && sameJson(own, NO_USAGE)) return undefined;
   const { log, telemetry } = state;
   const ofSteps = log.steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
@@ -227,7 +227,7 @@ function isCovering(whole: Usage, part: Usage): boolean {
   );
 }
 
-// Limits that the history shows: each step has recorded what of each limit it found
+// Limits by history: each step has recorded the remaining amount of each limit
 
 function findLostLimit({ run: { agents }, accounts }: IndexedRun): string | undefined {
   for (const { agentId, agentPath, state } of agents) {
@@ -250,9 +250,9 @@ function isLimited(accounts: IndexedRun["accounts"], agentId: AgentId, axis: str
 }
 
 /**
- * Checks the limits against the steps. Before its first step the root had started nothing: its
+ * Checks the limits against the steps. Before its first step the root had started nothing, so its
  * limits were the remaining amounts of that step, plus the usage before it. A fork with subtasks is
- * not checked, since it does them before its first step.
+ * not checked, because they run before its first step.
  */
 function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | undefined {
   const [root] = agents;
@@ -265,8 +265,8 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
     parentAgentId === agentId && openedAtMs < first.startedAtMs;
   if (hasEarlierSubtask(state) || [...accounts.values()].some(isParentOf)) return undefined;
   const usedLater = later.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
-  // A first step that was repeated found smaller remaining amounts than its first attempt, but as
-  // many steps.
+  // A repeated first step found smaller remaining amounts than its first attempt, but as many
+  // steps.
   const { costUsd, ...counts } = toAmounts(
     subtractUsage(account.own, addUsage(usedLater, { ...NO_USAGE, steps: first.usage.steps })),
   );
@@ -282,7 +282,7 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
     : `${agentPath}: its limit on ${toSpendAxis(raised)} is above that of its first step`;
 }
 
-/** True if the history has a subtask before the first step of the execution. */
+/** Returns true if the history has a subtask before the first step of the execution. */
 function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
   const { messages } = state.conversation;
   const own = stepsOf(state).length;
@@ -294,7 +294,7 @@ function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
 
 type ShownStep = Pick<PausedStep, "context" | "usage" | "startedAtMs">;
 
-/** Returns the steps of the execution with their usage, the open one included. */
+/** Returns the steps of the execution with their usage, including the open step. */
 function stepsOf(state: PausedAgent["state"]): readonly ShownStep[] {
   const recorded = state.log.steps.map(({ context, telemetry: { usage, startedAtMs } }) => ({
     context,

@@ -113,7 +113,7 @@ export function invalidSignature(problem: keyof typeof PROBLEMS): EspalierError 
   });
 }
 
-/** True if the value has a signature, valid or not. */
+/** Returns true if the value has a signature, valid or not. */
 export function isSigned(value: unknown): value is Readonly<Record<string, unknown>> {
   return isRecord(value) && value["signature"] !== undefined;
 }

@@ -1,6 +1,5 @@
 // Paused runs: the complete state of a run as one plain JSON value, with which another process can
-// continue it. Versioned; an invalid value is rejected as a whole, before anything happens (R30,
-// R31, R47).
+// continue the run. Versioned. An invalid value is rejected as a whole, before anything happens.
 
 import type { QuestionDeferral } from "../../agent/agent-state.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -100,7 +99,7 @@ export const CreatedAgentSchema = lazyObject(() => ({
   agentPath: z.string(),
   depth: count(),
   role: z.string(),
-  /** Only the text, once the task is in the history. */
+  /** Only the text, once the history contains the task. */
   task: MessageContentSchema(),
   metadata: JsonObjectSchema(),
   spawnCallId: CallIdSchema().nullable(),
@@ -108,9 +107,9 @@ export const CreatedAgentSchema = lazyObject(() => ({
   startedAtMs: z.number(),
   /** Number of the execution, from 1. */
   execution: z.int().positive(),
-  /** True if its parent has detached it. */
+  /** True if its parent has detached the agent. */
   isDetached: z.boolean(),
-  /** Rules that remove tools from it and all agents below it. */
+  /** Rules that remove tools from the agent and all agents below it. */
   toolRules: z.array(ToolRuleSchema()).readonly(),
   /** The role, if it is dynamic. */
   draft: DynamicRoleSchema().exactOptional(),
@@ -215,7 +214,7 @@ function endedAtMs({ state }: PausedAgent): number {
   return state.telemetry.endedAtMs ?? Infinity;
 }
 
-/** Describes what is wrong with a value that is not a paused run, for an error. */
+/** Describes why a value is not a paused run, for an error. */
 function strangeness(value: unknown, cause: unknown): string {
   if (value instanceof Promise) return "it is a promise; await it";
   if (!isRecord(value)) return `it is ${shown(value)}`;
@@ -235,7 +234,7 @@ export function parsePausedText(text: string): unknown {
   }
 }
 
-/** Returns a contradiction in the run. `undefined` if there is none. */
+/** Returns a contradiction in the run. `undefined` for a consistent run. */
 function findRunProblem(run: PausedRunRecord): string | undefined {
   const [root] = run.agents;
   if (root?.parentAgentId !== null) return "its first agent is not the root";
@@ -269,7 +268,9 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
   return undefined;
 }
 
-/** Checks that every agent has one account, below its parent's, and that there are no others. */
+/**
+ * Checks that every agent has one account, below its parent's, and that no other accounts exist.
+ */
 function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
   if (accounts.length !== agents.length) return "its accounts do not match its agents";
   const opened = new Set<string | null>([null]);
@@ -287,7 +288,7 @@ function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefin
   return held === undefined ? undefined : `${held.agentPath} still has budget reserved`;
 }
 
-/** Checks that the questions are exactly those that the agents wait for. */
+/** Checks that the questions are exactly the ones that the agents wait for. */
 function strangeQuestion({ agents, questions }: PausedRunRecord): string | undefined {
   const waiting = agents.flatMap((agent) =>
     deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),
@@ -299,7 +300,10 @@ function strangeQuestion({ agents, questions }: PausedRunRecord): string | undef
   return forged === undefined ? undefined : `question ${forged.question.questionId} was altered`;
 }
 
-/** True if the arguments of a question are not those of its hash, or of the call that would run. */
+/**
+ * Returns true if the arguments of a question differ from its hash, or from the call that would
+ * run.
+ */
 export function isForged({
   question,
   argumentsText,
@@ -310,7 +314,7 @@ export function isForged({
   );
 }
 
-/** Checks that each text fits its hash, or it would be taken for another one. */
+/** Checks that each text fits its hash, since otherwise another text could be used in its place. */
 function strangeDefinition({ definitions }: PausedRunRecord): string | undefined {
   const forged = Object.entries(definitions).find(([hash, text]) => hashText(text) !== hash);
   return forged === undefined ? undefined : `the definition ${forged[0]} was altered`;
@@ -332,7 +336,10 @@ function deferralsOf(agent: PausedAgent) {
   return stepOf(agent)?.deferrals ?? [];
 }
 
-/** Returns the subagents of which the agent waits for a result, and those that its open step has started in the background. */
+/**
+ * Returns the subagents for whose results the agent waits, and those that its open step has started
+ * in the background.
+ */
 export function listAwaitedChildren(agent: PausedAgent): readonly AgentId[] {
   const { state } = agent;
   const delegated = deferralsOf(agent).flatMap((one) =>

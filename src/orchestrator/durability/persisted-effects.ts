@@ -1,9 +1,10 @@
-// PersistedEffects: the effects of one agent, whose outcomes are persisted before they are acted
-// upon (D1). An outcome that the journal has is not produced again (D2). Effects with steps of
-// their own, such as the work of subagents, are persisted by these steps. Owns the effects that
-// were in flight when the process died, until their phase is repeated. Until then external requests
-// to the agent are not handled, and what was recorded, charged or booked is not recorded, charged
-// or booked again.
+// PersistedEffects: the effects of an agent, whose outcomes are persisted before they are used
+// (D1). An outcome in the journal is not produced again (D2). Effects with their own steps, such as
+// the work of subagents, are persisted by these steps.
+//
+// Owns the effects that were in flight when the process crashed, until their phase is repeated.
+// Until then, external requests to the agent wait, and recorded events and charged usage are not
+// recorded or charged again.
 
 import { lazyObject, z } from "../../protocol/lazy-schema.ts";
 import type { Persistence } from "../../agent/persistence.ts";
@@ -40,7 +41,7 @@ import { modelEffectName, permitEffectName, toolEffectName } from "./effect-name
 import { takeFirst, type InFlightWork } from "../../agent/in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
 
-/** Permitted call, as the journal has it. */
+/** A permitted call, as stored in the journal. */
 const PermitSchema = lazyObject(() => ({
   /** Before parsing. */
   arguments: JsonValueSchema(),
@@ -57,13 +58,16 @@ export class PersistedEffects implements Persistence {
   protected readonly agent: AgentRuntime;
   readonly #journal: RunJournal;
   inFlight: InFlightWork | undefined;
-  /** Signals of the restored log: a request that repeats one of them is dropped, once. */
+  /** Signals in the restored log. A request that repeats a logged signal is dropped, once. */
   readonly #logged: StopSignal[];
-  /** Numbers of ends of calls that nothing waited for, and of those known to be persisted. */
+  /** Number of ends of calls without a wait, and of those known to be persisted. */
   #unwaited = 0;
   #caughtUp = 0;
 
-  /** Creates the effects. `inFlight`: of an agent whose process died. */
+  /**
+   * Creates the effects. `inFlight` contains the effects in flight of an agent whose process
+   * crashed.
+   */
   constructor(journal: RunJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
     this.agent = agent;
     this.#journal = journal;
@@ -97,8 +101,9 @@ export class PersistedEffects implements Persistence {
   }
 
   /**
-   * A request is sent once its lease and its event `model.requested` are persisted. A recovery charges a
-   * lost call only if both are in the journal. The wait is not work under way: `run.release` may end it.
+   * Waits until the lease and the event `model.requested` are persisted, before the request is
+   * sent. A recovery charges a lost call only if both are in the journal. The wait does not count
+   * as work in progress, so `run.release` may end it.
    */
   sending(): Promise<void> {
     this.#journal.workEnds();
@@ -112,7 +117,7 @@ export class PersistedEffects implements Persistence {
     const known = this.outcome(name);
     if (known !== undefined) {
       const recorded = recordedEnd(known, call);
-      // Emitted again, since the process that emitted it is gone.
+      // Emitted again, because the process that emitted it is gone.
       if (recorded.type === "executed") emitResult(this.agent, call, recorded);
       return recorded;
     }
@@ -125,7 +130,7 @@ export class PersistedEffects implements Persistence {
         : this.#append(name, await callTool(call));
     if (isProgress(end)) this.#journal.writer.noteProgress();
     // The end of a call without effects is persisted so that it is recorded once, but nothing waits
-    // for it.
+    // for that.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
     else await this.whenPersisted();
@@ -133,9 +138,9 @@ export class PersistedEffects implements Persistence {
   }
 
   /**
-   * True if the end of a successful call is acted upon later. If the agent is alone in its run, the
-   * end next reaches a request, a further call, user code or the end of the run. Each of these
-   * waits until it is persisted (D1), so it is written with the next request.
+   * Returns true if the end of a successful call is used only later. If the agent is alone in its
+   * run, the end next reaches a request, a further call, user code or the end of the run. Each of
+   * these waits until it is persisted (D1), so the end is written together with the next request.
    */
   #isActedUponLater(end: CallEnd): boolean {
     const { identity, role, stepper } = this.agent;
@@ -154,8 +159,8 @@ export class PersistedEffects implements Persistence {
   }
 
   /**
-   * Persists a permission before it is acted upon, so that no approver is asked twice. A call that
-   * may be repeated needs no wait.
+   * Persists a permission before it is used, so that no approver is asked twice. A call that may be
+   * repeated needs no wait.
    */
   authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {
     if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(call)))
@@ -208,7 +213,7 @@ export class PersistedEffects implements Persistence {
     return Promise.all(dismissed).then(() => undefined);
   }
 
-  // What the agent catches up with
+  // Recorded input that the agent still has to process
 
   unlogged(requests: readonly StopSignal[]): readonly StopSignal[] {
     const logged = this.#logged;
@@ -229,7 +234,7 @@ export class PersistedEffects implements Persistence {
   }
 
   phaseOver(phase: Phase, state: AgentState): void {
-    // These have no side effects: after a crash they are repeated.
+    // Phases without side effects. They are repeated after a crash.
     if (phase === "evaluate" || phase === "applyToolResults") return;
     this.#journal.phaseOver(this.agent, phase, state);
     if (phase !== "prepare") this.inFlight = undefined;
@@ -257,16 +262,16 @@ export class PersistedEffects implements Persistence {
   }
 
   /**
-   * True, once, if a call that must not be repeated had begun before the process died, and its end
-   * is unknown.
+   * Returns true, once, if a call that must not be repeated had begun before the process crashed,
+   * and its end is unknown.
    */
   protected hadBegun(name: string): boolean {
     return this.inFlight?.begun.delete(name) === true;
   }
 
   /**
-   * Runs an effect as work in progress: a release waits for it within the grace period. `leaseId`:
-   * of a model call.
+   * Runs an effect as work in progress: a release waits for it within the grace period. `leaseId`
+   * is the lease of a model call.
    */
   async #recorded<T extends object>(
     name: string,
@@ -289,7 +294,7 @@ export class PersistedEffects implements Persistence {
   }
 }
 
-/** True if the call ended by itself: it was neither deferred nor interrupted by a crash. */
+/** Returns true if the call ended by itself: it was neither deferred nor interrupted by a crash. */
 function isProgress(end: CallEnd): boolean {
   return end.type === "executed" && end.execution.errorCode !== INTERRUPTED.errorCode;
 }
@@ -317,7 +322,7 @@ function storedPermit(permit: unknown): StoredCall & { readonly isApproved: bool
 }
 
 /**
- * Returns the call with the arguments that were permitted before its process died, if its schema
+ * Returns the call with the arguments that were permitted before its process crashed, if its schema
  * and the guards still allow them.
  */
 async function permittedBefore(
@@ -331,7 +336,7 @@ async function permittedBefore(
   if (bound.type === "rejected") return bound;
   const difference = differenceFrom(bound, stored);
   if (difference === undefined) return await permittedAgain(call, bound);
-  // Only guards allowed it: they decide about the present value.
+  // Without an approval only guards allowed the call, and they decide about the present value.
   return stored.isApproved
     ? refuseCall(tool, "blocked", difference)
     : await requestPermission(call, current);
@@ -345,11 +350,11 @@ function begunCall(bound: OwnCall, permit: unknown): OwnCall {
 }
 
 /**
- * Returns the end of a call as it was recorded. An open question is the recorded one, so that the
- * state does not change.
+ * Returns the end of a call as it was recorded. An open question is taken from the record, so that
+ * the state does not change.
  */
 export function recordedEnd(recorded: unknown, { deferral, onEnd }: CallInProgress): CallEnd {
-  const end = structuredClone(CallEndSchema().parse(recorded)); // As of a model call: see `readInferOutcome`.
+  const end = structuredClone(CallEndSchema().parse(recorded)); // Like a model call: see `readInferOutcome`.
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;
   return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;

@@ -1,17 +1,18 @@
-// RecordCodec: the records of a journal as lines of text, and back. Of a record it writes what differs from the one before of its kind: the
-// events and changes of one step are those of the step before but for a few fields. Owns the last record of each kind, the long texts, each
-// of which stands in a journal once (C28), and the short ones that came last.
+// RecordCodec: encodes the records of a journal as lines of text, and decodes them. Writes only the
+// difference of a record from the previous record of its kind, since the records of successive
+// steps differ in a few fields. Owns the last record of each kind, the long texts, which a journal
+// contains once each, and the most recent short texts.
 //
-// A line is `[records before it, [kind, change], …]`, or a whole record: the first of a journal, and each of a recording. A line with 0
-// records before it refers to nothing before it. In a change, an object changes the object or the list in its place; anything else takes
-// that place.
+// A line is `[records before it, [kind, change], …]`, or a whole record: the first of a journal,
+// and each of a recording. A line with 0 records before it does not refer to earlier lines. In a
+// change, an object modifies the object or list at its position. Any other value replaces it.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { JOURNAL_VERSION, type JournalRecord } from "./journal-record.ts";
 import { TextTable } from "./text-table.ts";
 
-/** Records that are read in one turn of the event loop. */
+/** Number of records that are read in one turn of the event loop. */
 export const RECORDS_PER_TURN = 200;
 
 /** A text with fewer characters is hardly longer than a reference to it. */
@@ -19,7 +20,7 @@ const SHORT = 9;
 const LONG = 160;
 /** Number of short texts to which a record can refer. With more, references grow longer. */
 const MOST_RECENT = 1_000;
-/** Maximum number of records of a line, which is written and read in one piece. */
+/** Maximum number of records of a line, which is written and read at once. */
 const MOST_IN_LINE = 200;
 
 const MARK = "~";
@@ -32,7 +33,7 @@ const REPLACED = `${MARK}:`;
 const WHOLE = `${MARK}!`;
 /** Key of the length of a list whose length has changed. */
 const LENGTH = MARK;
-/** Kind of records that no other is compared with. */
+/** Kind of records that are not compared with others. */
 const ALONE = -1;
 
 interface Template {
@@ -40,7 +41,7 @@ interface Template {
 }
 type Members = Readonly<Record<string, unknown>>;
 
-/** Stands for an object with a key that a copy would take for its prototype. */
+/** Placeholder for an object with the key `__proto__`, which a copy would use as its prototype. */
 const NOT_COPIED: unknown = Object.freeze({});
 
 export class RecordCodec {
@@ -99,9 +100,9 @@ export class RecordCodec {
   }
 
   /**
-   * Returns the records of a line, frozen and not checked. Lines must be read in order.
+   * Returns the records of a line, frozen and not validated. Lines must be read in order.
    *
-   * Throws `unsupported_version`, or an error that says why the line cannot be read.
+   * Throws `unsupported_version`, or an error that explains why the line cannot be read.
    */
   read(line: string): readonly unknown[] {
     const records: unknown[] = [];
@@ -110,8 +111,9 @@ export class RecordCodec {
   }
 
   /**
-   * Calls `see` with each record of a line, and returns how many there are. A record changes with
-   * the next one unless it is frozen: a caller that retains one, or a part of it, freezes it whole.
+   * Calls `see` with each record of a line, and returns the number of records. A record changes
+   * with the next one unless it is frozen: a caller that retains a record, or a part of it, freezes
+   * it whole.
    */
   scan(line: string, see: (record: unknown) => void): number {
     if (!line.startsWith("[")) {
@@ -128,7 +130,7 @@ export class RecordCodec {
   }
 
   /**
-   * Encodes a record. If that fails, the next one is encoded as if it were the first, at which
+   * Encodes a record. If that fails, the next record is encoded as if it were the first, at which
    * readers restart, too.
    */
   #entry(record: JournalRecord): readonly [kind: number, change: unknown] {
@@ -343,7 +345,7 @@ export class RecordCodec {
   }
 }
 
-/** Checks the version, which only the first record of a journal or of a reopened one has. */
+/** Checks the version, which only the first record of a journal, or of a reopened journal, has. */
 function checkVersion(version: unknown): void {
   if (typeof version !== "number" || version === JOURNAL_VERSION) return;
   throw new EspalierError({
@@ -359,7 +361,7 @@ function omitKey(object: Template, key: string): Template {
   return rest;
 }
 
-/** Returns the kind of a record. Records of one kind have mostly the same fields. */
+/** Returns the kind of a record. Records of the same kind have mostly the same fields. */
 function kindOf(record: unknown): string {
   if (!isRecord(record)) return "";
   const { type, event, phase, done, name } = record;
@@ -381,7 +383,7 @@ function copyDeep(value: unknown): unknown {
   return copy;
 }
 
-/** True if JSON omits the value in objects. */
+/** Returns true if JSON omits the value in objects. */
 function isAbsent(value: unknown): boolean {
   return value === undefined || typeof value === "function" || typeof value === "symbol";
 }
@@ -394,8 +396,8 @@ function isSame(left: readonly string[], right: readonly string[]): boolean {
 }
 
 /**
- * True if a copy with these keys, to which new keys are appended, has the keys of the value in
- * order.
+ * Returns true if a copy with these keys, to which new keys are appended, has the keys of the value
+ * in order.
  */
 function keepsOrder(copy: readonly string[], value: readonly string[]): boolean {
   const places = copy.length > FEW_KEYS ? new Map(copy.map((key, at) => [key, at])) : undefined;

@@ -1,4 +1,4 @@
-// Restored runs, which are to continue: paused runs, and runs whose process died.
+// Restored runs, which are to continue: paused runs, and runs whose process crashed.
 
 import { restoreState } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, SettledState } from "../../agent/agent-state.ts";
@@ -10,7 +10,7 @@ import { failedIn, type PausedAgent, type PausedRunRecord } from "./paused-run.t
 /** Agent of a restored run. */
 export interface RestoredAgent extends Omit<PausedAgent, "state"> {
   readonly state: PendingState | SettledState;
-  /** Effects in flight when its process died. */
+  /** Effects in flight when its process crashed. */
   readonly inFlight?: InFlightWork | undefined;
   /** State in the journal, if it differs. */
   readonly kept?: AgentState;

@@ -1,4 +1,4 @@
-// RunJournal: writes the records of one run's agents. Owns the last written state of each.
+// RunJournal: writes the records of a run's agents. Owns the last written state of each.
 
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
@@ -23,7 +23,10 @@ interface Created {
   readonly nth?: number;
 }
 
-/** Creates the effects of an agent. `inFlight`: its effects in flight when its process died. */
+/**
+ * Creates the effects of an agent. `inFlight` contains its effects in flight when its process
+ * crashed.
+ */
 export type MakeEffects = (
   journal: RunJournal,
   agent: AgentRuntime,
@@ -47,7 +50,7 @@ export class RunJournal {
   readonly #inFlight = new Map<AgentId, InFlightWork>();
   /** True while the synchronous continuation of the last record runs. */
   #isInTurn = false;
-  /** Number of model calls and user functions in progress, without those that wait for a slot. */
+  /** Number of model calls and user functions in progress, except while they wait for a slot. */
   #workCount = 0;
   #rest: (() => void) | undefined;
 
@@ -67,12 +70,12 @@ export class RunJournal {
     queueMicrotask(() => nextTick(() => (this.#isInTurn = false)));
   }
 
-  /** Notes that a model call or a user function begins. */
+  /** Records that a model call or a user function begins. */
   workBegins(): void {
     this.#workCount += 1;
   }
 
-  /** Notes that one has ended and its outcome is recorded. */
+  /** Records that a model call or a user function has ended and its outcome is recorded. */
   workEnds(): void {
     this.#workCount -= 1;
     if (this.#workCount === 0) this.#rest?.();
@@ -80,7 +83,7 @@ export class RunJournal {
 
   /** Resolves once no model call or user function is in progress. */
   async whenIdle(): Promise<void> {
-    await endOfTurn(); // What has learned that it may begin does so first.
+    await endOfTurn(); // Work that may begin does so before this point.
     if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
   }
 
@@ -124,7 +127,10 @@ export class RunJournal {
     if (phase === "decide" && !wasInterrupted(state)) this.writer.noteProgress();
   }
 
-  /** Records what changed in the state of an agent, and how many messages from outside it has read since it was last saved. */
+  /**
+   * Records the changes of an agent's state, and the number of external messages that the agent has
+   * read since its state was last saved.
+   */
   save({ identity: { agentId }, mailbox }: AgentRuntime, phase: string, state: AgentState): void {
     const letters = mailbox?.takeLetterCount() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId, letters });
@@ -160,7 +166,10 @@ export class RunJournal {
   }
 }
 
-/** True if a crash interrupted a call of the last step: completing such a step is not progress. */
+/**
+ * Returns true if a crash interrupted a call of the last step: completing such a step is not
+ * progress.
+ */
 function wasInterrupted({ log }: AgentState): boolean {
   const { executions = [] } = log.steps.at(-1)?.tools ?? {};
   return executions.some(({ errorCode }) => errorCode === INTERRUPTED.errorCode);

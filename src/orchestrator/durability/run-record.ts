@@ -1,11 +1,11 @@
-// RunRecord: the journal of one run, for a reader that does not own the run: its events as they
-// arrive, and for one agent at a time its steps and model requests, folded from the agent's own
-// lines only. Owns how far it has read, the numbers of the lines of each agent, and positions from
-// which lines can be read without the earlier ones.
+// RunRecord: the journal of a run, for a reader that does not own the run. Provides events as they
+// arrive, and the steps and model requests of one agent at a time, folded from the agent's own
+// lines only. Owns its position in the journal, the numbers of the lines of each agent, and
+// positions from which lines can be read without the earlier ones.
 //
-// 1. It holds no content, which is read on demand. 2. It writes nothing, and does not block: it
-// reads in turns of the event loop. 3. A later `run` record does not invalidate what precedes it:
-// events, agents, executions.
+// 1. It holds no content, which is read on demand.
+// 2. It writes nothing and does not block: it reads in turns of the event loop.
+// 3. A later `run` record does not invalidate earlier events, agents and executions.
 
 import {
   historyInStep,
@@ -27,7 +27,7 @@ import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origi
 import { keptEvent } from "./open-spans.ts";
 
 const RECORDS_PER_PLACE = 800;
-/** Texts that are cached: most agents refer to the same few. */
+/** Maximum number of cached texts. Most agents refer to the same few. */
 const MOST_TEXTS = 100;
 
 interface ReadPoint {
@@ -346,7 +346,7 @@ export class RunRecord {
     const isOwn = (value: unknown): boolean => steps.isOwn(value);
     for await (const { value, line } of this.#read(lines, isOwn)) {
       madeOfLine(this.#runId, line, () => steps.take(value));
-      await endOfTurn(); // Checking a record takes longer than skipping a hundred.
+      await endOfTurn(); // Parsing a record takes longer than skipping a hundred.
     }
   }
 
@@ -433,7 +433,9 @@ function eventIn(value: unknown): EspalierEvent | undefined {
     : undefined;
 }
 
-/** Returns how many messages of its parent a subagent began with. The value is unchecked. */
+/**
+ * Returns the number of messages that a subagent inherited from its parent. The value is unchecked.
+ */
 function inheritedCount(context: unknown): number {
   const messages = isRecord(context) ? context["messages"] : undefined;
   return isRecord(messages) ? Number(messages["count"]) : 0;
@@ -460,7 +462,7 @@ export async function readRecording(
   return { record, rootId };
 }
 
-/** Stands for the id of a run whose journal does not contain it. */
+/** Placeholder for the id of a run whose journal does not contain its id. */
 const UNNAMED = idOf<"RunId">("unknown");
 
 /** Returns the run id in the first line of a journal. */

@@ -1,4 +1,4 @@
-// TextTable: the texts of a journal and their numbers, by which later records refer to them (C28).
+// TextTable: numbers the texts of a journal. Later records refer to a text by its number.
 
 export class TextTable {
   readonly #most: number;
@@ -23,7 +23,7 @@ export class TextTable {
   beginning(): () => TextTable {
     const count = this.#count;
     if (this.#most === Infinity) return () => new TextTable(Infinity, this.#texts, count);
-    // One text in place of a thousand, since they are held for long.
+    // One JSON text instead of a thousand strings, because the factory is held for long.
     const texts = JSON.stringify(this.#texts);
     return () => {
       const parsed: unknown = JSON.parse(texts);

@@ -1,6 +1,7 @@
-// Checks answers to the questions of a paused run before anything runs, and the calls that the questions are
-// about. In a paused run without a signature the arguments of such a call can be replaced together with their
-// hash, but the message of the model still has the original arguments.
+// Checks answers to the questions of a paused run, and the calls that the questions are about,
+// before anything runs. In a paused run without a signature, the arguments of such a call can be
+// replaced together with their hash, but the message of the model still contains the original
+// arguments.
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { isWholeReply } from "../../agent/agent-state.ts";
@@ -31,7 +32,7 @@ import type { RoleRegistry } from "../tree/role-registry.ts";
 export interface OpenQuestions {
   readonly questions: readonly Question[];
   readonly nowMs: number;
-  /** Returns what is wrong with an answer to a question that is not among them. */
+  /** Returns the error for an answer to a question that is not in the list. */
   readonly explainOther: (index: number, answer: Answer) => EspalierError;
 }
 
@@ -78,8 +79,8 @@ export interface AnswerChecks {
 }
 
 /**
- * Returns the answers by question; questions may stay open. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run`
- * if a tool is gone.
+ * Returns the answers by question. Questions may stay open. Throws `invalid_answer`, with the
+ * `problem` in its data, or `invalid_paused_run` if a tool no longer exists.
  */
 export function checkAnswers(
   run: RestoredRun,
@@ -165,7 +166,7 @@ function parseAnswer(index: number, given: unknown): Answer {
   throw makeWrongAnswer("malformed", index, got);
 }
 
-/** Returns the outcome of the schema; `undefined` for a value that is nested too deep for it. */
+/** Parses a value by the schema of answers. `undefined` if the value is nested too deeply. */
 function tryAnswerSchema(given: unknown) {
   try {
     return AnswerSchema().safeParse(given);
@@ -216,7 +217,7 @@ interface About {
   readonly agentPath?: string | undefined;
 }
 
-/** Returns an `invalid_answer` of one answer of a list. */
+/** Returns an `invalid_answer` about an answer in a list. */
 export function makeWrongAnswer(
   problem: AnswerProblem,
   index: number,
@@ -248,7 +249,7 @@ interface WaitingCall {
   readonly call: ToolCall;
 }
 
-/** Waiting call whose stored value differs from the one that its schema makes now. */
+/** A waiting call whose stored value differs from the value that its schema returns now. */
 interface Mismatch {
   readonly deferral: WaitingQuestion;
   readonly parsed: string | undefined;
@@ -256,8 +257,8 @@ interface Mismatch {
 }
 
 /**
- * Returns the run with each call marked as unverified whose stored value its schema does not make.
- * Calls that `beforeTool` hooks may have rewritten are left as they are.
+ * Returns the run. Marks each call as unverified whose schema does not return the stored value.
+ * Calls that `beforeTool` hooks may have rewritten are not marked.
  *
  * Throws `invalid_paused_run` if a call has other arguments than its model wrote.
  */
@@ -306,7 +307,7 @@ function findMismatch(waiting: WaitingCall, tool: Tool): Mismatch | undefined {
   const bound = bind();
   const parsed = describeValue(bound);
   const mismatch = { deferral, parsed, parseAgain: () => describeValue(bind()) };
-  // The schema that the model was shown may have coerced other texts.
+  // An earlier schema, which the model was shown, may have accepted the text.
   if (bound.type === "rejected") return mismatch;
   const isAsWritten =
     sameJson(input, bound.input) &&
@@ -316,14 +317,17 @@ function findMismatch(waiting: WaitingCall, tool: Tool): Mismatch | undefined {
   return isAsWritten && parsed === stored ? undefined : mismatch;
 }
 
-/** Returns a text that is the same for equal values. `undefined` if the arguments were rejected. */
+/** Returns the same text for equal values. `undefined` if the arguments were rejected. */
 function describeValue(bound: BoundCall): string | undefined {
   if (bound.type === "rejected") return undefined;
   const value = parsedJson(bound.value);
   return value === undefined ? (fingerprintOf(bound.value) ?? "") : canonicalJson(value);
 }
 
-/** Returns true if the schema makes the same value twice: then the stored one is not from it. */
+/**
+ * Returns true if the schema returns the same value twice. Then the stored value does not come from
+ * it.
+ */
 function isReproducible({ parsed, parseAgain }: Mismatch): boolean {
   if (parsed === undefined) return true;
   const again = parseAgain();
@@ -360,13 +364,12 @@ function makeAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierE
   return cannotContinue(message, { toolName, questionId, agentPath });
 }
 
-// Calls of runs that this process has paused: it has parsed them itself, and does not parse them
-// again
+// Calls of runs that this process has paused. They were parsed here, and are not parsed again
 
 const MOST_KNOWN = 10_000;
 const knownCalls = new Set<string>();
 
-/** Remembers the calls that wait in a paused run of this process. The oldest are forgotten first. */
+/** Records the calls that wait in a paused run of this process. Evicts the oldest first. */
 export function rememberWaitingCalls(run: PausedRunRecord): void {
   for (const waiting of listWaitingCalls(run)) knownCalls.add(digestCall(run, waiting));
   for (const digest of knownCalls) {

@@ -1,6 +1,6 @@
-// Checks of roles, tools, typed results and grants before a run starts or continues. A context policy that
-// names an unknown tool is refused: another tool would stay allowed by mistake. Guards and hooks that name
-// one are never called: a warning says so.
+// Checks of roles, tools, typed results and grants before a run starts or continues. Refuses a
+// context policy that names an unknown tool, because another tool would stay allowed by mistake.
+// Warns of guards and hooks that name an unknown tool, because they are never called.
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { CallEndSchema } from "../../agent/effects.ts";
@@ -25,8 +25,8 @@ import type { Settings } from "../tree/settings.ts";
 import type { ResumeGrant } from "./start-options.ts";
 
 /**
- * Returns the role of the root: the given one, or the orchestrator's of that name. Throws
- * `invalid_paused_run` if there is none.
+ * Returns the role of the root: the given role, or the orchestrator's role with this name. Throws
+ * `invalid_paused_run` if the orchestrator has no such role.
  */
 export function rootRole(
   run: { readonly agents: readonly { readonly role: string }[] },
@@ -74,10 +74,10 @@ export interface AgentGrant extends BudgetGrant {
 }
 
 /**
- * Returns the grants, each with its agent. `hasToEnd`: the process died before the end of the run
- * was persisted, so the run continues also if its root has ended. Throws `invalid_paused_run` for
- * an ended run that no grant can continue. Throws `invalid_option` for a grant of an unknown agent,
- * or without a limit to raise.
+ * Returns the grants, each with its agent. `hasToEnd` means that the process crashed before the end
+ * of the run was persisted, so the run continues even if its root has ended. Throws
+ * `invalid_paused_run` for an ended run that no grant can continue. Throws `invalid_option` for a
+ * grant to an unknown agent, or without a limit to raise.
  */
 export function placeGrants(
   run: RestoredRun,
@@ -153,8 +153,8 @@ export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
 }
 
 /**
- * Throws `output_mismatch` if an agent has a typed result that does not fit the `output` of its role
- * in code. Changes nothing.
+ * Throws `output_mismatch` if the typed result of an agent does not fit the `output` of its role in
+ * code. Changes nothing.
  */
 export function checkOutputs(
   { runId, agents }: Pick<RestoredRun, "runId" | "agents">,
@@ -190,7 +190,10 @@ function findProblems(
   );
 }
 
-/** Returns the problems of a result whose call had ended when the process died. It is parsed again. */
+/**
+ * Returns the problems of a result whose call had ended before the crash. The result is parsed
+ * again.
+ */
 function findCallProblems({ finish }: AgentRole, outcome: unknown): readonly ArgumentProblem[] {
   const end = CallEndSchema().safeParse(outcome).data;
   if (end?.type !== "executed" || end.execution.type !== "succeeded") return [];
@@ -226,7 +229,7 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
 }
 
 /**
- * Returns the roles that can be started, each with the shortest path from the root:
+ * Returns the roles that can be started, each with the shortest path from the root, such as
  * `lead/researcher`.
  */
 function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRole, string> {
@@ -276,7 +279,7 @@ export function warnOfUnknownToolNames(
 interface Realm {
   readonly owner: string;
   readonly where: string;
-  /** Tools that its agents can have. */
+  /** The tools that its agents can have. */
   readonly names: ReadonlySet<string>;
 }
 

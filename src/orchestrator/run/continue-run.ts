@@ -1,4 +1,4 @@
-// Continues a run: one that was paused, that a limit has stopped, or whose process died.
+// Continues a run that was paused, that a limit has stopped, or whose process crashed.
 
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -47,13 +47,13 @@ export type Continuation = ReturnType<typeof checkContinuation>;
 
 /** State in which a run was left, and the input that has arrived since. */
 export interface Arrival {
-  /** True if its process died or released it, so that it had not settled. */
+  /** True if its process crashed or released the run, so that it had not settled. */
   readonly wasCutOff: boolean;
   readonly answers: readonly Answer[];
   readonly mail?: readonly ReceivedMail[];
   /**
-   * True if no question may stay open. By default for a settled run without mail: mail is handled
-   * in any case.
+   * True if no question may stay open. By default true for a settled run without mail. Mail is
+   * handled in any case.
    */
   readonly areAllNeeded?: boolean;
 }
@@ -82,7 +82,8 @@ export function checkContinuation(
   assertReady(run, registry);
   const grants = placeGrants(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
-  // Its root has ended and begins a further execution, with these instructions; else it continues the one that it had begun.
+  // If the root has ended, it begins another execution with these instructions. Otherwise it
+  // continues the execution that it had begun.
   const isOver = !wasCutOff && status !== "paused" && status !== "pending";
   const next: Pick<NextExecution, "instructions" | "message"> | undefined = isOver
     ? { instructions: instructionsFor(registry.root, context), message: makeStoppedNotice(run) }
@@ -102,8 +103,8 @@ export function checkContinuation(
 }
 
 /**
- * Adds the valid answers among the mail. Returns the mail that is done, with its problem if it had
- * no effect.
+ * Adds the valid answers in the mail. Returns the handled mail, with its problem if it had no
+ * effect.
  */
 function takeMailedAnswers(
   run: RestoredRun,
@@ -124,7 +125,7 @@ function takeMailedAnswers(
       given.set(answer.questionId, answer);
     } catch (cause) {
       if (!EspalierError.is(cause) || cause.code !== "invalid_answer") throw cause;
-      // Its approver was at work when the process died, and will be asked again.
+      // Its approver was active at the crash, and will be asked again.
       const isAskedAgain = wasCutOff || isToBeAsked(run, answer.questionId);
       if (isAskedAgain && cause.data["problem"] === "unknown") settled.delete(number);
       else settled.set(number, cause.message);
@@ -134,8 +135,8 @@ function takeMailedAnswers(
 }
 
 /**
- * True if a question is about a call that has not begun: the run was asked to pause before the
- * call's approver could be asked again.
+ * Returns true if a question is about a call that has not begun: the run was asked to pause before
+ * the call's approver could be asked again.
  */
 function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
   return agents.some(({ state }) => {
@@ -150,19 +151,19 @@ function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
   });
 }
 
-/** Store of the run, and its journal if its process died. */
+/** Store of the run, and its journal if its process crashed. */
 export interface Kept {
   readonly journal: RunJournal | undefined;
   readonly folded?: FoldedRun | undefined;
-  /** Error with which the run only continues to fail. */
+  /** The error, if the run only continues to fail. */
   readonly failure?: ErrorRecord | undefined;
   /** Origin of the run, if it is a fork. */
   readonly forkedFrom?: EventBody<"run.started">["forkedFrom"];
 }
 
 /**
- * Restores the agents of a run. If that fails, the journal writes nothing, and the store has the
- * run as it was.
+ * Restores the agents of a run. If that fails, nothing is written, and the store keeps the run
+ * unchanged.
  */
 export function restoreRun(
   settings: Settings,
@@ -248,8 +249,8 @@ function restoreParts(
 }
 
 /**
- * Charges model calls whose outcome is unknown, by estimate: their requests may have been sent. Releases
- * the leases of calls whose requests never left the process.
+ * Charges model calls with an unknown outcome by estimate, because their requests may have been
+ * sent. Releases the leases of calls whose requests were never sent.
  */
 function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
   const { tree, recorder, ledger } = run;
@@ -269,7 +270,7 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     const abandoned = callUsage(node, { lease, steps: 0 }, { type: "abandoned" });
     const further = { ...abandoned, modelCalls: 0, unpricedCalls: 0 };
     let usage = charged ?? abandoned;
-    // Charged attempts have ended. Each other one may have been sent.
+    // Charged attempts have ended. Any other attempt may have been sent.
     for (let nth = charged === undefined ? 2 : 1; nth <= underWay; nth += 1)
       usage = addUsage(usage, further);
     const { account } = node;
@@ -292,7 +293,7 @@ function failRoot(root: AgentRuntime, { code, message, data }: ErrorRecord): voi
   root.requestStop({ source: "loop", reason });
 }
 
-/** Repeats requests to agents that they had not handled when their process died. */
+/** Repeats requests that agents had not handled when their process crashed. */
 function reapply(
   run: RunRuntime,
   { run: restored, cancelled, overdue, stops, unknownIds }: FoldedRun,
@@ -315,15 +316,15 @@ function reapply(
   for (const childId of unknownIds) {
     const parent = tree.find(childId)?.parent;
     if (parent === undefined || parent.hasEnded) continue;
-    // A subagent in the state of its parent continues with the parent.
+    // A subagent in the state of its parent continues together with the parent.
     if (!backgroundOf(parent.currentState).includes(childId))
       run.supervisor.reactivate(parent, [childId]);
   }
 }
 
 /**
- * Restores the agents of a settled run into a new tree and ledger, and returns the root. No agent
- * is charged for the time of the pause.
+ * Restores the agents of a settled run into a new tree and ledger, and returns the root. The time
+ * of the pause is not charged.
  */
 function restore(
   runtime: RunRuntime,
@@ -387,8 +388,8 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
 }
 
 /**
- * Returns the calls of a step that may still start a subagent. `isOver`: true for a call that has
- * started its subagent, or has ended.
+ * Returns the calls of a step that may still start a subagent. `isOver` returns true for a call
+ * that has started its subagent, or has ended.
  */
 function startsLeft(
   { settled }: AgentRuntime,

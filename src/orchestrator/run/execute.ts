@@ -1,4 +1,5 @@
-// Executes an order: starts the run, continues it, joins it, or gives its result. Any number of times, in any process.
+// Executes a run request: starts the run, continues it, joins it or returns its result. May be
+// repeated any number of times, in any process.
 
 import { checkAmount, checkKeys, checkMethods } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
@@ -77,9 +78,9 @@ export interface ExecuteOptions extends Pick<StartOptions, "context" | "onStream
 
 const FIELDS = ["context", "onStreamPart", "signal", "releaseSignal", "graceMs", "takeOverAfterMs"];
 
-/** How often a run that another process leads is looked at. */
+/** Interval at which a run of another process is polled. */
 const LOOK_MS = 100;
-/** How often the mailbox of a run is looked into whose order came from elsewhere. */
+/** Interval at which the mailbox is polled if the request came from elsewhere. */
 const MAIL_MS = 200;
 
 /** Throws `invalid_option`. */
@@ -94,17 +95,17 @@ export function checkExecuteOptions(options: ExecuteOptions): void {
   checkRunOptions(field, options);
 }
 
-/** How an order is executed: as its caller says, or as a worker does it. */
+/** Options of an execution by a caller or a worker. */
 interface Executing extends ExecuteOptions {
-  /** A run that another process leads is not waited for: `run_active`. */
+  /** True to reject with `run_active` if another process owns the run, instead of waiting. */
   readonly isLeftAlone?: boolean;
-  /** In place of `context`. Called once the run is claimed. */
+  /** Replaces `context`. Called once the run is claimed. */
   readonly contextFor?: () => Promise<unknown>;
-  /** In place of `graceMs`, as it is when the run is given up. */
+  /** Replaces `graceMs`. Called when the run is released. */
   readonly graceMsNow?: () => number;
 }
 
-/** See `Orchestrator.execute`. */
+/** Executes a request; see `Orchestrator.execute`. */
 export async function executeOrder(
   live: LiveRuns,
   given: RunRequest,
@@ -118,7 +119,7 @@ export async function executeOrder(
   }
 }
 
-/** A run that is not to be continued yet, since processes that ran it have died. */
+/** A run that must not continue yet, because processes that executed it have crashed. */
 interface Postponed {
   readonly delayMs: number;
 }
@@ -127,7 +128,10 @@ export function isPostponed(settled: object): settled is Postponed {
   return "delayMs" in settled;
 }
 
-/** One execution of an order. A worker lets its engine wait while the run is postponed. */
+/**
+ * An execution of a run request. While the run is postponed, `executeOrder` waits and a worker
+ * returns to its engine.
+ */
 export class OrderExecution {
   readonly #live: LiveRuns;
   readonly #storage: RunStorage;
@@ -136,14 +140,17 @@ export class OrderExecution {
   readonly #role: AgentRole;
   readonly #beganMs: number;
   #context: Promise<unknown> | undefined;
-  /** True if the run came to rest here: if the store could not record that, it still names this process as the owner. */
+  /**
+   * True if the run settled here. If the store could not record that, it still names this process
+   * as the owner.
+   */
   #hasRested = false;
-  /** True once the owner of the run in another process was asked to cancel it. */
+  /** True once the owner in another process was asked to cancel the run. */
   #hasAsked = false;
-  /** Aborted when nothing is to be waited for any more. */
+  /** Aborted when the execution is released. */
   readonly #given = new CancelSignal();
 
-  /** Throws `unknown_role`. */
+  /** Throws `unknown_role` if the orchestrator does not have the role. */
   constructor(live: LiveRuns, order: CheckedOrder, options: Executing) {
     this.#live = live;
     this.#storage = requireStorage(live.settings);
@@ -153,7 +160,10 @@ export class OrderExecution {
     this.#beganMs = live.settings.clock.monotonicMs();
   }
 
-  /** The result once the run rests, and nothing is asked of it by mail. */
+  /**
+   * Returns the result once the run has settled and no mail is left to handle. Rejects with
+   * `run_released` if the run is released before.
+   */
   async rest(): Promise<JsonRunResult | Postponed> {
     const { releaseSignal } = this.#options;
     const giveUp = (): void => this.#given.abort("left");
@@ -173,12 +183,12 @@ export class OrderExecution {
     }
   }
 
-  /** Lets time pass, until nothing is to be waited for any more. */
+  /** Waits for `delayMs`, or until the execution is released. */
   async pass(delayMs: number): Promise<void> {
     await sleep(this.#storage.clock, delayMs, this.#given);
   }
 
-  /** Returns `undefined` if it is to be tried again. */
+  /** Makes one attempt. Returns `undefined` if another attempt is needed. */
   async #try(): Promise<JsonRunResult | Postponed | undefined> {
     const { runId, role, task } = this.#order;
     const { signal } = this.#options;
@@ -213,19 +223,22 @@ export class OrderExecution {
     }
   }
 
-  /** Another process leads the run, has led it meanwhile, or leads it now instead of this one. */
+  /**
+   * Returns true if another process owns the run or owned it in the meantime, so that waiting may
+   * help.
+   */
   #isPassing(cause: unknown): boolean {
     if (!EspalierError.is(cause)) return false;
     const { takeOverAfterMs, isLeftAlone = false } = this.#options;
     if (isLeftAlone && cause.code === "run_active") return false;
-    // A caller that takes runs over was asked to by its engine, and must report that it failed.
+    // A caller that takes runs over does so for its engine, and must report the failure.
     const isTaken = cause.code === "run_fenced" && takeOverAfterMs === undefined;
     return isTaken || PASSING.has(cause.code);
   }
 
   /**
-   * Starts or continues the run. Returns its result if it rests, or for how long it is postponed. Rejects
-   * with `run_active` while another process owns the run.
+   * Starts or continues the run. Returns its result if the run has settled, or the delay if it is
+   * postponed. Rejects with `run_active` while another process owns the run.
    */
   async #lead(): Promise<RunHandle | JsonRunResult | Postponed> {
     const live = this.#live;
@@ -246,8 +259,9 @@ export class OrderExecution {
   }
 
   /**
-   * Returns the result of a run with nothing to do. `isLost`: its process may have died. Then the run is
-   * claimed before it is read, so that a crash of this process is counted.
+   * Prepares the run to continue, or returns its result if nothing is left to do. `isLost` means
+   * that its process may have crashed. Then the run is claimed before it is read, so that a crash
+   * of this process is counted.
    */
   async #prepareRecovery(isLost: boolean): Promise<PreparedRun | JsonRunResult> {
     const { settings } = this.#live;
@@ -287,8 +301,8 @@ export class OrderExecution {
   }
 
   /**
-   * The run rests, but its process died before the store knew, or something was posted that asks nothing.
-   * A run with mail of a later release stays open for that release.
+   * Releases a run that has settled. Its process crashed before the store knew, or its mail
+   * requires no action. If only a later release understands the mail, the run stays open.
    */
   async #putToRest(ownership: Ownership, kept: KeptRun): Promise<void> {
     const { store } = this.#storage;
@@ -302,7 +316,7 @@ export class OrderExecution {
     return this.#live.settings.clock.monotonicMs() - this.#beganMs >= takeOverAfterMs;
   }
 
-  /** `isMade`: an empty journal exists, perhaps with mail. */
+  /** Prepares a new run. `isMade` means that an empty journal exists, perhaps with mail. */
   async #prepareStart(isMade: boolean): Promise<PreparedRun> {
     const { settings } = this.#live;
     const { store } = this.#storage;
@@ -310,7 +324,7 @@ export class OrderExecution {
     const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = this.#order;
     const session =
       sessionId === undefined ? undefined : await sessionHandle(settings, sessionId, {});
-    // Nothing is kept that could fail: such a run rests one crash earlier.
+    // A run without records cannot be failed, so it is paused one crash earlier.
     const claimed = isMade ? await this.#claim(settings.maxCrashes - 1) : undefined;
     try {
       const { onStreamPart } = this.#options;
@@ -347,12 +361,12 @@ export class OrderExecution {
       executions.delete(this);
     }
     this.#hasRested = true;
-    // Paused: what has come by mail since is done first.
+    // Paused. Mail that arrived in the meantime is handled first.
     return undefined;
   }
 }
 
-/** Why an execution has no result, although the run continues. */
+/** Returns the error of an execution that ends without a result, although the run continues. */
 export function makeLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
@@ -363,14 +377,14 @@ export function makeLeftError(runId: RunId): EspalierError {
 
 const PASSING: ReadonlySet<string> = new Set(["run_active", "run_ended", "run_exists"]);
 
-/** Whether there is something to do for a run. */
+/** Returns true if the run has something to do. */
 function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
   const { status, run } = folded;
   if (status !== "paused") return status === "open";
   return run.questions.some((question) => isOverdue(question, nowMs)) || mail.some(isCall);
 }
 
-/** Whether a run was started with this role and task. */
+/** Returns true if the run was started with this role and task. */
 function isStartedBy({ role, task }: CheckedOrder, { folded }: KeptRun): boolean {
   const [root] = folded.run.agents;
   return root?.role === role && sameJson(root.task, task);

@@ -1,6 +1,7 @@
-// Checks the arguments of an answer against the schema that the model was shown, without the role. The
-// schema of a tool can say more than JSON Schema, and something else: a text is trimmed before its length
-// counts, or a number is made of a text. So only the shape is checked, which such rules do not change.
+// Checks the arguments of an answer against the schema that the model was shown, without the role.
+// The schema of a tool may have rules that JSON Schema cannot express: it may trim a text before
+// its length is checked, or parse a number from text. Therefore only the shape is checked, which
+// such rules do not change.
 
 import { isRecord, valueAt, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ToolSpec } from "../../model/model.ts";
@@ -15,13 +16,13 @@ import type { ValidationIssue } from "../../tools/arguments/validation-issue.ts"
 /** Schema against which the arguments of a call are checked. */
 interface ShownTool {
   readonly tool: ToolSpec;
-  /** Valid arguments: those that the question shows. */
+  /** Valid arguments, as the question shows them. */
   readonly fitting: JsonValue;
 }
 
 /**
- * Returns the problems of the arguments: missing and unknown parameters, values of another shape, and
- * values that are not among those listed. Returns none where the process that has the role decides.
+ * Returns the problems of the arguments: missing and unknown parameters, values of another shape,
+ * and values outside an enumeration. Other rules are left to the process that has the role.
  */
 export function findArgumentProblems(
   { tool, fitting }: ShownTool,
@@ -43,7 +44,10 @@ export function findArgumentProblems(
   return problemsOf(input).filter(({ parameter }) => !unsure.has(parameter));
 }
 
-/** Returns the check of a shape. Values that the schema of the role could coerce are no problem. */
+/**
+ * Returns the check of a shape. Ignores problems of values that the schema of the role could
+ * coerce.
+ */
 function shapeInput(field: string, shape: JsonObject): InputSchema<unknown> {
   const work = new CheckWork();
   const examine = jsonSchemaExaminer(field, shape, work);
@@ -84,7 +88,7 @@ function shapeOf(schema: unknown): unknown {
   return Object.fromEntries(shape);
 }
 
-/** True if a schema could coerce the value to its type: text to a number, for example. */
+/** Returns true if a schema could coerce the value to its type, for example text to a number. */
 function mayBeCoerced({ types }: ValidationIssue, value: JsonValue | undefined): boolean {
   if (types === undefined || typeof value === "object" || value === undefined) return false;
   if (types.includes("string") || types.includes("boolean")) return true;

@@ -1,8 +1,8 @@
 // Forks a run: creates a run that begins where a step of another run's root had ended. Pure, except
 // for the given ids and time.
 //
-// A fork has its own ids and has spent nothing. It leaves its origin unchanged, and never separates
-// a call from its result.
+// A fork has its own ids and zero usage. It does not change its origin, and never separates a call
+// from its result.
 
 import { mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -46,7 +46,7 @@ export interface ForkedRun {
 /** Part of the origin that a fork contains. */
 interface Cut {
   readonly root: PausedAgent;
-  /** The root first. */
+  /** The agents of the fork, the root first. */
   readonly kept: readonly PausedAgent[];
   readonly stepNumber: number;
   readonly nowMs: number;
@@ -113,7 +113,7 @@ export function makeFork(
 /** Steps of the root. `null`, for an agent that no step started, is not among them. */
 type Steps = ReadonlySet<StepId | null>;
 
-/** True if nothing requests another reply of the root. */
+/** Returns true if nothing requests another reply of the root. */
 function hasAnswered(root: PausedAgent | undefined): boolean {
   if (root === undefined) return false;
   const { conversation, log } = root.state;
@@ -122,8 +122,8 @@ function hasAnswered(root: PausedAgent | undefined): boolean {
 }
 
 /**
- * Returns the steps that the fork does not contain, including an open one. Empty if the whole
- * history is contained.
+ * Returns the steps that the fork does not contain, including an open step. Empty if the fork
+ * contains the whole history.
  */
 function lateSteps({ executionId, state }: PausedAgent, stepNumber: number): Steps {
   if (firstLate(state, stepNumber) === -1) return new Set();
@@ -149,8 +149,8 @@ function retainedAgents(agents: readonly PausedAgent[], late: Steps): readonly P
 }
 
 /**
- * Returns the agents with new ids. `names`: the number of the root's subagents of each role by
- * then.
+ * Returns the agents with new ids. `names` contains the number of the root's subagents of each role
+ * at the time of the fork.
  */
 function withOwnIds(
   cut: Cut,
@@ -187,7 +187,7 @@ function withOwnIds(
       parentAgentId: parentAgentId === null ? null : (newIds.get(parentAgentId) ?? null),
       executionId,
       ordinals: agent === root ? names : agent.ordinals,
-      execution: agent === root ? 0 : agent.execution, // The fork's first is yet to come.
+      execution: agent === root ? 0 : agent.execution, // The first execution of the fork follows.
       isDetached: false,
       state: {
         ...state,
@@ -200,13 +200,13 @@ function withOwnIds(
 }
 
 /**
- * Returns the root as it was when the step had ended, without anything later. What the step queued
- * is queued again.
+ * Returns the root as it was when the step had ended, without later changes. Messages and subtasks
+ * that the step had queued are queued again.
  */
 function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapshot {
   const { stepNumber, root } = cut;
   const { agentPath, state } = root;
-  // The fork has no result yet.
+  // The fork does not have a result yet.
   const { output: _output, outputParse: _parse, ...log } = state.log;
   const before = log.steps.slice(0, stepNumber);
   const messages = historyUpTo(state, stepNumber);
@@ -256,13 +256,18 @@ function queued(
   return requests.map((request) => ({ request }));
 }
 
-/** Returns the step of the present execution whose reply a message is. 0 if it is none. */
+/**
+ * Returns the step of the present execution whose reply the message is, or 0 for other messages.
+ */
 function repliedStep({ executionId }: AgentSnapshot, { role }: Message, tag?: MessageTag): number {
   const isOwn = tag?.executionId === executionId && tag.note === undefined;
   return role === "assistant" && isOwn ? tag.stepNumber : 0;
 }
 
-/** Returns the index in the history of the first reply after the step. -1 if there is none. */
+/**
+ * Returns the index in the history of the first reply after the step, or -1 if the step had the
+ * last reply.
+ */
 function firstLate(state: AgentSnapshot, stepNumber: number): number {
   const { messages, tags } = state.conversation;
   return messages.findIndex((one, index) => repliedStep(state, one, tags[index]) > stepNumber);
@@ -280,7 +285,7 @@ function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message
   const last = Math.max(0, ...replied);
   if (dropped.some(({ message, tag }) => repliedStep(state, message, tag) > last)) return undefined;
   if (late === -1 || stepNumber === 0) return kept;
-  // Later messages belong to what followed. Messages before the first step are its input.
+  // Later messages belong to later steps. Messages before the first step are its input.
   const end = kept.findLastIndex(({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0);
   return kept.slice(0, end + 1);
 }
@@ -310,8 +315,8 @@ function unreported(
 }
 
 /**
- * Returns the names of subagents in the history. They are not reused, even if their agents are
- * missing because they still worked or continued later.
+ * Returns the names of subagents in the history. They are not reused, even if the fork does not
+ * contain their agents, which were still active or continued later.
  */
 function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["ordinals"] {
   const ordinals = new Map<string, number>();
@@ -325,8 +330,8 @@ function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["o
 }
 
 /**
- * Returns accounts with the limits of the original and nothing spent, with `budget` on top for the
- * root. A fixed deadline is not copied.
+ * Returns accounts with the limits of the original and zero usage, with `budget` in addition for
+ * the root. A fixed deadline is not copied.
  */
 function freshAccounts(
   accounts: readonly LedgerAccount[],

@@ -1,5 +1,6 @@
-// LiveRun: runs a tree in this process, from its start or from where it continues, until it rests. A
-// run that continues by itself after a pause has one LiveRun for each time. Its controls are in RunHandle.
+// LiveRun: runs a tree in this process until it settles, from its start or from a restored state. A
+// run that continues by itself after a pause has a LiveRun per continuation. Does not own the
+// controls, which are in RunHandle.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
@@ -21,20 +22,20 @@ import {
 import { MailReader, type ReceivedMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
 
-/** The parts of a run that is about to start or to continue. Nothing of it has run yet. */
+/** A run that is ready to start or to continue. None of its agents has run yet. */
 export interface PreparedRun extends PausesBefore {
   readonly run: RunRuntime;
   readonly root: AgentRuntime;
-  /** The parts of its first event that differ between runs. */
+  /** Fields of its first event that differ between runs. */
   readonly origin: RunOrigin;
-  /** True if the store may refuse the run, which then waits until the store has accepted it. */
+  /** True if the store may refuse the run. The run then waits until the store has accepted it. */
   readonly isRefusable?: boolean;
   readonly beforeFirstEvent?: () => void;
-  /** Records what follows the first event, before any agent continues. */
+  /** Appends the records that follow the first event, before any agent continues. */
   readonly afterFirstEvent?: () => void;
-  /** Mail that came before. */
+  /** Mail that arrived earlier. */
   readonly mail?: readonly ReceivedMail[] | undefined;
-  /** The numbers of the mail that needs nothing further, with the problem of each. */
+  /** Numbers of mail that needs no further handling, with the problem of each. */
   readonly settledMail?: ReadonlyMap<number, string | undefined>;
 }
 
@@ -46,18 +47,18 @@ export class LiveRun {
   readonly root: AgentRuntime;
   /** `undefined` if the run has no store. */
   readonly mail: MailReader | undefined;
-  /** True once the run rests or has failed. */
+  /** True once the run has settled or failed. */
   isOver = false;
   #hasBegun = false;
   /** Agents that `#reactivateUnblocked` has found, each once. */
   #reactivated: readonly AgentRuntime[] = NONE;
   /** Records that wait for the first event. */
   #early: readonly (() => void)[] = NONE;
-  /** Milliseconds that the run waited for a slot; `undefined` without a slot. */
+  /** Milliseconds that the run waited for a slot. `undefined` without a slot. */
   #queuedMs: number | undefined;
   #releaseSlot: Release | undefined;
 
-  /** `controls`: carries out what is requested by mail. */
+  /** `controls` carries out requests that arrive by mail. */
   constructor(prepared: PreparedRun, controls: Run) {
     const { run, root } = prepared;
     this.prepared = prepared;
@@ -71,14 +72,14 @@ export class LiveRun {
     const { root, run, prepared } = this;
     const { runSlots, throttle } = run.settings;
     const admitted = runSlots && this.#waitForSlot(runSlots);
-    await Promise.resolve(); // Synchronously after start(), the caller may subscribe, or take over by iterate().
+    await Promise.resolve(); // The caller may subscribe or call iterate() synchronously after start().
     const turn = throttle.turn();
     if (turn !== undefined) await turn;
     const { journal, tree, session } = run;
     const claiming = prepared.isRefusable ? journal?.writer.claimed() : undefined;
     if (claiming !== undefined) await claiming; // A run that the store refuses records nothing.
     if (admitted !== undefined) await admitted;
-    if (this.isOver) await journal?.writer.broken; // It was given up before.
+    if (this.isOver) await journal?.writer.broken; // The run was released before it began.
     prepared.beforeFirstEvent?.();
     const facts = (): StartFacts => ({
       schemaVersion: EVENT_SCHEMA_VERSION,
@@ -106,9 +107,9 @@ export class LiveRun {
   }
 
   /**
-   * Waits for one of the slots of the orchestrator (`maxConcurrentRuns`), or until the root is aborted.
-   * Relative time limits do not run meanwhile. A run that code of another run starts never waits: the
-   * other run may wait for its result while it holds a slot.
+   * Waits for a slot of the orchestrator (`maxConcurrentRuns`), or until the root is aborted.
+   * Relative time limits do not advance meanwhile. A run that was started by code of another run
+   * never waits, because the other run may wait for its result while it holds a slot.
    */
   async #waitForSlot(slots: Semaphore): Promise<void> {
     if (isInScope()) return;
@@ -138,8 +139,8 @@ export class LiveRun {
   }
 
   /**
-   * Before a run whose root is paused can rest, unblocked agents continue and detached agents settle.
-   * Returns true if the root is to be run once more.
+   * Continues unblocked agents, and waits for detached agents, before a run with a paused root
+   * settles. Returns true if the root has to run again.
    */
   async #continueUnblocked(tree: RunTree): Promise<boolean> {
     if (this.#reactivateUnblocked()) return true;
@@ -149,8 +150,8 @@ export class LiveRun {
   }
 
   /**
-   * Finds unblocked agents, each once, and continues the detached ones among and above them. Returns
-   * true if there was one.
+   * Finds unblocked agents, each once, and continues the detached agents among and above them.
+   * Returns true if any was found.
    */
   #reactivateUnblocked(): boolean {
     const unblocked = findUnblocked(this.run.tree).filter(
@@ -162,18 +163,18 @@ export class LiveRun {
     return true;
   }
 
-  /** Records the end or the pause. Returns the result once the store has it. */
+  /** Records the end or the pause. Returns the result once it is persisted. */
   async conclude(): Promise<JsonRunResult> {
     const { run, root, prepared } = this;
-    this.isOver = true; // Before its last event: nothing is granted after it.
-    this.mail?.stop(); // Mail that comes from now on leaves a paused run open.
+    this.isOver = true; // Set before the last event, so that nothing is granted after it.
+    this.mail?.stop(); // Later mail leaves a paused run open.
     const result = root.hasEnded ? recordRunEnd(run, root) : recordRunPause(run, root, prepared);
     await run.journal?.writer.close(result.status === "paused" ? "paused" : "ended");
     this.#releaseSlot?.();
     return result;
   }
 
-  /** Stops the run where it is, as if its process had died. */
+  /** Stops the run at once, as if its process had crashed. */
   abandon(): void {
     const { run, root } = this;
     this.isOver = true;
@@ -185,15 +186,15 @@ export class LiveRun {
     root.cancel("The run can no longer be persisted.");
     for (const node of run.tree.nodes) {
       node.close();
-      node.openMailbox().close("cancelled"); // Nothing is read any more: the senders learn so.
+      node.openMailbox().close("cancelled"); // Rejects later messages, so that their senders know.
     }
     run.recorder.leave(scopeOutsideExecutions(root));
   }
 }
 
 /**
- * Returns paused agents that need no answer from outside to continue. Others were still at work when they
- * paused: the agents were asked to end, or a subagent that they wait for has ended.
+ * Returns paused agents that can continue without an answer. They were asked to end, or a subagent
+ * that they wait for has ended since they paused.
  */
 function findUnblocked(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;

@@ -1,5 +1,5 @@
-// LiveRuns: the runs that one orchestrator runs in this process. Owns their handles from their start until
-// they rest, and whether further runs may begin.
+// LiveRuns: the runs of an orchestrator in this process. Owns their handles from start to
+// settlement, and decides whether further runs may begin.
 
 import { CancelSignal } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -44,12 +44,15 @@ export class LiveRuns {
     return [...this.#runs];
   }
 
-  /** Returns the newest run of this id: one that was taken over may still be ending. */
+  /** Returns the newest run with this id. An older one that was taken over may still be ending. */
   find(runId: string): RunHandle | undefined {
     return this.all.findLast((run) => run.runId === runId);
   }
 
-  /** Returns the run that was started under this id and is not over. Throws `run_id_conflict` if it was started with another role or task. */
+  /**
+   * Returns the unsettled run that was started under this id. Throws `run_id_conflict` if it was
+   * started with another role or task.
+   */
   findStarted(runId: string, role: string, task: MessageContent): RunHandle | undefined {
     const run = this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
@@ -67,9 +70,9 @@ export class LiveRuns {
   }
 
   /**
-   * Starts a prepared run and keeps its handle until the run rests. An abort of `signal` cancels the run.
-   * With `continueWith`, a run that has a store continues by itself when mail comes while it is
-   * paused.
+   * Starts a prepared run and retains its handle until the run settles. An abort of `signal`
+   * cancels the run. With `continueWith`, a paused run that has a store continues by itself when
+   * mail arrives.
    */
   start(next: PreparedRun, signal: AbortSignal | undefined, continueWith?: Recovery): RunHandle {
     const run = new RunHandle(next, () => {
@@ -86,8 +89,8 @@ export class LiveRuns {
   }
 
   /**
-   * Prepares a paused run to continue if mail has come that asks for it. If the orchestrator is closed,
-   * another process was faster, or the run cannot continue, it stays in the store as it is.
+   * Prepares a paused run to continue if its mail requests that. If the orchestrator is closed,
+   * another process was faster, or the run cannot continue, it stays in the store unchanged.
    */
   #continueByMail(
     runId: RunId,
@@ -108,7 +111,7 @@ export class LiveRuns {
     return tried(storage.clock, look).catch(() => undefined);
   }
 
-  /** Does work that may start a run, for which closing waits, too. */
+  /** Executes work that may start a run. Closing waits for this work as well. */
   async during<Made>(work: () => Promise<Made>): Promise<Made> {
     this.#recoveries += 1;
     try {
@@ -119,7 +122,7 @@ export class LiveRuns {
     }
   }
 
-  /** Lets nothing further begin, and resolves when nothing is in progress. */
+  /** Prevents further runs from beginning, and resolves when nothing is in progress. */
   close(): Promise<void> {
     this.closing.abort("closed");
     this.#check();

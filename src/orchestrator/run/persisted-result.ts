@@ -20,7 +20,7 @@ import type { Settings } from "../tree/settings.ts";
 import type { SettledAgent } from "../tree/agent-report.ts";
 
 /**
- * Returns the result of an ended or paused run. Rejects with `invalid_state` for another one, and
+ * Returns the result of an ended or paused run. Rejects with `invalid_state` for an open run, and
  * with `invalid_journal` if an agent has not settled, or the record of the result is missing.
  */
 export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult> {
@@ -62,8 +62,8 @@ function countByDepth({ agents }: RestoredRun): Readonly<Record<string, number>>
 }
 
 /**
- * Returns the result with its paused run signed, if there is a key: only the application writes the
- * store.
+ * Returns the result, with its paused run signed if a key is set. The stored run is unsigned,
+ * because only the application writes the store.
  */
 export function signResult(
   { signer }: Pick<Settings, "signer">,

@@ -1,5 +1,6 @@
-// Questions of a stored run, whichever process owns it and whether or not it is paused, and answers
-// to them, sent to its mailbox. An answer is about one exact call, and the first answer counts.
+// Questions of a stored run, and answers to them, sent to its mailbox. It does not matter which
+// process owns the run, or whether it is paused. An answer is about a single exact call, and the
+// first answer counts.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
@@ -45,7 +46,7 @@ export async function openQuestions(store: RunStore, runId: RunId): Promise<read
   return open.filter(({ questionId }) => !posted.has(questionId));
 }
 
-/** Dependencies. `ledHere`: the handle, if this process owns the run. */
+/** Dependencies. `ledHere` is the handle, if this process owns the run. */
 interface PostMeans {
   readonly store: RunStore;
   readonly clock: Clock;
@@ -77,7 +78,7 @@ export async function postAnswers(
     const number = await postMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.readMail(runId, number);
     const mail = post && parseMail(post)?.mail;
-    // Of two simultaneous answers, the first has its mail under the key.
+    // If two answers arrive at the same time, the mail under the key is the first.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
       throw answeredBefore(index, questionId, mail.answer.type);
   }
@@ -96,7 +97,7 @@ async function askedOnceKept(
   runId: RunId,
   given: readonly Answer[],
 ): Promise<AskedQuestions> {
-  await ledHere?.whenPersisted().catch(() => undefined); // The store says what is wrong.
+  await ledHere?.whenPersisted().catch(() => undefined); // The reads below report a failure of the store.
   for (let looks = 1; ; looks += 1) {
     const asked = await askedIn(store, runId);
     if (ledHere !== undefined || isAllKnown(given, asked)) return asked;
@@ -158,8 +159,8 @@ function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): r
 }
 
 /**
- * Checks the shape of arguments that an approval replaces. All other rules are checked where the
- * role is; the question stays open there if the arguments do not fit.
+ * Checks the shape of arguments that an approval replaces. The owner of the role checks all other
+ * rules. If the arguments do not fit, the question stays open there.
  *
  * @throws EspalierError `invalid_answer` that names the parameters.
  */

@@ -1,9 +1,9 @@
-// Quarantine: decides when a run may be executed again after processes that executed it have died.
-// A poison run, which ends each process that executes it, must not keep the other runs from
-// completing.
+// Quarantine: decides when a run may be executed again after processes that executed it have
+// crashed. A poison run, which crashes every process that executes it, must not keep the other runs
+// from completing.
 //
 // Owns the run on trial. Of the runs that crashed twice in a row, a process executes one at a time,
-// until that run has completed something or has settled. So the next crash counts for the run that
+// until that run has completed a step or has settled. So the next crash counts for the run that
 // causes it, and not for the runs beside it.
 
 import { EspalierError } from "../../kernel/error.ts";
@@ -34,7 +34,7 @@ export function backoffMs(
 ): number {
   if (owner === null || crashes === 0 || lastCrashAtMs === null) return 0;
   const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (crashes - 1), LAST_DELAY_MS);
-  // A clock that was set back must not delay the run for as long.
+  // Prevents a clock that was set back from delaying the run by as much.
   const elapsedMs = Math.abs(nowMs - lastCrashAtMs);
   return Math.max(0, delayMs - elapsedMs);
 }
@@ -63,7 +63,7 @@ export class Quarantine {
     return 0;
   }
 
-  /** Notes that the run has settled, or is not executed here after all. */
+  /** Records that the run has settled, or is not executed here after all. */
   end(runId: RunId): void {
     if (this.#onTrial === runId) this.#onTrial = undefined;
   }
@@ -74,17 +74,17 @@ export function openQuarantine(runs: { quarantine: Quarantine | undefined }): Qu
   return (runs.quarantine ??= new Quarantine());
 }
 
-/** Ownership of a run whose former owner may have died. */
+/** Ownership of a run whose former owner may have crashed. */
 export interface ClaimedRun {
   readonly ownership: Ownership;
-  /** Crashes in a row, including the one that this claim has counted. */
+  /** Consecutive crashes, including the crash that this claim has counted. */
   readonly crashes: number;
 }
 
 /**
- * Claims a run before anything of it is read and any user code runs, so that every crash from here
- * on is counted. Rejects like the store. Rejects with `crash_loop` if processes have died even
- * while they failed the run, or more often than `mostCrashes`; the run is then paused.
+ * Claims a run before it is read and before user code runs, so that every crash from here on is
+ * counted. Rejects like the store. Rejects with `crash_loop`, and pauses the run, if processes
+ * crashed even while they failed the run, or more often than `mostCrashes`.
  */
 export async function takeOwnership(
   settings: Settings,
@@ -95,7 +95,7 @@ export async function takeOwnership(
   const { store, clock, staleAfterMs } = requireStorage(settings);
   const { takeOver = false, ownerLost = false } = how;
   const claim = { owner: newOwner(), staleAfterMs, takeOver, ownerLost };
-  // If the acknowledgement is lost, this process owns the run anyway, and no other does.
+  // If the acknowledgement is lost, this process owns the run nevertheless.
   const ownership = await tried(clock, () => store.claim(runId, claim));
   try {
     const { crashCount: crashes = 0 } = (await store.find(runId)) ?? {};
@@ -128,7 +128,7 @@ export function isCrashLoop(cause: unknown): boolean {
 const NAMED_CALLS = 3;
 
 /**
- * Returns the error of a run that ends the processes that execute it. `folded`: the run, if it
+ * Returns the error of a run that crashes the processes that execute it. `folded` is the run if it
  * fails. Without it, the run is paused and may be tried again.
  */
 export function makeCrashLoopError(

@@ -1,5 +1,5 @@
-// Rebuilds the model request of any step of an ended or paused run, from its stored form alone
-// (R173). Pure.
+// Rebuilds the model request of any step of an ended or paused run, from its stored form alone.
+// Pure.
 
 import { unknownAgent } from "../../agent/agent-identity.ts";
 import { requestOfStep, type RebuiltRequest } from "../../agent/shown-messages.ts";

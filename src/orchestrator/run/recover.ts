@@ -1,5 +1,5 @@
-// Recovery: a run whose process died is claimed, read from its journal and continued, or cancelled.
-// Reads results from the store, too.
+// Recovery: claims a run whose process crashed, reads its journal, and continues or cancels the
+// run. Also reads results from the store.
 
 import { errorRecord } from "../../agent/error-record.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -23,28 +23,29 @@ import type { PreparedRun } from "./live-run.ts";
 import type { ResumeLostRunsOptions, StoredResumeOptions } from "./start-options.ts";
 import type { JsonRunResult } from "./run-result.ts";
 
-/** A run as its journal has it, and what has come by mail since. */
+/** A run folded from its journal, and its unread mail. */
 export interface KeptRun {
   readonly folded: FoldedJournal;
   readonly mail: readonly ReceivedMail[];
 }
 
-/** How a run is recovered: as its caller says, or as a worker does it. */
+/** Options of a recovery by a caller or a worker. */
 export interface Recovery extends StoredResumeOptions {
-  /** In place of `context`. */
+  /** Replaces `context`. */
   readonly contextOf?: ResumeLostRunsOptions["context"] | undefined;
-  /** What was read of it before. */
+  /** The run, if it was read before. */
   readonly kept?: KeptRun;
-  /** It was claimed before, and then read. */
+  /** The ownership, if the run was claimed before it was read. */
   readonly claimed?: ClaimedRun;
-  /** As in `Arrival`. */
+  /** See `Arrival`. */
   readonly areAllNeeded?: boolean;
 }
 
 /**
- * Continues a run that is kept in the store, after its process has died, after a pause, or, with more of the budget, after a limit has stopped
- * it. Rejects with `unknown_run`, `run_active`, `run_ended`,
- * `unsupported_version`, `invalid_journal` or `store_failed`, and with what continuing throws: nothing has changed then.
+ * Prepares a run of the store to continue after a crash, after a pause, or with a grant after a
+ * limit has stopped it. Rejects with `unknown_run`, `run_active`, `run_ended`,
+ * `unsupported_version`, `invalid_journal` or `store_failed`, and with the errors of
+ * `checkContinuation`; then nothing has changed.
  */
 export async function prepareRecovery(
   settings: Settings,
@@ -55,11 +56,12 @@ export async function prepareRecovery(
   const { store } = storage;
   let { kept } = options;
   let continuation: Continuation | undefined;
-  // A run that is lost is claimed before it is read. A live owner is replaced only once all is checked.
+  // A lost run is claimed before it is read. A live owner is replaced only after all checks.
   if (kept === undefined && !(await seemsLost(storage, runId)))
     kept = await readRun(storage, runId);
   if (kept !== undefined && options.claimed === undefined) {
-    // One that had ended, whose process did not live to say so, is claimed to record that.
+    // If the run has ended and its process crashed before the store knew, it is claimed in order to
+    // record that.
     const isUnreported =
       kept.folded.status === "ended" && (await findStoredRun(store, runId))?.status === "open";
     if (!isUnreported) continuation = await readyToRecover(settings, kept, options);
@@ -88,7 +90,7 @@ async function seemsLost(
   return !seemsAlive(run, clock.nowMs(), staleAfterMs);
 }
 
-/** False: the run came further, or got mail, since it was read. */
+/** Returns false if the run advanced, or received mail, since it was read. */
 async function isAsRead(store: RunStore, { folded, mail }: KeptRun): Promise<boolean> {
   const { runId } = folded.run;
   const { recordCount } = (await findStoredRun(store, runId)) ?? {};
@@ -110,7 +112,10 @@ function ledOn(
   return restoreRun(settings, folded.run, continuation, { journal, folded, failure });
 }
 
-/** Gives back a run that cannot continue, as it rests. One that had ended is released as ended. */
+/**
+ * Releases a run that cannot continue, with the status of its journal. An ended run is released as
+ * ended.
+ */
 export async function releaseAfterFailure(
   { store, clock }: RunStorage,
   ownership: Ownership,
@@ -118,15 +123,18 @@ export async function releaseAfterFailure(
   cause: unknown,
 ): Promise<void> {
   const isOver = EspalierError.is(cause) && cause.code === "run_ended";
-  // A run that could not be read stays open, as it was.
+  // A run that could not be read stays open.
   const isOpen = kept === undefined || kept.mail.some(isCall);
   const status = isOpen ? "open" : kept.folded.status;
   const lastMail = kept && findLastMail(kept);
   const release = () => store.release(ownership, isOver ? "ended" : status, lastMail);
-  await tried(clock, release).catch(() => undefined); // Why it cannot continue is what counts.
+  await tried(clock, release).catch(() => undefined); // The first error is the relevant one.
 }
 
-/** Rejects with `unknown_run`, also for one of which nothing is kept, `unsupported_version`, `invalid_journal` or `store_failed`. */
+/**
+ * Reads a run and its mail. Rejects with `unknown_run`, also for a run without records, with
+ * `unsupported_version`, `invalid_journal` or `store_failed`.
+ */
 export async function readRun({ store }: RunStorage, runId: RunId): Promise<KeptRun> {
   const folded = await foldedRun(store, runId);
   const mail = await askStore(`the mail of run ${runId}`, () =>
@@ -135,7 +143,7 @@ export async function readRun({ store }: RunStorage, runId: RunId): Promise<Kept
   return { folded, mail };
 }
 
-/** The number of the last post that was seen of a run. */
+/** Returns the number of the last mail that was read. */
 export function findLastMail({ folded, mail }: KeptRun): number {
   return Math.max(0, ...folded.posts, ...mail.map(({ number }) => number));
 }
@@ -163,18 +171,18 @@ async function readyToRecover(
   return checkContinuation(settings, run, { ...others, context }, { ...arrival, ...needed });
 }
 
-/** The result of a run at rest, as the store has it. */
+/** Returns the result of a settled run from the store. */
 export async function storedResult(settings: Settings, runId: RunId): Promise<JsonRunResult> {
   const folded = await foldedRun(requireStorage(settings).store, runId);
   return signResult(settings, await readStoredResult(folded));
 }
 
-/** As many as a store can have. */
+/** The largest number of runs that a store accepts. */
 export const ALL_OF_THEM = 2 ** 31 - 1;
 
 /**
- * The runs that are open and that no process seems to lead: those with the fewest crashes first, and
- * the oldest of these. Rejects with `store_failed`.
+ * Returns the open runs that no process seems to own: runs with the fewest crashes first, and of
+ * these the oldest first. Rejects with `store_failed`.
  */
 export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[]> {
   const filter = { status: "open", limit: ALL_OF_THEM } as const;
@@ -184,7 +192,7 @@ export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[
   return lost.toReversed().toSorted((left, right) => left.crashCount - right.crashCount);
 }
 
-/** Throws `run_active` for a run that a process seems to lead. */
+/** Throws `run_active` for a run that another process seems to own. */
 export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage): void {
   if (!seemsAlive(run, clock.nowMs(), staleAfterMs)) return;
   throw new EspalierError({
@@ -194,7 +202,10 @@ export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage):
   });
 }
 
-/** Spares the reading of a journal. The store, which has a clock of its own, decides whether the run may be claimed. */
+/**
+ * Returns true if the owner seems alive, which avoids reading the journal. The store, with its own
+ * clock, decides whether the run may be claimed.
+ */
 function seemsAlive(
   { owner, heartbeatAtMs }: StoredRun,
   nowMs: number,
@@ -205,7 +216,7 @@ function seemsAlive(
   return Math.abs(nowMs - heartbeatAtMs) < staleAfterMs;
 }
 
-/** The context of a lost run, as the caller gives it. Rejects with `context_failed`. */
+/** Returns the context of a lost run from the caller's function. Rejects with `context_failed`. */
 async function contextOfLost(
   { runId, agents }: RestoredRun,
   contextOf: NonNullable<ResumeLostRunsOptions["context"]>,
@@ -221,12 +232,12 @@ async function contextOfLost(
   }
 }
 
-/** What a store knows of a run. */
+/** Returns the entry of a run in the store. */
 export function findStoredRun(store: RunStore, runId: RunId): Promise<StoredRun | undefined> {
   return askStore(`run ${runId}`, () => store.find(runId));
 }
 
-/** Whatever a store throws comes out as one of our errors. */
+/** Calls the store, and converts foreign errors to `store_failed`. */
 async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
@@ -246,8 +257,8 @@ function nothingStored(runId: RunId): EspalierError {
 }
 
 /**
- * Returns `undefined` if the run does not rest. Rejects with the reason why no worker could run it, with
- * `unknown_run` or with `store_failed`.
+ * Returns the result of a settled run, or `undefined` if it has not settled. Rejects with the
+ * reason why no worker could execute the run, with `unknown_run` or with `store_failed`.
  */
 export async function readResult(
   store: RunStore,
@@ -256,17 +267,17 @@ export async function readResult(
   const rested = await readRested(store, runId);
   if (rested === undefined) return undefined;
   const { folded, mail, refusal } = rested;
-  if (folded?.status === "ended") return await readStoredResult(folded); // Whatever came too late for it.
+  if (folded?.status === "ended") return await readStoredResult(folded); // Mail after the end is ignored.
   if (refusal !== undefined)
     throw new EspalierError({ code: refusal.code, message: refusal.message });
-  // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
+  // The run was paused between two reads, or a worker still has to handle its mail.
   if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
   return await readStoredResult(folded);
 }
 
 /**
- * Returns a run that rests, as far as the store knows, or `undefined` if it is open. `refusal`: why no worker
- * could run it, if its last mail says so.
+ * Returns a run that has settled according to the store, or `undefined` if it is open. `refusal` is
+ * the reason why no worker could execute the run, if its last mail contains that.
  */
 export async function readRested(store: RunStore, runId: RunId) {
   const found = await findStoredRun(store, runId);

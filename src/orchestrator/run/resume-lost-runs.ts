@@ -1,4 +1,5 @@
-// Recovers all lost runs of a store: healthy ones first, those that crashed before later and one by one.
+// Recovers all lost runs of a store: runs without crashes first, then the others one by one, after
+// a delay.
 
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
@@ -67,7 +68,7 @@ export async function resumeLostRuns(
     if (delayMs > 0) {
       const dueAtMs = Math.ceil(storage.clock.nowMs() + delayMs);
       const run = recoverLater(live, { runId, delayMs }, options);
-      run.catch(() => undefined); // The caller need not look at it.
+      run.catch(() => undefined); // The caller may never read it.
       delayed.push({ runId, crashCount, dueAtMs, run });
       continue;
     }
@@ -89,7 +90,7 @@ async function recoverNow(
   try {
     const prepared = await prepareRecovery(live.settings, runId, defined({ contextOf }));
     const run = live.start(prepared, undefined, defined({ contextOf }));
-    run.result.catch(() => undefined); // The caller can only look at it once all are under way.
+    run.result.catch(() => undefined); // The caller can read the result only once all recoveries are in progress.
     return run;
   } catch (cause) {
     openQuarantine(live).end(runId);
@@ -115,7 +116,10 @@ async function recoverLater(
   return await live.during(() => recoverNow(live, runId, options));
 }
 
-/** Why a lost run could not be recovered; undefined: it was not lost after all. */
+/**
+ * Returns the reason why a lost run could not be recovered. `undefined` if it was not lost after
+ * all.
+ */
 function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
   if (!EspalierError.is(cause)) {
     const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a bug in espalier.`;
@@ -125,7 +129,7 @@ function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined
   return wasNotLost ? undefined : cause;
 }
 
-/** See `Orchestrator.cancel`. */
+/** Cancels a run; see `Orchestrator.cancel`. */
 export async function cancelRun(
   live: LiveRuns,
   runId: RunId,
@@ -143,10 +147,10 @@ export async function cancelRun(
   }
   const number = await postMail(store, runId, { type: "cancel", message });
   const found = await findStoredRun(store, runId);
-  // Nothing is kept of it: it is cancelled before it begins.
+  // The run has no records. Its mail cancels it before it begins.
   if (found === undefined || found.recordCount === 0) return;
   try {
-    assertFree(found, storage); // First: a run that is led elsewhere needs no roles here.
+    assertFree(found, storage); // Checked first, since a run of another process needs no roles here.
     const run = await live.during(async () =>
       live.start(await prepareRecovery(live.settings, runId, { context }), undefined),
     );
@@ -156,6 +160,6 @@ export async function cancelRun(
     if (code === "run_active") return;
     if (code !== "run_ended") throw cause;
     const { folded } = await readRun(storage, runId);
-    if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.
+    if (!folded.posts.includes(number)) throw cause; // Otherwise another process has cancelled the run in the meantime.
   }
 }

@@ -36,9 +36,11 @@ interface CastRun {
 }
 
 /**
- * Returns the run with limits, budgets and denials tightened to what its roles and the orchestrator allow.
+ * Returns the run with limits, budgets and denials tightened to those of its roles and the
+ * orchestrator.
  *
- * Throws `invalid_paused_run` if an agent has a role that its parent may not start, or that its parent did not ask for.
+ * Throws `invalid_paused_run` if an agent has a role that its parent may not start, or that its
+ * parent did not request.
  */
 export function applyCeilings(
   run: PausedRunRecord,
@@ -83,7 +85,10 @@ function checkDelegatedRole({ registry, roles, agents }: CastRun, agent: PausedA
   throw invalidPausedRun(`${agentPath} does not have the role that ${parent.agentPath} asked for`);
 }
 
-/** Returns the request of the call of `SpawnSubagent` that started the agent; `undefined` if the parent's history does not have it. */
+/**
+ * Returns the arguments of the `SpawnSubagent` call that started the agent. `undefined` if the
+ * parent's history does not contain the call.
+ */
 function findSpawnRequest(
   parent: PausedAgent,
   { spawnStepId, spawnCallId }: PausedAgent,
@@ -124,10 +129,7 @@ function tightenAgents({ run, registry, roles }: CastRun): readonly PausedAgent[
   });
 }
 
-/**
- * Returns the recorded rules, those of the parent, and those that the parent's role in code has for
- * its subagents.
- */
+/** Returns the recorded rules, those of the parent, and those of the parent's role in code. */
 function tightenRules(
   { toolRules: recorded }: PausedAgent,
   parent: PausedAgent,
@@ -211,8 +213,8 @@ function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceilin
 }
 
 /**
- * Returns the largest amount that subagents of an account can have had left: a limit on its path
- * never falls.
+ * Returns the largest amount that subagents of an account can have had left, since a limit on the
+ * path never decreases.
  */
 function findMostLeft(
   parentAgentId: AgentId | null,

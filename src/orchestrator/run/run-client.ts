@@ -302,8 +302,7 @@ export class RunClient {
       .catch(ignoreCode("run_exists"));
     const known = ownership === undefined ? await readOrder(store, runId) : undefined;
     if (ownership === undefined && known === undefined) {
-      // A run without a request was started by a process itself, unless nothing of it is persisted
-      // yet.
+      // A run without a request was started by a process itself, unless it has no records yet.
       const found = await store.find(runId);
       if (found !== undefined && found.recordCount > 0) throw runExists(runId);
     }
@@ -329,7 +328,7 @@ type Means = Required<Omit<RunClientOptions, "rolesVersion">>;
 class StoredRemoteRun implements RemoteRun {
   readonly runId: RunId;
   readonly #means: Means;
-  /** As it was ordered by this handle. */
+  /** The request that this handle has sent. */
   readonly #order: CheckedOrder | undefined;
 
   constructor(means: Means, runId: RunId, order: CheckedOrder | undefined) {

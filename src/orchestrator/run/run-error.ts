@@ -72,7 +72,7 @@ export class RunError extends EspalierError {
   }
 }
 
-/** Returns the root cause of a failed tree, unless the reason names it already. */
+/** Returns the root cause of a failed tree, unless the reason already names it. */
 function firstCause({
   status,
   reason,

@@ -1,9 +1,9 @@
-// RunHandle: the controls of a run, and its result. Owns the readers of the run, over its pauses,
-// and the requests that arrived while it was paused. LiveRun runs the tree.
+// RunHandle: the controls of a run, and its result. Owns the readers of the run across its pauses,
+// and the requests that arrived while it was paused. Does not own the tree, which LiveRun runs.
 //
 // To release a run is to suspend its journal, wait until no effect is in flight, and give up the
-// ownership. Until then `takeUp` continues it here. `LiveRun.abandon` is different: the journal
-// broke or was given up, and the run stops here at once.
+// ownership. Until then `takeUp` continues the run here. `LiveRun.abandon` is different: the
+// journal broke or was given up, and the run stops here at once.
 
 import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
@@ -44,7 +44,7 @@ const NONE: readonly never[] = Object.freeze([]);
 export class RunHandle implements Run {
   readonly runId: RunId;
   readonly sessionId: string | undefined;
-  /** Executions of a request that wait for the run, which is released with the last of them. */
+  /** Executions of a request that wait for the run. The last of them releases the run. */
   executions: Set<object> | undefined;
   /** Returns the parts with which a paused run continues, or `undefined` if it stays paused. */
   prepareContinuation: (() => Promise<PreparedRun | undefined>) | undefined;
@@ -57,7 +57,10 @@ export class RunHandle implements Run {
   #readers: RunReaders | undefined;
   /** Requests to the paused run, carried out if it continues. */
   #requests: readonly (() => void)[] = NONE;
-  /** Set once the readers and the session were released. `failure`: why there is no result. */
+  /**
+   * Set once the readers and the session were released. `failure` explains why the run has no
+   * result.
+   */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
   /** End of a run whose result was returned before detached agents had ended. */
   #tail: Promise<JsonRunResult> | undefined;
@@ -81,7 +84,10 @@ export class RunHandle implements Run {
     this.#live = new LiveRun(prepared, this);
   }
 
-  /** Starts the run. Its first event comes after the synchronous code of the caller: see `LiveRun.runRoot`. */
+  /**
+   * Starts the run. Its first event follows the synchronous code of the caller: see
+   * `LiveRun.runRoot`.
+   */
   start(): void {
     this.#resolve(this.#closeOnFailure(this.#lead()));
   }
@@ -108,7 +114,7 @@ export class RunHandle implements Run {
     try {
       await Promise.race([journal.writer.whenPersisted(), journal.writer.broken]);
     } catch (cause) {
-      this.result.catch(() => undefined); // A caller that waits for this knows why there is no result.
+      this.result.catch(() => undefined); // The caller of this method receives the failure, so a rejected result counts as handled.
       throw cause;
     }
   }
@@ -242,7 +248,7 @@ export class RunHandle implements Run {
       );
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.suspend()) return false;
-    this.settled.catch(() => undefined); // The caller that gives a run up knows why it has no result.
+    this.settled.catch(() => undefined); // The caller of release() knows why the run has no result, so a rejection counts as handled.
     limiter.pause();
     const takenUp = new CancelSignal();
     const leaving = { takenUp, left: this.#leave(journal, graceMs, takenUp) };
@@ -277,14 +283,11 @@ export class RunHandle implements Run {
     if (run.journal?.writer.resume() !== true) return false;
     run.limiter.resume();
     this.#leaving.takenUp.abort("taken up again");
-    this.#leaving = undefined; // In the same tick it may be given up once more.
+    this.#leaving = undefined; // The run may be released again in the same tick.
     return true;
   }
 
-  /**
-   * True if the run was started with this role and task, as the caller gave it. Throws for an
-   * invalid task.
-   */
+  /** Returns true if the run was started with this role and task. Throws for an invalid task. */
   isOf(role: string, given: MessageContent): boolean {
     const { root } = this.#live;
     const task = checkedContent("task", given);
@@ -348,8 +351,8 @@ export class RunHandle implements Run {
   }
 
   /**
-   * Returns the given result. If it rejects, closes the handle with that failure. If the journal breaks,
-   * the run stops where it is, as if its process had died (D6).
+   * Returns the given result. If it rejects, closes the handle with that failure. If the journal
+   * breaks, the run stops at once, as if its process had crashed (D6).
    */
   #closeOnFailure(result: Promise<JsonRunResult>): Promise<JsonRunResult> {
     const live = this.#live;
@@ -363,8 +366,8 @@ export class RunHandle implements Run {
   }
 
   /**
-   * Releases the session and all readers of the run. `failure`: why there is no result, which the
-   * readers get.
+   * Releases the session and all readers of the run. The readers receive `failure`, if the run has
+   * no result.
    */
   #close(failure: FeedFailure | undefined): void {
     if (this.#end !== undefined) return;

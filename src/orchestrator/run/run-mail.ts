@@ -118,8 +118,8 @@ function parseMailBody(body: string): unknown {
 }
 
 /**
- * Returns the mail that arrived since the journal of a run was last written, in order. `handled`:
- * numbers of handled mail.
+ * Returns the mail that arrived since the journal of a run was last written, in order. `handled`
+ * contains the numbers of handled mail.
  */
 export async function readUnreadMail(
   store: RunStore,
@@ -131,7 +131,7 @@ export async function readUnreadMail(
   return posts.flatMap((post) => (known.has(post.number) ? [] : (parseMail(post) ?? [])));
 }
 
-/** True if there is mail that only a later release understands. */
+/** Returns true if the mailbox has mail that only a later release understands. */
 export async function hasUnknownMail(
   store: RunStore,
   runId: RunId,
@@ -141,14 +141,14 @@ export async function hasUnknownMail(
   return posts.some((post) => !handled.includes(post.number) && parseMail(post) === undefined);
 }
 
-/** True if mail continues a paused run. */
+/** Returns true if mail continues a paused run. */
 export function isCall({ mail: { type } }: ReceivedMail): boolean {
   return type !== "order" && type !== "refused";
 }
 
 const ORDER_KEY = "order";
 
-/** Sends the request of a run, and returns the one that counts: the first. */
+/** Sends the request of a run. Returns the first request that was sent, which is the valid one. */
 export async function postOrder(store: RunStore, order: CheckedOrder): Promise<CheckedOrder> {
   const { runId } = order;
   await postMail(store, runId, { type: "order", order }, ORDER_KEY);
@@ -156,8 +156,8 @@ export async function postOrder(store: RunStore, order: CheckedOrder): Promise<C
 }
 
 /**
- * Returns the request of a run, if it has one. Rejects with `unsupported_version` for one of a
- * later release.
+ * Returns the request of a run, if it has one. Rejects with `unsupported_version` for the request
+ * of a later release.
  */
 export async function readOrder(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
   return findOrder(await store.readMail(runId));
@@ -228,7 +228,7 @@ export function copyRequest(request: RunCommand): RunMail {
   return { type, ...defined({ message }) };
 }
 
-/** Returns mail that says why no process could execute a run. */
+/** Returns mail that explains why no process could execute a run. */
 export function makeRefusal(cause: unknown): RunMail {
   const code: ErrorCode = EspalierError.is(cause) ? cause.code : "internal_error";
   return { type: "refused", code, message: messageOf(cause) };
@@ -306,7 +306,8 @@ export class MailReader {
   }
 
   /**
-   * Carries mail out, in order. `settled`: mail that is done, with its problem if it had no effect.
+   * Carries out mail, in order. `settled` contains the numbers of handled mail, with the problem if
+   * it had no effect.
    */
   handle(
     posts: readonly ReceivedMail[],
@@ -321,7 +322,7 @@ export class MailReader {
   }
 
   /**
-   * Carries mail out. Returns `undefined` if it is done, a text if it had no effect, and `false` if
+   * Carries out mail. Returns `undefined` if it is done, a text if it had no effect, and `false` if
    * it must wait.
    */
   #obey(mail: RunMail): string | false | undefined {
@@ -337,7 +338,7 @@ export class MailReader {
   #doAsAsked(mail: Exclude<RunMail, { readonly type: "answer" }>): undefined {
     switch (mail.type) {
       case "cancel":
-        this.#run.cancel(mail.message).catch(() => undefined); // It has its result, or its failure, where the run is awaited.
+        this.#run.cancel(mail.message).catch(() => undefined); // A waiting caller receives the result or the failure.
         return;
       case "pause":
         this.#run.requestPause();
@@ -399,7 +400,9 @@ export interface RunRequest extends Pick<StartOptions, "budget" | "deadlineAtMs"
   readonly role: string;
   /** Task of the root: a text, or text with images, audio and files. */
   readonly task: MessageContent;
-  /** Plain JSON data for tools and hooks. Subagents inherit it as their context policy says. */
+  /**
+   * Plain JSON data for tools and hooks. Subagents inherit it if their context policy allows that.
+   */
   readonly metadata?: JsonObject;
   /** Id of the session that the run continues, in the orchestrator's store. */
   readonly sessionId?: string;

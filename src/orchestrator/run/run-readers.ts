@@ -1,4 +1,4 @@
-// RunReaders: the readers of the events and stream parts of a run. Owns the active readers, over
+// RunReaders: the readers of the events and stream parts of a run. Owns the active readers, across
 // the run's pauses. A Feed is a queue of values for one reader: a Backlog of events or stream
 // parts, a Stepper of phases.
 
@@ -43,7 +43,7 @@ export class RunReaders {
   /** Set once the run has settled or failed. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 
-  /** Creates the readers. `end`: of a run that has settled or failed. */
+  /** Creates the readers. `end` is the end of a run that has settled or failed. */
   constructor(run: RunRuntime, end?: { readonly failure: FeedFailure | undefined }) {
     this.#run = run;
     this.#end = end;
@@ -84,7 +84,7 @@ export class RunReaders {
     return past === undefined ? live : joinReaders(past, live);
   }
 
-  /** Returns a live reader, which ends when it leaves or the run settles. */
+  /** Returns a live reader, which ends when its caller leaves or the run settles. */
   #read<T extends { readonly agentId: AgentId }>(
     { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: StreamOptions,
     subscribe: (run: RunRuntime, backlog: Backlog<T>) => () => void,
@@ -118,7 +118,7 @@ export class RunReaders {
     for (const reader of this.#readers) reader.follow(run);
   }
 
-  /** Ends all readers. `failure`: the error that they get. */
+  /** Ends all readers. `failure` is the error that they receive. */
   end(failure: FeedFailure | undefined): void {
     this.#end = { failure };
     for (const reader of this.#readers) reader.end(failure);
@@ -140,7 +140,7 @@ function joinReaders<T extends { readonly agentId: AgentId }>(
     }
   }
   return leavable(readBoth(), () => {
-    past.return(undefined).catch(() => undefined); // Ends once it has what it reads.
+    past.return(undefined).catch(() => undefined); // Ends once its pending read has resolved.
     return live.return();
   });
 }
@@ -174,8 +174,9 @@ interface PastRange extends Pick<StreamOptions, "agentId"> {
 }
 
 /**
- * Returns the events of a range, in order. Throws `events_not_persisted` at once if the run has no store; the
- * iteration rejects with it if the journal of the run begins later, and with `store_failed`.
+ * Returns the events of a range, in order. Throws `events_not_persisted` at once if the run has no
+ * store. The iteration rejects with it if the journal of the run begins later, and with
+ * `store_failed`.
  */
 function readPastEvents(
   { journal, runId, settings: { storage } }: RunRuntime,
@@ -273,9 +274,7 @@ export class Feed<T extends object> {
     });
   }
 
-  /**
-   * Ends the feed. `failure`: once the unread values are read, every read rejects with its cause.
-   */
+  /** Ends the feed. With `failure`, every read after the unread values rejects with its cause. */
   end(failure?: FeedFailure): void {
     if (this.isOver) return;
     this.#end = { failure };
@@ -298,8 +297,8 @@ export class Feed<T extends object> {
 }
 
 /**
- * Returns the reads of a generator that can be left while it waits. `leave` ends what the generator
- * waits for: by itself, a waiting generator cannot be left.
+ * Returns the reads of a generator that can be left while it waits. `leave` ends the wait of the
+ * generator, since a waiting generator cannot be left by itself.
  */
 export function leavable<T>(
   reads: AsyncGenerator<T, undefined>,
@@ -350,8 +349,8 @@ export class Backlog<T extends { readonly agentId: AgentId }>
   }
 
   /**
-   * Ends the reader, once the run has settled and everything is persisted. `failure`: the error
-   * that the reader gets.
+   * Ends the reader, once the run has settled and everything is persisted. `failure` is the error
+   * that the reader receives.
    */
   override end(failure?: FeedFailure): void {
     if (this.isOver) return;
@@ -381,7 +380,7 @@ export class Stepper
   implements AsyncIterableIterator<PhaseReport, undefined>
 {
   readonly #abandon: () => Promise<unknown>;
-  /** The loop does not wait any more. */
+  /** True once the loop no longer waits. */
   #isOpen = false;
   #wakeLoop: (() => void) | undefined;
 
@@ -433,15 +432,15 @@ export class Stepper
 /** Step with streamed output. */
 interface SaidStep {
   readonly source: StreamPartSource;
-  /** `Infinity` if it has only just begun. */
+  /** `Infinity` if it has just begun. */
   readonly startedAtMs: number;
   /** Creates the stream parts of the step on demand. */
   readonly bodies: () => readonly StreamPartBody[];
 }
 
 /**
- * Returns a reader of the output of these agents in their present executions: each step once, in
- * the order of their start. `undefined` if there is no output.
+ * Returns a reader of the output of these agents in their present executions: each step once, by
+ * start time. `undefined` without output.
  */
 function readPastPieces(
   pieces: LivePieces,
@@ -461,8 +460,8 @@ function readPastPieces(
 }
 
 /**
- * Yields the steps of an agent's present execution that have output: from its state, and live ones.
- * A discarded reply is left out; a reader that had a part of it drops that.
+ * Yields the steps of an agent's present execution that have output, from its state and the live
+ * reply. Omits a dropped reply; a reader that had a part of it receives a reset.
  */
 function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<SaidStep, void> {
   const { log, step } = agent.currentState;
@@ -488,7 +487,7 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
     yield { source: agent.pieceSource({ stepId, stepNumber }), startedAtMs, bodies };
   }
   if (underWay === undefined || underWay.source.stepId === last) return;
-  const bodies = listPieces(underWay); // At once: more of it is emitted meanwhile.
+  const bodies = listPieces(underWay); // Copied at once, because more is emitted meanwhile.
   yield { source: underWay.source, startedAtMs: Infinity, bodies: () => bodies };
 }
 

@@ -1,5 +1,5 @@
-// The result of a run: plain values about every agent and about the whole. Concludes a run: records how it
-// ended, or that it is paused, and returns the result.
+// The result of a run: plain values about every agent and the whole run. Concludes a run: records
+// its end or pause, and returns the result.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
@@ -307,7 +307,7 @@ export interface PausedRunResult extends RunResultBase {
 }
 
 /**
- * Result of a run that has ended or is paused. `status` tells which fields are there.
+ * Result of a run that has ended or is paused. `status` determines the fields.
  *
  * @example
  * ```ts
@@ -374,9 +374,9 @@ type LooseResult = RunResultBase &
   Pick<JsonRunResult, "status" | "reason" | "output" | "pausedRun">;
 
 /**
- * Returns the result, frozen whole. Its parts fit its status: code and status of a reason agree
- * (`statusOf`), a root completes with its output only, and a paused run comes with a paused root. An
- * output that was given beside an open call is not the answer yet.
+ * Returns the result, deeply frozen. Its fields fit its status: code and status of a reason agree
+ * (`statusOf`), a root completes only with its output, and a paused run requires a paused root. An
+ * output that was given beside an open call is not final yet.
  */
 export function buildResult(facts: ResultFacts): JsonRunResult;
 export function buildResult(facts: ResultFacts): LooseResult {
@@ -446,9 +446,9 @@ function sumUp(all: readonly NamedUsage[]): Readonly<Record<string, Usage>> {
 }
 
 /**
- * Returns the result of a run as its agents are now. `pausedRun`: `undefined` if the root has ended.
- * If no agent can change any more and the run has no store, this closes the ledger and the recorder,
- * which releases the run: only the event `run.ended` may follow.
+ * Returns the result of a run in its present state. `pausedRun` is `undefined` if the root has
+ * ended. If no agent can change any more and the run has no store, this closes the ledger and the
+ * recorder, which releases the run: only the event `run.ended` may follow.
  */
 export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResult {
   const { runId, tree, clock, ledger, recorder, definitions } = run;
@@ -470,7 +470,7 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
   const { counts, pricesBefore } = tree;
   const { priceOf } = run.settings;
   let known: LateFacts | undefined;
-  // This function must not hold the run: results outlive their runs.
+  // This function must not retain the run, because results outlive their runs.
   const late = (): LateFacts =>
     (known ??= {
       traceId: ids.runIds.traceId,

@@ -1,4 +1,4 @@
-// Run: the public handle of one run.
+// Run: the public handle of a run.
 
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
@@ -273,7 +273,7 @@ export interface Run<out Output = unknown> {
   requestStop(message?: string): void;
   /**
    * Raises limits of an agent's budget while the run executes. `{ steps: 3 }` adds three steps.
-   * Agents that wait for the budget continue; an agent that has been stopped stays stopped. Only
+   * Agents that wait for the budget continue; a stopped agent stays stopped. Only
    * limits that the agent itself has can be raised. A `deadlineAtMs` never moves. Returns `false`
    * if the run had ended or was paused; nothing is granted then.
    *

@@ -61,7 +61,7 @@ export interface StartOptions {
    */
   readonly budget?: Budget;
   /**
-   * Plain JSON data for tools and hooks. Subagents inherit it as their context policy says.
+   * Plain JSON data for tools and hooks. Subagents inherit it if their context policy allows that.
    *
    * @example
    * ```ts
@@ -331,8 +331,8 @@ export interface StoredResumeOptions<
   out Role extends AgentRole<unknown, never> = AgentRole,
 > extends ResumeOptions<Role> {
   /**
-   * Takes the run over although another process seems to own it. That process is refused at its next
-   * record.
+   * Takes the run over although another process seems to own it. That process is refused at its
+   * next record.
    *
    * @default false
    */
@@ -470,7 +470,7 @@ function checkContinueOptions(
   checkRunOptions(field, options);
 }
 
-/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+/** Throws `invalid_option`, or `invalid_definition` if the role is invalid. */
 export function checkForkOptions(options: ForkOptions): void {
   const field = "fork options";
   checkKeys(field, options, FORK_FIELDS);

@@ -1,5 +1,6 @@
-// Prepares a new run, the resumption of a paused run, and a fork: checks everything before anything is
-// created. A paused run that a caller hands in is checked for contradictions and limited by the roles in code.
+// Prepares a new run, the resumption of a paused run, and a fork: checks everything before anything
+// is created. A paused run of a caller is checked for contradictions and limited by the roles in
+// code.
 
 import { type AgentRole, instructionsFor } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -54,16 +55,16 @@ export interface NewStart {
   readonly role: AgentRole;
   readonly task: MessageContent;
   readonly options: StartOptions;
-  /** The right to write its journal, which exists and is empty. Default: the journal is created. */
+  /** The right to write its existing, empty journal. By default the journal is created. */
   readonly ownership?: Ownership;
-  /** Mail that arrived before. */
+  /** Mail that arrived earlier. */
   readonly mail?: readonly ReceivedMail[];
 }
 
 const TASK_ADVICE =
   "Pass the task as text. To continue a history, use a session: start(role, task, { session }).";
 
-/** Returns the parts of a new run; see `Orchestrator.start` for what it throws before anything is created. */
+/** Returns a new run. Throws before anything is created; see `Orchestrator.start`. */
 export function prepareStart(
   settings: Settings,
   { role, task: given, options, ownership, mail }: NewStart,
@@ -97,7 +98,7 @@ export function prepareStart(
   };
   const newRun = { registry, onStreamPart, context, runId, session, journal };
   const origin = { type: "run.started", ...(traceparent && { traceparent }) } as const;
-  // Under an id that the caller chose the store may have another run.
+  // With an id of the caller, the store may already have another run.
   return assembleRun(settings, newRun, root, { origin, isRefusable: chosen !== undefined, mail });
 }
 
@@ -124,7 +125,7 @@ export function assembleRun(
     run = new RunRuntime(settings, newRun, Supervisor);
     root = createAgent(run, newRoot);
   } catch (cause) {
-    newRun.journal?.writer.abandon(); // Before its first record: the store knows nothing of the run.
+    newRun.journal?.writer.abandon(); // Before its first record, so the store does not know the run.
     throw cause;
   }
   run.journal?.created(root, {
@@ -142,7 +143,7 @@ function takeShorter(left: number | undefined, right: number | undefined): numbe
   return left === undefined || right === undefined ? (left ?? right) : Math.min(left, right);
 }
 
-/** Returns the parts of a run that is resumed; see `Orchestrator.resume` for what it throws. */
+/** Returns a run that is resumed. Throws before anything is created; see `Orchestrator.resume`. */
 export function prepareResumption(
   settings: Settings,
   pausedRun: PausedRun,
@@ -159,7 +160,7 @@ export function prepareResumption(
   const paused = applyCeilings(verified, registry, settings.limits);
   const run = restoredFrom(paused);
   const ready = checkContinuation(settings, run, options, { answers, wasCutOff: false });
-  const giveBack = takePause(run, settings.tracing); // Where nothing happens it may be tried again.
+  const giveBack = takePause(run, settings.tracing); // If nothing happened, the caller may try again.
   const { storage } = settings;
   const journal = storage && resumedJournal(storage, paused, giveBack);
   try {
@@ -179,8 +180,8 @@ const resumedBy = new WeakMap<object, Set<string>>();
 const OWN_TRACING = {};
 
 /**
- * Takes the present pause of the run for this process. Call the result to return it. `tracing`: the
- * one of the orchestrator. Throws `already_resumed`.
+ * Reserves the present pause of the run for this process. Returns a function that releases the
+ * pause. `tracing` is that of the orchestrator. Throws `already_resumed`.
  */
 function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void {
   const { runId, pauseCount, traceId } = run;
@@ -191,7 +192,7 @@ function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void 
   return () => void known.delete(pause);
 }
 
-/** Returns the parts of a fork; see `Orchestrator.fork` for what it throws. */
+/** Returns a fork. Throws before anything is created; see `Orchestrator.fork`. */
 export function prepareFork(
   settings: Settings,
   stored: PausedRun | string,
@@ -212,7 +213,10 @@ export function prepareFork(
   return restoreRun(settings, run, ready, { journal, forkedFrom });
 }
 
-/** Returns the validated fork. None of its agents works yet. `message`: the message to its root. */
+/**
+ * Returns the validated fork, in which no agent is active yet. `message` is the message to its
+ * root.
+ */
 export function checkFork(
   run: RestoredRun,
   registry: RoleRegistry,
@@ -243,7 +247,7 @@ function acceptPausedRun(
   if (signer !== undefined) {
     const value = typeof stored === "string" ? parsePausedText(stored) : stored;
     if (isSigned(value)) return parsePausedRun(signer.verify(value));
-    // For example a promise, or the result: the error names that mistake, and not the signature.
+    // For example a promise or the result: the error names that mistake instead of the signature.
     parsePausedRun(value);
     throw invalidSignature("missing");
   }

@@ -113,7 +113,7 @@ export function toSse(
         else if (came.read.done === true) awaited.delete(came.name);
         else {
           yield message(came.name, came.read.value);
-          // Not earlier: a failure while the client is slow would be an unhandled rejection.
+          // Not earlier, since a failure while the client is slow would be an unhandled rejection.
           awaited.set(came.name, next[came.name]());
         }
       }

@@ -1,6 +1,6 @@
-// A worker: executes runs for an engine, with the roles of one orchestrator. A lasting error of a
-// run is recorded, and the run is paused; a transient one is returned to the engine. Owns how many
-// runs execute at once, and searches for runs that the engine has lost.
+// A worker: executes runs for an engine, with the roles of an orchestrator. Records a lasting error
+// of a run, and pauses the run. Returns a transient error to the engine. Owns the number of runs
+// that execute at once, and the search for runs that the engine has lost.
 
 import type {
   Engine,
@@ -166,7 +166,7 @@ function checkWorkOptions(options: WorkerOptions): void {
   if (sweepIntervalMs !== undefined) checkAmount(`${field}.sweepIntervalMs`, sweepIntervalMs);
 }
 
-/** See `Orchestrator.startWorker`. */
+/** Starts a worker; see `Orchestrator.startWorker`. */
 export async function workFor(
   live: LiveRuns,
   engine: Engine,
@@ -184,7 +184,7 @@ export async function workFor(
       "Pass at least one role.",
     );
   for (const role of settings.roles) openRoles(settings, role, NO_LIMITS);
-  // Changes nothing, but fails for a store that cannot be used or written.
+  // Changes nothing, but fails if the store cannot be used or written.
   await store.remove(idOf<"RunId">(randomIds.next("run")), 0);
   const worker = new LiveWorker(live, engine, options);
   await worker.serve();
@@ -245,8 +245,8 @@ class LiveWorker implements Worker, RunExecutor {
       return await this.#lead(findOrder(seen), releaseSignal);
     } catch (cause) {
       if (mayPassLater(cause)) throw cause;
-      if (isCrashLoop(cause)) return { type: "ended" }; // The reason is on record.
-      if (this.#live.closing.aborted) throw makeLeftError(runId); // Nothing begins here any more, whatever is wrong with it.
+      if (isCrashLoop(cause)) return { type: "ended" }; // The reason is recorded.
+      if (this.#live.closing.aborted) throw makeLeftError(runId); // This process begins nothing further, whatever the error is.
       const hasMore = await this.#refuse(runId, cause, seen.at(-1)?.number ?? 0);
       if (hasMore) throw makeLeftError(runId);
       return { type: "ended" };
@@ -256,8 +256,8 @@ class LiveWorker implements Worker, RunExecutor {
   }
 
   /**
-   * True if the run is paused with a recorded reason, and no mail has arrived since: the ticket is
-   * older than the refusal.
+   * Returns true if the run is paused with a recorded reason, and no mail has arrived since. The
+   * ticket is then older than the refusal.
    */
   async #isRefused(runId: RunId, seen: readonly Mail[]): Promise<boolean> {
     const mail = seen.flatMap((post) => parseMail(post) ?? []);
@@ -270,7 +270,7 @@ class LiveWorker implements Worker, RunExecutor {
     order: CheckedOrder | undefined,
     releaseSignal: AbortSignal,
   ): Promise<ExecutorResult> {
-    if (order === undefined) return { type: "ended" }; // It was removed.
+    if (order === undefined) return { type: "ended" }; // The run was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
     const contextFor = (): Promise<unknown> => this.#contextFor(order, releaseSignal);
     const { exclusive: isExclusive = true } = this.#engine;
@@ -328,7 +328,7 @@ class LiveWorker implements Worker, RunExecutor {
       return hasMore;
     } catch (failure) {
       if (findCode(failure) === "store_failed") throw failure;
-      return false; // It is gone, or another process has it: nothing is to be done here.
+      return false; // The run is gone, or another process owns it, so this process has nothing to do.
     }
   }
 
@@ -337,7 +337,7 @@ class LiveWorker implements Worker, RunExecutor {
    * runs whose waiting time is over.
    */
   async #sweep(): Promise<void> {
-    await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
+    await this.#sweepOnce().catch(() => undefined); // The store or the engine failed. The next sweep tries again.
     if (this.#closing !== undefined) return;
     this.#stopTimer = this.#storage.clock.setTimer(this.#sweepIntervalMs, () => void this.#sweep());
   }
@@ -356,7 +356,7 @@ class LiveWorker implements Worker, RunExecutor {
   }
 
   /**
-   * Passes a run to the engine. Returns `false` if the run belongs to another worker's engine, or
+   * Sends a run to the engine. Returns `false` if the run belongs to another worker's engine, or
    * its request cannot be read yet.
    */
   async #hand(runId: RunId, hasBegun: boolean): Promise<boolean> {
@@ -388,7 +388,7 @@ class LiveWorker implements Worker, RunExecutor {
 
   async #close(): Promise<void> {
     this.#stopTimer();
-    await this.#serving?.close(); // A sweep that is under way ends by itself: its engine may be slow to reply.
+    await this.#serving?.close(); // A sweep in progress ends by itself, since its engine may be slow.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -397,7 +397,7 @@ class LiveWorker implements Worker, RunExecutor {
 }
 
 /**
- * Returns how to handle a failed read: a request of a later release is for other workers; any other
+ * Returns how to handle a failed read. A request of a later release is for other workers; any other
  * failure is retried.
  */
 function explainNoOrder(cause: unknown): undefined | "unread" {
@@ -423,13 +423,15 @@ function findCode(cause: unknown): string | undefined {
   return EspalierError.is(cause) ? cause.code : undefined;
 }
 
-/** True if the execution may succeed later. False if the store has lost a part of the run. */
+/**
+ * Returns true if the execution may succeed later. False if the store has lost a part of the run.
+ */
 function mayPassLater(cause: unknown): boolean {
   if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
   return PASSING.has(cause.code);
 }
 
-/** Most deadlines are far away, so this interval is enough. */
+/** Interval in milliseconds. Most deadlines are far away, so it is long. */
 const LOOK_MS = 30_000;
 
 /** Paused run. */
@@ -501,14 +503,14 @@ class HandedRuns {
     this.#firstWaitMs = firstWaitMs;
   }
 
-  /** Returns those runs without an owner that are to be passed to the engine now. */
+  /** Returns the runs without an owner that are to be sent to the engine now. */
   due(runs: readonly StoredRun[]): readonly StoredRun[] {
     const nowMs = this.#clock.monotonicMs();
     this.#handings = new Map(
       runs.flatMap(({ runId, epoch, updatedAtMs }) => {
         const handing = this.#handings.get(runId);
         const isSame = handing?.epoch === epoch && handing.updatedAtMs === updatedAtMs;
-        return isSame ? [[runId, handing] as const] : []; // Else something has happened to the run since.
+        return isSame ? [[runId, handing] as const] : []; // Otherwise the run has changed since.
       }),
     );
     return runs.filter(({ runId }) => nowMs >= (this.#handings.get(runId)?.nextMs ?? -Infinity));

@@ -1,5 +1,5 @@
-// RunSession: the session of one run. Owns the outcome of saving it. The session is written once,
-// when the root has ended, with the version that it had when the run began, also if the run was
+// RunSession: the session of a run. Owns the outcome of saving it. The session is written once,
+// when the root has ended, with the version that it had when the run began, even if the run was
 // paused in between and continues in another process.
 
 import { EspalierError } from "../../kernel/error.ts";
@@ -22,8 +22,8 @@ export class RunSession {
   #isHolding = false;
 
   /**
-   * Creates it. `source`: the handle that the run was given, or the place where the session is
-   * found again.
+   * Creates the session of a run. `source` is the handle that the run was given, or the place where
+   * the session can be found again.
    */
   constructor(ref: SessionRef, source: SessionWriter | SessionPlace) {
     this.#ref = ref;
@@ -35,7 +35,7 @@ export class RunSession {
   }
 
   /**
-   * Begins or continues the run: nothing else may use the handle until the run has settled. Throws
+   * Begins or continues the run. No other user may use the handle until the run has settled. Throws
    * like `SessionWriter.begin`.
    */
   begin(runId: RunId): void {
@@ -70,7 +70,7 @@ export class RunSession {
     }
   }
 
-  /** Releases the session, if it is not released yet. */
+  /** Releases the session, unless it is released already. */
   release(): void {
     if (this.#isHolding && "release" in this.#source) this.#source.release();
     this.#isHolding = false;
@@ -87,7 +87,7 @@ export class RunSession {
     return "status" in writer ? writer : await writer.add(execution, messages);
   }
 
-  /** Returns the session as the run knew it. Rejects if it is gone. */
+  /** Returns the session as the run knew it. Rejects if it no longer exists. */
   async #writer(execution: SessionExecution): Promise<SessionWriter | SessionOutcome> {
     if ("release" in this.#source) return this.#source;
     const { sessionId, version } = this.#ref;

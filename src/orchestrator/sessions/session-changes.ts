@@ -1,5 +1,5 @@
-// Changes of a session record: an execution is added or removed. Also builds the history of the
-// next execution. Pure: a record is never mutated.
+// Changes of a session record: adds or removes an execution. Also builds the history of the next
+// execution. Pure: a record is never mutated.
 
 import { mismatch } from "../../kernel/check.ts";
 import type { EspalierError } from "../../kernel/error.ts";
@@ -26,14 +26,14 @@ import {
 /** Number of executions without messages whose records are kept. */
 const KEPT_RECORDS = 100;
 
-/** True if the execution is on record. */
+/** Returns true if the execution is recorded. */
 export function hasExecution({ executions }: SessionRecord, executionId: ExecutionId): boolean {
   return executions.some((one) => one.executionId === executionId);
 }
 
 /**
- * Returns the session with one more execution. `messages`: the history at its end, without
- * instructions and boundaries. `execution.usage`: of its whole run so far.
+ * Returns the session with one more execution. `messages` is the history at its end, without
+ * instructions and boundaries. `execution.usage` is the usage of its whole run so far.
  */
 export function extended(
   record: SessionRecord,
@@ -52,8 +52,8 @@ export function extended(
 }
 
 /**
- * Returns the session with the messages of an execution appended. Returns the same object if it has
- * the execution already.
+ * Returns the session with the messages of an execution appended. Returns the same object if the
+ * session already has the execution.
  */
 export function mergeExecution(
   record: SessionRecord,
@@ -165,7 +165,7 @@ export interface SessionHistory {
 }
 
 /**
- * Returns the history for the next execution. `showBoundaries`: notices mark the ends of
+ * Returns the history for the next execution. With `showBoundaries`, notices mark the ends of
  * executions.
  */
 export function historyFor(record: SessionRecord, showBoundaries: boolean): SessionHistory {

@@ -1,8 +1,8 @@
-// Forks a session: creates a session that begins with a part of another one's history. Pure, except
-// for the given ids and time.
+// Forks a session: creates a session that begins with a part of another session's history. Pure,
+// except for the given ids and time.
 //
-// C27. A fork has ids of its own, its usage is zero, and its origin stays unchanged. A call is
-//     never separated from its results.
+// A fork has its own ids and zero usage, and does not change its origin. A call is never separated
+// from its results.
 
 import { mismatch } from "../../kernel/check.ts";
 import type { EspalierError } from "../../kernel/error.ts";
@@ -166,7 +166,7 @@ interface Names {
   readonly agent: (id: AgentId) => AgentId;
 }
 
-/** Returns a function that gives the same new name for an id each time. */
+/** Returns a function that returns the same new name for an id each time. */
 function naming<Id>(newName: () => Id): (id: Id) => Id {
   const names = new Map<Id, Id>();
   return (id) => {

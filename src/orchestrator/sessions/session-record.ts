@@ -82,9 +82,9 @@ export interface SessionExecution {
 export interface SessionFork {
   /** Session that was forked. */
   readonly sessionId: SessionId;
-  /** Execution of that session in which the fork begins. */
+  /** Execution of the original session in which the fork begins. */
   readonly executionId: ExecutionId;
-  /** Last step of that execution that the fork contains. */
+  /** Last step of the execution that the fork contains. */
   readonly stepNumber: number;
   /** Usage of the original session up to the fork. It does not count for the fork. */
   readonly usage: Usage;
@@ -121,9 +121,9 @@ const SessionRecordSchema = lazyObject(() => ({
   version: z.literal(SESSION_VERSION),
   sessionId: SessionIdSchema(),
   createdAtMs: z.number(),
-  /** Without instructions: each execution has those of its role. */
+  /** Without instructions, since each execution has those of its role. */
   messages: z.array(StoredMessageSchema()).readonly(),
-  /** Oldest first. Of executions without messages only the latest. */
+  /** Oldest first. Contains only the latest executions without messages. */
   executions: z.array(SessionExecutionSchema()).readonly(),
   /** Number of all executions. */
   executionCount: count(),
@@ -182,7 +182,7 @@ function parseSession(sessionId: SessionId, body: unknown): unknown {
   }
 }
 
-/** Returns a contradiction in the record. `undefined` if there is none. */
+/** Returns a contradiction in the record. `undefined` for a consistent record. */
 function findSessionProblem(sessionId: SessionId, record: SessionRecord): string | undefined {
   const { messages, executions, executionCount } = record;
   if (record.sessionId !== sessionId)

@@ -5,7 +5,7 @@ const maximum = lazySchema(() => z.union([z.int().positive(), z.literal("unlimit
 
 export const SessionRefSchema = lazyObject(() => ({
   sessionId: SessionIdSchema(),
-  /** Version that the run began with, or that it has written. */
+  /** The version that the run began with, or that it has written. */
   version: z.int().nonnegative(),
   retention: z.strictObject({
     maxMessages: maximum(),

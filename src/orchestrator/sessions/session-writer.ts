@@ -2,10 +2,10 @@
 // wrote, with its version.
 //
 // N1. One user at a time: a run, or a change by the caller.
-// N2. Every write has the version on which it is based. A handle that finds another version changes
-//     nothing and is stale: nothing starts on it until it is read again.
-// N3. An execution is in a session once, also if it is added again because the acknowledgement was
-//     lost.
+// N2. Every write contains the version on which it is based. A handle that finds another version
+// changes nothing and is stale: nothing starts with it until it is read again.
+// N3. An execution is in a session once, even if it is added again because the acknowledgement was
+// lost.
 
 import { mismatch, shown } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -56,13 +56,13 @@ export interface WriterParts extends SessionPlace {
   readonly settings: SessionSettings;
 }
 
-/** Session with its version in the store. 0 if it is not there yet. */
+/** A session with its version in the store, or 0 if it is not stored yet. */
 interface SessionVersion {
   readonly record: SessionRecord;
   readonly version: number;
 }
 
-/** Maximum number of other writers that one `merge` retries after. */
+/** Maximum number of concurrent writes after which `merge` retries. */
 const MOST_ATTEMPTS = 10;
 
 /**
@@ -189,8 +189,8 @@ export class SessionWriter implements Session {
   }
 
   /**
-   * True if the store has the execution, although the write failed: its acknowledgement was lost
-   * (N3).
+   * Returns true if the store has the execution although the write failed, because its
+   * acknowledgement was lost (N3).
    */
   async #hasArrived({ executionId }: SessionExecution): Promise<boolean> {
     try {
@@ -240,7 +240,10 @@ export class SessionWriter implements Session {
     await this.#change("a clear", cleared);
   }
 
-  /** Writes the session as `change` makes it. Rejects like `assertReady` and `writeStored`, and with what `change` throws. */
+  /**
+   * Writes the session that `change` returns. Rejects like `assertReady` and `writeStored`, and
+   * with errors of `change`.
+   */
   async #change(work: string, change: (record: SessionRecord) => SessionRecord): Promise<void> {
     this.assertReady();
     const next = change(this.record);
@@ -269,7 +272,7 @@ export class SessionWriter implements Session {
     return new SessionWriter({ ...this.#parts, sessionId }, stored);
   }
 
-  /** Does work on the session, and takes over the record that it returns. */
+  /** Works on the session, and takes over the record that the work returns. */
   async #using(work: string, read: () => Promise<SessionVersion>): Promise<void> {
     this.#assertFree();
     this.#work = work;

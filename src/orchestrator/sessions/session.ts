@@ -88,7 +88,7 @@ export interface Session {
      */
     readonly executionId?: string | undefined;
     /**
-     * Last step of that execution, from 1, that the fork contains.
+     * Last step of the execution, from 1, that the fork contains.
      *
      * @default the last step
      */

@@ -53,8 +53,8 @@ export interface SessionRun {
   readonly runId: RunId;
   readonly session?: SessionRef | undefined;
   /**
-   * Execution of its root that was in progress when its process died. `undefined` if the root had
-   * settled.
+   * Execution of its root that was in progress when its process crashed. `undefined` if the root
+   * had settled.
    */
   readonly cutOffId: ExecutionId | undefined;
 }

@@ -1,6 +1,5 @@
 // Decides whether a subagent may start: checks the role, the limits of the tree and the budget, in
-// this order. A refusal is an instruction to the model, counted by code and recorded by an event
-// (X14).
+// this order. A refusal is an instruction to the model, counted by code and recorded by an event.
 
 import { messageOf } from "../../kernel/error.ts";
 import { checkSubagentLimits } from "../../policies/subagent-limits.ts";
@@ -27,21 +26,21 @@ export interface SpawnCall {
   readonly group: SpawnGroup | undefined;
 }
 
-/** Requested value, or the reason why there is none. */
+/** The requested value, or the reason for its absence. */
 export type OrRefusal<T extends object> =
   | (T & { readonly refusal?: undefined })
   | ({ readonly [K in keyof T]?: undefined } & { readonly refusal: SpawnRefusal });
 type RoleOrRefusal = OrRefusal<{ readonly role: AgentRole }>;
 
-/** The parent was asked to end or to stop meanwhile: it starts nothing further. */
+/** The parent was asked to end or to stop meanwhile, so it starts nothing further. */
 export const PARENT_ENDING: SpawnRefusal = Object.freeze({
   code: "setup_failed",
   message: "Not started: the agent was stopped before the subagent could start.",
 });
 
 /**
- * Returns the role of a subagent that may start now, or the reason why it may not. Reserves nothing.
- * `ahead`: how many others start before.
+ * Returns the role of a subagent that may start now, or the reason why it may not. Reserves
+ * nothing. `ahead` is the number of subagents that start before.
  */
 export function findStartableRole(
   { tree, registry }: RunRuntime,
@@ -93,7 +92,7 @@ export function nothingLeft({
 
 /**
  * Returns the role that the model has written, or why it cannot be used: the intersection of the
- * request and the bounds in the agent's own role. `role`: the name of the new role.
+ * request and the bounds in the agent's own role. `role` is the name of the new role.
  */
 export function makeDynamicRole(
   parent: AgentRole,
@@ -139,7 +138,7 @@ function invalidRole(problem: string): RoleOrRefusal {
   return { refusal: { code: "invalid_role", message: `Not started: ${problem}.` } };
 }
 
-/** Returns what the model can start instead. */
+/** Describes the roles that the model can start instead. */
 function describeChoice(roles: readonly AgentRole[]): string {
   const names = roles.map((role) => role.name).join(", ");
   return names === ""
@@ -147,7 +146,7 @@ function describeChoice(roles: readonly AgentRole[]): string {
     : `You can start: ${names}. Call again with one of these.`;
 }
 
-/** Requested role, and why no subagent of it starts. */
+/** The requested role, and why no subagent of the role starts. */
 interface NamedRefusal {
   readonly role: string;
   readonly refusal: SpawnRefusal;
@@ -164,7 +163,7 @@ export function refuse(
   return { type: "refused", refusal: named.refusal };
 }
 
-/** Records that a subagent is not started, and returns what the event of its call contains. */
+/** Records that a subagent is not started, and returns the fields for the event of its call. */
 export function recordRefusal(
   { registry }: RunRuntime,
   parent: AgentRuntime,
@@ -178,10 +177,7 @@ export function recordRefusal(
   return refused;
 }
 
-/**
- * Returns the role of a subagent that the model names, or the given name if there is no such
- * subagent.
- */
+/** Returns the role of a subagent that the model names, or the given name if no subagent has it. */
 export function findChildRole(parent: AgentRuntime, childName: string): string {
   return parent.subagent(childName)?.role.name ?? childName;
 }

@@ -1,4 +1,4 @@
-// Reports of an agent: for the result of the run, and for its parent (R36, R135).
+// Reports of an agent: for the result of the run, and for its parent.
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import { lateFields } from "../../kernel/late-fields.ts";
@@ -131,7 +131,7 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
   };
 }
 
-/** Returns the report of a settled agent. `atMs`: the present time, for a paused agent. */
+/** Returns the report of a settled agent. `atMs` is the present time, for a paused agent. */
 export function agentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
   return addSteps({ ...known, ...executionReport(settled, atMs) }, settled.log);
 }
@@ -165,7 +165,7 @@ function executionReport(settled: SettledState, atMs: number) {
 }
 
 /**
- * Returns the duration of the execution in milliseconds. `atMs`: the present time, for a paused
+ * Returns the duration of the execution in milliseconds. `atMs` is the present time, for a paused
  * agent.
  */
 export function durationOf({ telemetry }: SettledState, atMs: number): number {

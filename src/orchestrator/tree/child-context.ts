@@ -258,8 +258,8 @@ function listBeyondBounds(
 const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
 
 /**
- * Returns the delegation tools and the depth limit if no agent may start below a place. `undefined`
- * otherwise.
+ * Returns the delegation tools and the depth limit if no agent may start below a place. Otherwise
+ * `undefined`.
  */
 function findDepthLimit(
   { tree }: RunRuntime,

@@ -1,5 +1,5 @@
-// Decides whether and how a subagent that has ended continues for one more execution. Its place in
-// the tree is taken already, so only the budget is checked (X10).
+// Decides whether and how a subagent that has ended continues for one more execution. It already
+// has its place in the tree, so only the budget is checked.
 
 import { instructionsFor } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
@@ -16,7 +16,7 @@ import { unknownChild } from "./subagent-service.ts";
 
 /**
  * Returns the continued subagent, announced, or the reason why it does not continue; then nothing
- * has changed. An exception is such a reason, too.
+ * has changed. Exceptions count as reasons.
  */
 export function continueChild(
   run: RunRuntime,
@@ -58,8 +58,8 @@ export function continueChild(
 }
 
 /**
- * Returns the refusal of a request that has more than a task: the subagent has its role and its
- * context already.
+ * Returns the refusal of a request with more than a task, because the subagent already has its role
+ * and its context.
  */
 function refuseChangedRequest(
   { childName, identity, role }: AgentRuntime,
@@ -112,7 +112,8 @@ function refuseUnlessRead(
 }
 
 /**
- * True if a call of the step has reported the subagent's result to the parent, also before a pause.
+ * Returns true if a call of the step has reported the subagent's result to the parent, also before
+ * a pause.
  */
 function wasReported(parent: AgentRuntime, childId: AgentId, stepId: StepId): boolean {
   if (parent.wasReported(childId, stepId)) return true;

@@ -1,5 +1,5 @@
-// Creates agents, and continues ended agents for one more execution. Either all of it happens, or
-// nothing.
+// Creates agents, and continues ended agents for another execution. Atomic: if it fails, nothing
+// has changed.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
@@ -21,7 +21,7 @@ import type { SessionHistory } from "../sessions/session-changes.ts";
 /** Facts from which an agent is created. */
 export interface NewAgent {
   readonly facts: NewAgentFacts;
-  /** Agent that starts it. Absent for the root. */
+  /** The agent that starts it. Absent for the root. */
   readonly parent?: AgentRuntime;
   /** Instructions of its role, from `instructionsFor`. */
   readonly instructions: string;
@@ -34,8 +34,8 @@ export interface NewAgent {
 }
 
 /**
- * Returns the model of a role for one more agent, and looks up its price. Both call code of the user's,
- * which may throw: call this before anything changes.
+ * Returns the model of a role for another agent, and looks up its price. Both call user code, which
+ * may throw, so call this before anything changes.
  */
 export function modelForAgent({ settings }: RunRuntime, { name, model: given }: AgentRole): Model {
   const model = readModel(name, given);
@@ -104,7 +104,7 @@ export interface NextExecution {
   readonly instructions: string;
   /**
    * Message that opens the execution: a task, steering or a notice. `undefined` if the agent
-   * continues where it was.
+   * continues where it stopped.
    */
   readonly message: UserMessage | undefined;
   readonly spawnCallId?: CallId | undefined;
@@ -112,8 +112,8 @@ export interface NextExecution {
 }
 
 /**
- * Continues an agent that has ended, with its history, for one more execution: the same agent,
- * account and path. Idle time counts towards no limit.
+ * Continues an agent that has ended, with its history, for another execution: the same agent,
+ * account and path. Idle time does not count towards any limit.
  */
 export function continueAgent(
   run: RunRuntime,
@@ -138,7 +138,7 @@ export function continueAgent(
   ledger.getAccount(agentId).excludeTime(nowMs - (settled.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(
     run,
-    // The parent itself may have been continued since it started this agent.
+    // The parent may have been continued itself since it started this agent.
     parentAgentId === null ? undefined : tree.find(parentAgentId),
     { ...ended.facts, role, agentPath, toolLimits, task, spawnCallId, spawnStepId },
     {

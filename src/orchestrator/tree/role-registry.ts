@@ -1,4 +1,4 @@
-// Roles of one run: all roles that are reachable from the root, each name once, each reference
+// Roles of a run: all roles that are reachable from the root, each name once, each reference
 // resolved.
 
 import { misdefinition } from "../../kernel/check.ts";
@@ -31,9 +31,9 @@ export class RoleRegistry {
   readonly root: AgentRole;
   /** True if a role has `allowedTools` or `deniedTools` for its subagents. */
   hasToolLists = false;
-  /** True if a role has guards or hooks of its own. */
+  /** True if a role defines guards or hooks. */
   hasGuardsOrHooks = false;
-  /** True if the root replaces other roles of its name. */
+  /** True if the root replaces other roles with the same name. */
   readonly #isReplacing: boolean;
   readonly #hooks: readonly Hook[];
   readonly #priceOf: PriceOf;
@@ -45,9 +45,9 @@ export class RoleRegistry {
   readonly #costLimits = new Map<AgentRole, readonly string[]>();
 
   /**
-   * Collects the roles. `isReplacing`: the root replaces other roles of its name, by default
-   * `false`. Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do
-   * not fit together.
+   * Collects the roles. `isReplacing` means that the root replaces other roles with the same name,
+   * by default `false`. Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the
+   * roles do not fit together.
    */
   constructor(
     root: AgentRole,
@@ -94,7 +94,7 @@ export class RoleRegistry {
     return role.subagents.flatMap((subagent) => this.#roles.get(readRoleName(subagent)) ?? []);
   }
 
-  /** Returns the role itself and all that can be started below it. */
+  /** Returns the role and all roles that can be started below it. */
   reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
     return this.#reachOf(role).roles;
   }
@@ -115,7 +115,7 @@ export class RoleRegistry {
    */
   assertReady(root: AgentRole, runBudget: Budget): void {
     const { roles, players } = this.#reachOf(root);
-    // The price of a model may depend on what it reads when it is prepared.
+    // The price of a model may depend on values that it reads when it is prepared.
     for (const { model } of players) model.assertReady?.();
     if (runBudget.costUsd !== undefined) this.requirePrices("budget.costUsd", root);
     for (const role of roles) {
@@ -202,8 +202,8 @@ interface RoleTools extends Pick<RoleParts, "tools" | "nativeOutputSchema" | "ro
 const toolsByRole = new WeakMap<AgentRole, RoleTools>();
 
 /**
- * Returns the tools of a role. `output`: the schema that the provider enforces; `undefined` if a
- * typed result is given with `Finish`.
+ * Returns the tools of a role. `output` is the schema that the provider enforces, or `undefined` if
+ * the agent reports its typed result with `Finish`.
  */
 function roleTools(
   role: AgentRole,

@@ -126,7 +126,8 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   }
 
   /**
-   * Raises limits of an agent's account. Returns what records that. `field` names the grant in errors.
+   * Raises limits of an agent's account. Returns a function that records the grant. `field` names
+   * the grant in errors.
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
@@ -172,7 +173,7 @@ export function scopeOutsideExecutions({ identity }: AgentRuntime): EventScope {
 
 /**
  * Returns sinks that pass every event to the observers of the orchestrator and of its agent's role.
- * Empty if there are no observers.
+ * Empty without observers.
  */
 function observerSinks(run: RunRuntime): readonly EventSink[] {
   const { settings, registry } = run;

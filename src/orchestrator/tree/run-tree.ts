@@ -1,6 +1,7 @@
-// RunTree: the agents of one run, and the counts for its limits.
+// RunTree: the agents of a run, and the counts for its limits.
+//
 // T3. Admission is one synchronous step, so limits hold under parallel spawns; a failed setup
-//     releases its place once.
+// releases its place once.
 
 import { invariant } from "../../kernel/assert.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -21,7 +22,7 @@ const NONE: readonly never[] = Object.freeze([]);
 export interface SubagentCounts {
   /** Numbers of started subagents by depth. */
   readonly byDepth: number[];
-  /** Numbers of refusals by code. `undefined` if there were none. */
+  /** Numbers of refusals by code. `undefined` without refusals. */
   refusals: Map<string, number> | undefined;
 }
 
@@ -39,7 +40,7 @@ export class RunTree {
   readonly counts: SubagentCounts = { byDepth: [], refusals: undefined };
   /** Steps in which each delegation was requested. */
   #delegations: Map<string, Set<string | null>> | undefined;
-  /** Settles once all detached agents have. `undefined` if there were none. */
+  /** Settles once all detached agents have. `undefined` without detached agents. */
   #detached: Promise<void> | undefined;
   #detachedOpen = 0;
   /** Number of started subagents. */
@@ -49,7 +50,7 @@ export class RunTree {
   /** Prices of the models that were used before the run was paused. */
   readonly pricesBefore: readonly AppliedPrice[];
 
-  /** Creates the tree. `before`: the facts of a restored run. */
+  /** Creates the tree. `before` contains the facts of a restored run. */
   constructor(limits: SubagentLimits, before?: Before) {
     this.limits = limits;
     this.pricesBefore = before?.prices ?? NONE;
@@ -59,7 +60,7 @@ export class RunTree {
     if (refusals.length > 0) this.counts.refusals = new Map(refusals);
   }
 
-  /** Notes that an agent failed. */
+  /** Records that an agent failed. */
   noteFailure(agentId: AgentId): void {
     if (!this.#failed.includes(agentId)) this.#failed = [...this.#failed, agentId];
   }
@@ -69,7 +70,7 @@ export class RunTree {
     return this.#failed;
   }
 
-  /** Adds an agent. A tree that was asked to stop asks the agent, too. */
+  /** Adds an agent. If the tree was asked to stop, asks the agent as well. */
   add(node: AgentRuntime): void {
     const { parent, role, taskText: task } = node;
     const { agentId } = node.identity;
@@ -83,7 +84,7 @@ export class RunTree {
     for (const signal of this.#stops) node.requestStop(signal);
   }
 
-  /** Removes an agent whose setup failed. Its task stays counted as delegated once. */
+  /** Removes an agent whose setup failed. Its task stays counted as delegated. */
   remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
     node.parent?.delist(node);
@@ -111,7 +112,7 @@ export class RunTree {
     return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
   }
 
-  /** Notes earlier tasks of an agent, from its history. Each was given in a step of its own. */
+  /** Records earlier tasks of an agent, from its history. Each was delegated in a separate step. */
   noteEarlier({ role, identity }: AgentRuntime, tasks: readonly string[]): void {
     for (const [index, task] of tasks.entries())
       this.#noteDelegation({ role: role.name, task }, `${identity.agentId} ${index}`);
@@ -142,7 +143,7 @@ export class RunTree {
   }
 
   /**
-   * Resolves once all detached agents have settled, including those that were detached meanwhile.
+   * Resolves once all detached agents have settled, including agents that were detached meanwhile.
    */
   async detachedSettled(): Promise<void> {
     let awaited: Promise<void> | undefined;
@@ -164,7 +165,7 @@ export class RunTree {
 
   /**
    * Returns the totals to which a new subagent counts: of the run, and of each agent on the path
-   * that has a limit of its own.
+   * that has a limit.
    */
   totalsAt(parent: AgentRuntime): readonly SubagentTotal[] {
     const maximum = this.limits.maxTotalSubagents;
@@ -193,7 +194,7 @@ export class RunTree {
     return parent.nameChild(roleName);
   }
 
-  /** Undoes the admission of a child that could not be set up. */
+  /** Undoes the admission of a child whose setup failed. */
   undoAdmission(parent: AgentRuntime): void {
     invariant(parent.childCount > 0, "T3: a place is given back once");
     this.count(parent, -1);

@@ -343,7 +343,7 @@ type Defaulted =
   | "heartbeatIntervalMs"
   | "maxCrashes";
 
-/** The options, with the defaults in the place of what was left out. */
+/** The options, with defaults applied. */
 export interface Settings
   extends
     AgentSettings,
@@ -377,8 +377,8 @@ export function requireStorage({ storage }: Settings): RunStorage {
 }
 
 /**
- * Runs, delegations or model calls that begin in one turn of the event loop: about ten milliseconds
- * of work.
+ * Number of runs, delegations or model calls that begin in one turn of the event loop: about ten
+ * milliseconds of work.
  */
 const BEGUN_PER_TURN = 64;
 
@@ -426,10 +426,10 @@ export function makeSettings(given: OrchestratorOptions = {}): Settings {
 const STORE_METHODS =
   "create claim append heartbeat release read sendMail readMail find list".split(" ");
 
-/** For options that are checked together with others, or where their defaults are added. */
+/** Check of options that are checked together with others, or where their defaults are added. */
 const LATER: FieldCheck = () => undefined;
 
-/** Check of each option that is given. */
+/** Check of each option. */
 const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   limits: LATER,
   concurrency: LATER,
@@ -463,7 +463,7 @@ const OF_ROLES = "Set it in a role.";
 const OF_ORCHESTRATORS = "Pass it to new Orchestrator().";
 const OF_RUNS = "Pass it to start().";
 const BUDGET = "Pass budget: { steps: … } to start(), or set it in a role.";
-/** Advice for an option that is passed to another call than its own. */
+/** Advice for an option that belongs to another call. */
 export const OPTION_PLACES: Readonly<Record<string, string>> = {
   model: OF_ROLES,
   instructions: OF_ROLES,

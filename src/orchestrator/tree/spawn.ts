@@ -1,8 +1,6 @@
 // Sets up and announces a subagent for a delegation, or returns the reason why it does not start.
-// All of it happens, or nothing.
-//
-// T3. If the setup fails, whatever threw, everything that was taken is released: the place in the
-//     tree, the account, the timer.
+// Atomic: if the setup throws, everything that was taken is released (T3): the place in the tree,
+// the account, the timer.
 
 import { instructionsFor, mayDelegate, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -94,8 +92,8 @@ export function setUpChild(
 }
 
 /**
- * True for most subagents: neither the policy nor the request passes on anything of the parent, or
- * removes a tool.
+ * Returns true for most subagents: neither the policy nor the request passes on anything of the
+ * parent, or removes a tool.
  */
 function inheritsNothing(
   parent: AgentRuntime,
@@ -105,7 +103,7 @@ function inheritsNothing(
   return (
     parent.role.contextPolicy === INHERITS_NOTHING &&
     parent.toolLimits.rules.length === 0 &&
-    !mayDelegate(role) && // The tools for it are taken away where no depth is left.
+    !mayDelegate(role) && // The tools for starting subagents are removed at the depth limit.
     draft === undefined &&
     includeResultsFrom === undefined &&
     allowedTools === undefined &&
@@ -119,9 +117,9 @@ const NOTHING: ReturnType<typeof childContext> = Object.freeze({
 });
 
 /**
- * Returns the limits of a subagent's account: what its role asks for, tightened by what holds above. With
- * them it returns the audit of what its role asked for and does not get. The first subagent of a group fixes
- * the amount that the group shares, even if it has no limits itself.
+ * Returns the limits of a subagent's account: those of its role, tightened by those above, and the
+ * record of what was tightened. The first subagent of a group fixes the amount that the group
+ * shares, even if it has no limits itself.
  */
 function shareBudget(
   run: RunRuntime,
@@ -155,9 +153,7 @@ function tightenBudget(
   return { ...budget, tightened: [...tightenedShape, ...budget.tightened] };
 }
 
-/**
- * Limits of a subagent without a budget of its own, below a parent that shares its budget equally.
- */
+/** Limits of a subagent without a budget, below a parent that shares its budget equally. */
 const POOL: ChildLimits = Object.freeze({ spendLimits: {}, timeMs: undefined, tightened: [] });
 
 function isEmpty(limits: object): boolean {
@@ -188,8 +184,8 @@ export function childInEvents({ identity, role }: AgentRuntime) {
 
 /**
  * Returns the group of the delegations of a reply: it decides when they end together and fixes the
- * amount that they share. With `isolate` it only does the latter. A subtask has no group, nor has a
- * lone isolated call.
+ * amount that they share. With `isolate` it only fixes the amount. Subtasks and single isolated
+ * calls have no group.
  */
 export function openGroup(
   parent: AgentRuntime,

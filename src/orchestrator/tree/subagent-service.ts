@@ -1,5 +1,4 @@
-// Operations of an agent on its subagents: list, continue, wait for, write to and cancel them
-// (X10).
+// Operations of an agent on its subagents: list, continue, wait for, write to and cancel them.
 
 import { checkAmount, checkKeys, checkText, NO_LIMIT_ADVICE } from "../../kernel/check.ts";
 import { linkedController, sleep } from "../../kernel/cancel.ts";
@@ -56,8 +55,8 @@ export function subagentService(
 }
 
 /**
- * True if the call had done the operation before its process died, so that it is not repeated (D2).
- * `text`: the message that it wrote; absent for a cancellation.
+ * Returns true if the call had done the operation before its process crashed, so that it is not
+ * repeated (D2). `text` is the message that it wrote, absent for a cancellation.
  */
 function wasDone(
   parent: AgentRuntime,
@@ -154,8 +153,8 @@ async function waitForChildren(
 }
 
 /**
- * Returns the states of subagents, with the results of those that have ended. These results are not
- * reported again.
+ * Returns the states of subagents, with the results of ended ones. These results are not reported
+ * again.
  */
 function reported(
   parent: AgentRuntime,

@@ -1,6 +1,6 @@
 // Tools with which a model delegates: SpawnSubagent, and the tools for subagents in the background.
 // SpawnSubagent is bound to a request, which its call carries out. The other tools use the public
-// context of a delegation (R171).
+// context of a delegation.
 
 import { z } from "zod";
 
@@ -35,8 +35,8 @@ export function subagentTools(
 }
 
 /**
- * Returns the tool of an agent that may spawn `roles`. Its schema names them; an unknown name gets
- * a refusal, not a schema error.
+ * Returns the tool of an agent that may spawn `roles`. Its schema lists the roles, but an unknown
+ * name results in a refusal, not in a schema error.
  */
 function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): DelegationTool {
   const lines = roles.map(({ name, description = "" }) => `- ${name}: ${description}`);
@@ -76,7 +76,7 @@ function delegation<Input extends z.ZodType>(
 
 const PLAIN = { settings: Object.freeze({}), sequential: false } as const;
 
-/** Arguments of a delegation. Which of them a model is offered depends on the role. */
+/** Arguments of a delegation. The role determines which arguments a model is offered. */
 interface SpawnArguments {
   /** Absent only with `continue`. */
   readonly role?: string | undefined;
@@ -132,7 +132,9 @@ function describeSpawnInput(
   );
 }
 
-/** True if `continue` names a subagent: a model that fills in every field leaves it empty. */
+/**
+ * Returns true if `continue` names a subagent. A model that fills in every field leaves it empty.
+ */
 export function namesSubagent(name: unknown): name is string {
   return typeof name === "string" && name.trim() !== "";
 }
@@ -165,7 +167,7 @@ function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
 
 /**
  * Returns the subagent that these valid arguments of `SpawnSubagent` request. `undefined` if they
- * request no new one, or cannot be read.
+ * do not request a new one, or cannot be read.
  */
 export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   if (!isRecord(input)) return undefined;

@@ -1,11 +1,11 @@
-// Supervisor: runs the agents of one run until they settle, and serves their delegations. Owns no
-// state of its own: tree, ledger and recorder do.
+// Supervisor: runs the agents of a run until they settle, and serves their delegations. Stateless:
+// tree, ledger and recorder own the state.
 //
 // T1. Every spawn ends exactly once: with a refusal, or with the result of a child that has ended.
-//     A paused child ends once it continues.
+// A paused child ends once it continues.
 // T2. A parent's call waits for its child, and a parent settles after its background children, so
-//     no agent ends while a child runs, unless the child was detached. A paused child is ended
-//     before its parent.
+// no agent ends while a child runs, unless the child was detached. A paused child is ended before
+// its parent.
 
 import { messageOf } from "../../kernel/error.ts";
 import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
@@ -57,7 +57,10 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     );
   }
 
-  /** Runs what `setUp` returns, or records the refusal. A child that the call had started before a crash is run instead. */
+  /**
+   * Runs the child that `setUp` returns, or records the refusal. If the call had started a child
+   * before a crash, runs that child instead.
+   */
   async #start(
     parent: AgentRuntime,
     asked: { readonly role: string; readonly isBackground: boolean; readonly call: DelegatedCall },
@@ -81,7 +84,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 
   /**
    * Returns the outcome of a subagent that the call had started or continued before its process
-   * died: it is not started again (D2).
+   * crashed: it is not started again (D2).
    */
   #adopted(
     parent: AgentRuntime,
@@ -100,7 +103,10 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     return makeReceipt(child);
   }
 
-  /** Runs a child until it ends or pauses, records its end, and returns how it settled. `scope`: the call that waits for it. */
+  /**
+   * Runs a child until it ends or pauses, records its end, and returns how it settled. `scope` is
+   * the scope of the call that waits.
+   */
   #runChild(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     const settling = runUntilSettled(child).then(() => this.#recordChildEnd(child, scope));
     child.settling = settling;
@@ -121,7 +127,8 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 
   #recordEndEvent(child: AgentRuntime, { result }: EndedSpawn, scope: EventScope): void {
     const { outcome, status, reason, usage } = result;
-    // The end of a detached child belongs to no execution: that of its parent is over (L2).
+    // The end of a detached child does not belong to an execution, since that of its parent is over
+    // (L2).
     const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
     const ending = { outcome, status, reason, usage };
     this.run.recorder.record(at, { type: "subagent.ended", ...childInEvents(child), ...ending });
@@ -165,7 +172,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     try {
       ({ refusal } = findStartableRole(this.run, parent, request, ahead));
     } catch {
-      return undefined; // It happens again, and is reported, when the subagent is started.
+      return undefined; // The error occurs again when the subagent is started, and is reported then.
     }
     if (refusal !== undefined) {
       group?.miss();
@@ -224,7 +231,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     const child = this.run.tree.find(childId);
     if (child === undefined) return;
     if (!child.hasEnded) child.cancel(stoppedParent(parent));
-    await child.whenSettled(); // Also of one that has ended: its end is recorded with its parent.
+    await child.whenSettled(); // Also for an ended subagent, whose end is recorded with its parent.
     if (child.settled?.status === "paused") await this.resume(parent, childId, {});
     // Another call runs it to its end.
     else if (!child.hasEnded) await child.whenSettled();
@@ -252,8 +259,8 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
   const running = inScope(agent.scope(), agent.run.recorder, () => runAgent(agent));
   return running.catch((cause: unknown) => {
-    // The agent could not settle: release what it holds. Recording may be what failed, so nothing
-    // is recorded.
+    // The agent could not settle, so its resources are released. Nothing is recorded, because
+    // recording may be what failed.
     agent.account.releaseOpen();
     if (agent.settled === undefined) agent.close();
     throw cause;
@@ -261,8 +268,8 @@ export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
 }
 
 /**
- * Continues detached agents that were paused with the run. `unblocked`: only those among or above
- * these agents.
+ * Continues detached agents that were paused with the run. With `unblocked`, only those among or
+ * above these agents.
  */
 export function reactivateDetached(run: RunRuntime, unblocked?: readonly AgentRuntime[]): void {
   for (const agent of run.tree.nodes) {
@@ -274,10 +281,7 @@ export function reactivateDetached(run: RunRuntime, unblocked?: readonly AgentRu
   }
 }
 
-/**
- * Waits for detached agents, and ends those that are paused, since nothing would ever continue
- * them.
- */
+/** Waits for detached agents, and ends paused ones, since nothing would ever continue them. */
 export async function settleDetached({ tree, supervisor }: RunRuntime): Promise<void> {
   await tree.detachedSettled();
   for (const agent of tree.nodes) {

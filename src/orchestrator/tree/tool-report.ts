@@ -24,7 +24,7 @@ export function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string,
   return Object.fromEntries(counts);
 }
 
-/** Returns the failed calls in order: those that count towards the error budget. */
+/** Returns the failed calls in order: the calls that count towards the error budget. */
 export function toolErrors(steps: readonly StepRecord[]): readonly ToolErrorRecord[] {
   return steps.flatMap(({ number: stepNumber, tools }) =>
     tools.executions.flatMap(({ call, text: message, errorCode: code, severity }) => {
