@@ -121,7 +121,7 @@ class LocalWorker implements EngineWorker {
     return this.#executor.maxRuns - this.#led.size;
   }
 
-  /** True if the worker executes the run now. */
+  /** Returns true if the worker executes the run now. */
   leads(runId: RunId): boolean {
     return this.#led.has(runId);
   }

@@ -255,7 +255,7 @@ export function withinBounds<T>(
   });
 }
 
-/** True for promises, of this realm or another. */
+/** Returns true for promises, of this realm or another. */
 export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === "object" &&

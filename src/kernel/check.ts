@@ -94,7 +94,7 @@ function adviceForKey(
   return elsewhere.get(key) ?? (similar === undefined ? "Correct the name." : `Use ${similar}.`);
 }
 
-/** True for a field in another case, or without its last letters, such as its unit. */
+/** Returns true for a field in another case, or without its last letters, such as its unit. */
 function isAlmost(key: string, field: string): boolean {
   return field.length - key.length < 4 && field.toLowerCase().startsWith(key.toLowerCase());
 }

@@ -29,7 +29,7 @@ export type ErrorCode =
   | "invalid_option"
   /**
    * Two tools of an agent have the same name. Rename one of them, as with `prefixTools` or
-   * `renameTools`, or leave it out.
+   * `renameTools`, or omit it.
    */
   | "duplicate_tool"
   /**
@@ -89,12 +89,12 @@ export type ErrorCode =
   | "illegal_transition"
   /**
    * A run, a session or an orchestrator cannot do this now: it was closed, is in use, or has no
-   * result yet. The message says what to await first.
+   * result yet. The message names the state to await first.
    */
   | "invalid_state"
   /**
-   * A tool failed: what it threw, or a `ToolError`. The model reads it and continues, unless it is
-   * `abortive`; correct the tool, or what it depends on.
+   * A tool failed: it threw an error, or a `ToolError`. The model reads it and continues, unless it
+   * is `abortive`; correct the tool, or what it depends on.
    */
   | "tool_error"
   /**
@@ -328,7 +328,7 @@ export type ModelErrorCode =
   /** The provider is overloaded. The call is retried; `withFallback` then calls another model. */
   | "model_overloaded"
   /**
-   * There is no connection, or the provider failed. The call is retried; check address, proxy and
+   * The connection failed, or the provider failed. The call is retried; check address, proxy and
    * network.
    */
   | "model_unavailable"

@@ -1,5 +1,5 @@
 // Values that are shared within the library and never written to, as their `readonly` types
-// require. Tests freeze all of them, so that a write fails where it happens. In production,
+// require. Tests freeze all shared values, so that a write fails where it happens. In production,
 // freezing would cost a fifth of a step.
 
 import { deepFreeze } from "./json.ts";

@@ -122,7 +122,7 @@ export function positionOf(
   return lastNumber <= recordCount ? "taken" : "misplaced";
 }
 
-/** True if a process of this machine has ended. False if that cannot be determined. */
+/** Returns true if a process of this machine has ended. False if that cannot be determined. */
 export function isProcessGone(processId: number): boolean {
   // A process id of 0 or less would address process groups.
   if (processId <= 0) return false;
