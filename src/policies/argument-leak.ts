@@ -23,7 +23,7 @@ export interface SpokenCalls {
  */
 export function leakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
   if (toolCalls.length === 0) return undefined;
-  const said = parseObject(unfenced(text), MOST_LEVELS + 1); // The call may be wrapped once.
+  const said = parseObject(removeFence(text), MOST_LEVELS + 1); // The call may be wrapped once.
   if (said === undefined) return undefined;
   return toolCalls.find((call) => repeats(said, call));
 }
@@ -39,7 +39,7 @@ const MOST_CHARACTERS = 1_000_000;
  * Returns the text inside a fence of three backticks, with or without the tag `json`. Returns other
  * texts unchanged.
  */
-function unfenced(text: string): string {
+function removeFence(text: string): string {
   const trimmed = text.trim();
   const isFenced = trimmed.length >= 6 && trimmed.startsWith("```") && trimmed.endsWith("```");
   return isFenced ? trimmed.slice(3, -3).replace(/^json(?=\s)/i, "") : trimmed;
@@ -58,10 +58,10 @@ function parseObject(text: string, levels: number): JsonRecord | undefined {
   return isComparable(value, levels) && isRecord(value) ? value : undefined;
 }
 
-function repeats(said: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
+function repeats(parsed: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
   const given = parseObject(argumentsText.trim() === "" ? "{}" : argumentsText, MOST_LEVELS);
   if (given === undefined) return false;
-  return sameJson(said, given) || sameJson(said, { name: toolName, arguments: given });
+  return sameJson(parsed, given) || sameJson(parsed, { name: toolName, arguments: given });
 }
 
 /**

@@ -90,7 +90,7 @@ export interface ChildLimits {
 export function childLimits(facts: ShareFacts): ChildLimits {
   const { share, definition, source } = facts;
   const [asked, left] = [toLedgerLimits(definition), toLedgerLimits(facts.left)];
-  const spendLimits = tighterLimits(asked, sharedLimits(facts, left));
+  const spendLimits = tighterLimits(asked, divideBudget(facts, left));
   const tightened: Tightening[] = [];
   for (const axis of LEDGER_AXES) {
     const requested = asked[axis];
@@ -120,24 +120,24 @@ export function childLimits(facts: ShareFacts): ChildLimits {
  * Returns the limits of the share alone. A pool without `maxShare` needs none, since the ledger
  * enforces the limits of the parent.
  */
-function sharedLimits({ share, role, delegatedRoles }: ShareFacts, left: SpendLimits): SpendLimits {
+function divideBudget({ share, role, delegatedRoles }: ShareFacts, left: SpendLimits): SpendLimits {
   switch (share.type) {
     case "pool": {
       const { maxShare = 1 } = share;
-      return maxShare === 1 ? {} : divided(left, (amount) => takePart(amount, maxShare));
+      return maxShare === 1 ? {} : divideLimits(left, (amount) => takePart(amount, maxShare));
     }
     case "fixed":
-      return divided(toLedgerLimits(share.budget), (amount, axis) =>
+      return divideLimits(toLedgerLimits(share.budget), (amount, axis) =>
         Math.min(amount, Math.max(0, left[axis] ?? Infinity)),
       );
     case "even": {
       const count = Math.max(1, delegatedRoles.length);
-      return divided(left, (amount) => Math.floor(amount / count));
+      return divideLimits(left, (amount) => Math.floor(amount / count));
     }
     case "weighted": {
-      const sum = weightOfAll(share, delegatedRoles);
-      const own = weightOf(share, role);
-      return divided(left, (amount) => takePart(amount, own / Math.max(own, sum)));
+      const sum = sumWeights(share, delegatedRoles);
+      const own = getWeight(share, role);
+      return divideLimits(left, (amount) => takePart(amount, own / Math.max(own, sum)));
     }
   }
 }
@@ -147,20 +147,20 @@ function sharedLimits({ share, role, delegatedRoles }: ShareFacts, left: SpendLi
  */
 const known = new WeakMap<readonly string[], number>();
 
-function weightOfAll(share: WeightedShare, delegatedRoles: readonly string[]): number {
+function sumWeights(share: WeightedShare, delegatedRoles: readonly string[]): number {
   const sum =
     known.get(delegatedRoles) ??
-    delegatedRoles.reduce((weight, one) => weight + weightOf(share, one), 0);
+    delegatedRoles.reduce((weight, delegatedRole) => weight + getWeight(share, delegatedRole), 0);
   known.set(delegatedRoles, sum);
   return sum;
 }
 
-function weightOf({ weights, defaultWeight = 1 }: WeightedShare, role: string): number {
+function getWeight({ weights, defaultWeight = 1 }: WeightedShare, role: string): number {
   return Object.hasOwn(weights, role) ? (weights[role] ?? defaultWeight) : defaultWeight;
 }
 
 /** Returns the part of each amount, on the limited axes. */
-function divided(
+function divideLimits(
   left: SpendLimits,
   part: (amount: number, axis: LedgerAxis) => number,
 ): SpendLimits {
@@ -202,17 +202,17 @@ const CHECKS: Readonly<Record<BudgetShare["type"], FieldChecks>> = {
  * Returns a frozen copy of a share. Throws `invalid_option` if a type or a field is unknown, or an
  * amount is invalid.
  */
-export function budgetShare(field: string, given: BudgetShare): BudgetShare {
+export function budgetShare(field: string, share: BudgetShare): BudgetShare {
   const types = Object.keys(CHECKS);
-  if (!isRecord(given))
-    throw mismatch(field, `an object with a type (${types.join(", ")})`, given, "See BudgetShare.");
-  if (!types.includes(given.type))
-    throw mismatch(`${field}.type`, `one of ${types.join(", ")}`, given.type, "Choose one.");
-  checkFields(field, given, CHECKS[given.type]);
-  if (given.type === "fixed") checkAmounts(`${field}.budget`, given.budget);
-  if (given.type === "weighted") checkWeights(`${field}.weights`, given.weights);
-  if (given.type === "pool" && given.maxShare === undefined) return COMMON_POOL;
-  return deepFreeze(structuredClone(given));
+  if (!isRecord(share))
+    throw mismatch(field, `an object with a type (${types.join(", ")})`, share, "See BudgetShare.");
+  if (!types.includes(share.type))
+    throw mismatch(`${field}.type`, `one of ${types.join(", ")}`, share.type, "Choose one.");
+  checkFields(field, share, CHECKS[share.type]);
+  if (share.type === "fixed") checkAmounts(`${field}.budget`, share.budget);
+  if (share.type === "weighted") checkWeights(`${field}.weights`, share.weights);
+  if (share.type === "pool" && share.maxShare === undefined) return COMMON_POOL;
+  return deepFreeze(structuredClone(share));
 }
 
 function checkShare(field: string, part: unknown): void {

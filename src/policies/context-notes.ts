@@ -119,14 +119,14 @@ const MARK = "subagent-result";
 function frame({ childName, role, outcome, text }: FramedResult, tag: string): string {
   const fields = Object.entries({ name: childName, role, outcome, tag });
   const attributes = fields
-    .map(([key, value]) => `${key}=${escaped(JSON.stringify(value))}`)
+    .map(([key, value]) => `${key}=${escapeFrames(JSON.stringify(value))}`)
     .join(" ");
-  return `<${MARK} ${attributes}>\n${escaped(text)}\n</${MARK} tag="${tag}">`;
+  return `<${MARK} ${attributes}>\n${escapeFrames(text)}\n</${MARK} tag="${tag}">`;
 }
 
 /** Matches text that imitates a line of a frame, with its backslashes. */
 const IMITATION = new RegExp(String.raw`<(\\*)(\s*(?:/\s*)?${MARK})`, "gi");
 
-function escaped(text: string): string {
+function escapeFrames(text: string): string {
   return text.replaceAll(IMITATION, String.raw`<\$1$2`);
 }

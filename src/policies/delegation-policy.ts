@@ -131,10 +131,10 @@ const DEFAULTS: DelegationPolicy = deepFreeze({
  */
 export function delegationPolicy(
   field: string,
-  given: Partial<DelegationPolicy>,
+  options: Partial<DelegationPolicy>,
 ): DelegationPolicy {
-  checkKeys(field, given, Object.keys(DEFAULTS));
-  const policy: DelegationPolicy = { ...DEFAULTS, ...defined(given) };
+  checkKeys(field, options, Object.keys(DEFAULTS));
+  const policy: DelegationPolicy = { ...DEFAULTS, ...defined(options) };
   const {
     background,
     parentEndPolicy,

@@ -81,26 +81,26 @@ const DEFAULT_ERROR_POLICY: ErrorPolicy = Object.freeze({
  * Returns the given error budget merged over the defaults. Throws `invalid_option` if a field is
  * unknown or invalid.
  */
-export function errorBudget(field: string, given: Partial<ErrorBudget>): ErrorBudget {
-  checkKeys(field, given, Object.keys(DEFAULT_ERROR_BUDGET));
+export function errorBudget(field: string, options: Partial<ErrorBudget>): ErrorBudget {
+  checkKeys(field, options, Object.keys(DEFAULT_ERROR_BUDGET));
   for (const limit of ["maxToolErrors", "maxConsecutiveErrors", "maxRetryErrors"] as const) {
     const advice = defaultAdvice(DEFAULT_ERROR_BUDGET[limit]);
-    if (given[limit] !== undefined) checkCount(`${field}.${limit}`, given[limit], advice);
+    if (options[limit] !== undefined) checkCount(`${field}.${limit}`, options[limit], advice);
   }
-  return Object.freeze({ ...DEFAULT_ERROR_BUDGET, ...defined(given) });
+  return Object.freeze({ ...DEFAULT_ERROR_BUDGET, ...defined(options) });
 }
 
 /**
  * Returns the given error policy merged over the defaults. Throws `invalid_option` if a field is
  * unknown, and `invalid_definition` if a value is.
  */
-export function errorPolicy(field: string, given: Partial<ErrorPolicy>): ErrorPolicy {
-  checkKeys(field, given, Object.keys(DEFAULT_ERROR_POLICY));
-  for (const [key, value] of Object.entries(given)) {
+export function errorPolicy(field: string, options: Partial<ErrorPolicy>): ErrorPolicy {
+  checkKeys(field, options, Object.keys(DEFAULT_ERROR_POLICY));
+  for (const [key, value] of Object.entries(options)) {
     if (value === undefined || value === "continue" || value === "stop") continue;
     throw misdefinition(`${field}.${key}`, '"continue" or "stop"', value, "Choose one.");
   }
-  return Object.freeze({ ...DEFAULT_ERROR_POLICY, ...defined(given) });
+  return Object.freeze({ ...DEFAULT_ERROR_POLICY, ...defined(options) });
 }
 
 /**
@@ -122,7 +122,7 @@ export function failureSignals(
     const message = `${current} ${what}, and ${limit} is ${maximum}.`;
     return [signal("error_budget", message, { limit, maximum, current })];
   });
-  return [...executions.flatMap((execution) => singleSignal(execution, policy)), ...beyond];
+  return [...executions.flatMap((execution) => findCallSignals(execution, policy)), ...beyond];
 }
 
 /**
@@ -151,7 +151,7 @@ const LIMITS = {
 
 const BLOCKED: ReadonlySet<string> = new Set(["blocked", "denied", "approval_check_failed"]);
 
-function singleSignal(execution: ToolExecution, policy: ErrorPolicy): readonly StopSignal[] {
+function findCallSignals(execution: ToolExecution, policy: ErrorPolicy): readonly StopSignal[] {
   const { call, errorCode, blockedBy, text } = execution;
   const data = { toolName: call.toolName, callId: call.callId };
   if (errorCode === "retry_limit" && policy.retryLimitPolicy === "stop") {

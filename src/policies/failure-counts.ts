@@ -59,7 +59,7 @@ export function countFailures(
       consecutiveErrors += 1;
     }
   }
-  const retriesByTool = retriesAfter(before.retriesByTool, executions);
+  const retriesByTool = countRetries(before.retriesByTool, executions);
   return { toolErrors, consecutiveErrors, retryErrors, retriesByTool };
 }
 
@@ -69,7 +69,7 @@ export function countsAs({ errorCode }: ToolExecution): "error" | "retry" | "not
   return TOOL_FAILURES[errorCode].counts;
 }
 
-function retriesAfter(
+function countRetries(
   before: FailureCounts["retriesByTool"],
   executions: readonly ToolExecution[],
 ): FailureCounts["retriesByTool"] {

@@ -81,7 +81,7 @@ export function inheritContext(
       ? [removedToolsNote(removedTools)]
       : []),
   ];
-  const injections = [...policy.injectedTexts, ...notes].map(injection);
+  const injections = [...policy.injectedTexts, ...notes].map(createInjection);
   const metadata = deepFreeze(
     policy.inheritMetadata ? pick(parent.metadata, policy.metadataKeys) : {},
   );
@@ -89,8 +89,8 @@ export function inheritContext(
     messages: [...messages, ...injections],
     metadata,
     manifest: {
-      messages: portion(messages),
-      injections: portion(injections),
+      messages: measurePortion(messages),
+      injections: measurePortion(injections),
       metadataKeys: Object.keys(metadata),
       siblingResults: siblings.map(({ childName }) => childName),
       results: results.map(({ childName }) => childName),
@@ -119,11 +119,11 @@ export const NOTHING_INHERITED: InheritedContext = deepFreeze({
   },
 });
 
-function portion(messages: readonly Message[]): InheritanceRecord["messages"] {
+function measurePortion(messages: readonly Message[]): InheritanceRecord["messages"] {
   return messages.length === 0 ? NOTHING : { count: messages.length, hash: hashOf(messages) };
 }
 
-function injection(text: string): UserMessage {
+function createInjection(text: string): UserMessage {
   return { role: "user", text, origin: "injected" };
 }
 

@@ -30,12 +30,12 @@ export function inheritedMessages(
   messages: readonly Message[],
   { agentPath, messageWindowSize, selectMessages }: MessageChoice,
 ): readonly Message[] {
-  const groups = wholeGroups(messages);
+  const groups = selectWholeGroups(messages);
   const kept =
     selectMessages === undefined
       ? lastGroups(groups, messageWindowSize === 0 ? Infinity : messageWindowSize)
-      : selectedGroups(groups, agentPath, selectMessages);
-  return kept.flat().map(asInherited);
+      : runSelection(groups, agentPath, selectMessages);
+  return kept.flat().map(markInherited);
 }
 
 /** A reply with the results of its calls, or a single message. Never split. */
@@ -45,14 +45,14 @@ type Group = readonly Message[];
  * Returns the groups of a history without instructions. Drops replies with missing results, such as
  * the reply that spawns the subagent.
  */
-function wholeGroups(messages: readonly Message[]): readonly Group[] {
+function selectWholeGroups(messages: readonly Message[]): readonly Group[] {
   return messageGroups(messages.filter(({ role }) => role !== "system")).filter(
     ([first, ...results]) =>
       first?.role !== "assistant" || first.toolCalls.length === results.length,
   );
 }
 
-function selectedGroups(
+function runSelection(
   groups: readonly Group[],
   agentPath: string,
   select: MessageSelection,
@@ -64,20 +64,20 @@ function selectedGroups(
     given = select(offered);
     items = Array.isArray(given) && given.length <= offered.length ? Array.from(given) : [];
   } catch (cause) {
-    throw misselected(agentPath, `but it threw: ${messageOf(cause)}`, cause);
+    throw createSelectionError(agentPath, `but it threw: ${messageOf(cause)}`, cause);
   }
-  if (isPromise(given)) throw misselected(agentPath, "got a promise");
-  if (!Array.isArray(given)) throw misselected(agentPath, `got ${shown(given)}`);
+  if (isPromise(given)) throw createSelectionError(agentPath, "got a promise");
+  if (!Array.isArray(given)) throw createSelectionError(agentPath, `got ${shown(given)}`);
   if (given.length > offered.length)
-    throw misselected(agentPath, `got ${given.length}, more than there are`);
-  return matched(items, groups, agentPath);
+    throw createSelectionError(agentPath, `got ${given.length}, more than there are`);
+  return matchGroups(items, groups, agentPath);
 }
 
 /** Returns true for a promise, and ignores its rejection. */
-function isPromise(given: unknown): boolean {
+function isPromise(value: unknown): boolean {
   try {
-    if (!isPromiseLike(given)) return false;
-    given.then(undefined, () => undefined);
+    if (!isPromiseLike(value)) return false;
+    value.then(undefined, () => undefined);
     return true;
   } catch {
     return false; // A value whose getters throw is not a promise either.
@@ -88,12 +88,12 @@ function isPromise(given: unknown): boolean {
  * Returns the groups that the selected items form, in order. The result contains the parent's own
  * messages, never the selected objects.
  */
-function matched(
+function matchGroups(
   items: readonly unknown[],
   groups: readonly Group[],
   agentPath: string,
 ): readonly Group[] {
-  const isSame = equality(groups.flat());
+  const isSame = createEquality(groups.flat());
   const startsAt = (at: number, group: Group): boolean =>
     group.every((message, offset) => isSame(items[at + offset], message));
   let at = 0;
@@ -103,13 +103,13 @@ function matched(
     return isNext;
   });
   if (at === items.length) return found;
-  const own = groups.find((one) => one.some((message) => isSame(items[at], message)));
+  const own = groups.find((candidate) => candidate.some((message) => isSame(items[at], message)));
   if (own === undefined)
-    throw misselected(
+    throw createSelectionError(
       agentPath,
-      `got ${shownAtAll(items[at])} at [${at}], which is not one of them`,
+      `got ${describeItem(items[at])} at [${at}], which is not one of them`,
     );
-  throw misselected(
+  throw createSelectionError(
     agentPath,
     startsAt(at, own)
       ? `got the one at [${at}] out of order, or twice`
@@ -121,16 +121,18 @@ function matched(
  * Returns a function that compares an item with a message: by identity, or by value if the item is
  * not one of the messages. So copies are accepted.
  */
-function equality(messages: readonly Message[]): (item: unknown, message: Message) => boolean {
+function createEquality(
+  messages: readonly Message[],
+): (item: unknown, message: Message) => boolean {
   const own = new Set<unknown>(messages);
   const texts = new Map<unknown, string | undefined>();
-  const textOf = (value: unknown): string | undefined => {
+  const getText = (value: unknown): string | undefined => {
     if (!texts.has(value)) texts.set(value, tryCanonicalJson(value));
     return texts.get(value);
   };
   return (item, message) =>
     item === message ||
-    (!own.has(item) && textOf(item) !== undefined && textOf(item) === textOf(message));
+    (!own.has(item) && getText(item) !== undefined && getText(item) === getText(message));
 }
 
 function tryCanonicalJson(value: unknown): string | undefined {
@@ -141,7 +143,7 @@ function tryCanonicalJson(value: unknown): string | undefined {
   }
 }
 
-function shownAtAll(item: unknown): string {
+function describeItem(item: unknown): string {
   try {
     return shown(item);
   } catch {
@@ -149,7 +151,7 @@ function shownAtAll(item: unknown): string {
   }
 }
 
-function misselected(agentPath: string, what: string, cause?: unknown): EspalierError {
+function createSelectionError(agentPath: string, what: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "context_policy_failed",
     message: `Expected contextPolicy.selectMessages of ${agentPath} to return some of the given messages, in their order, calls with all their results, ${what}. Make it a synchronous pure function that selects whole exchanges, or leave it out and set messageWindowSize.`,
@@ -158,6 +160,6 @@ function misselected(agentPath: string, what: string, cause?: unknown): Espalier
   });
 }
 
-function asInherited(message: Message): Message {
+function markInherited(message: Message): Message {
   return message.role === "user" ? { ...message, origin: "inherited" } : message;
 }

@@ -47,7 +47,7 @@ export interface RepairedMessages {
  */
 export function repairMessages(messages: readonly Message[]): RepairedMessages {
   const repairs: MessageRepair[] = [];
-  const turns = turnsOf(systemFirst(messages, repairs), repairs);
+  const turns = collectTurns(moveSystem(messages, repairs), repairs);
   const repaired = turns.flatMap((turn) => repairTurn(turn, repairs));
   const last = repaired.at(-1)?.role;
   if (last !== "user" && last !== "tool") {
@@ -63,7 +63,7 @@ const NOTHING_TO_ANSWER: UserMessage = deepFreeze({
   origin: "notice",
 });
 
-function systemFirst(messages: readonly Message[], repairs: MessageRepair[]): readonly Message[] {
+function moveSystem(messages: readonly Message[], repairs: MessageRepair[]): readonly Message[] {
   const head = headLength(messages);
   const late = messages.slice(head).filter((message) => message.role === "system");
   if (late.length === 0) return messages;
@@ -84,7 +84,7 @@ interface FoundResult {
   readonly isApart: boolean;
 }
 
-function turnsOf(messages: readonly Message[], repairs: MessageRepair[]): readonly Turn[] {
+function collectTurns(messages: readonly Message[], repairs: MessageRepair[]): readonly Turn[] {
   const turns: Turn[] = [];
   const askers = new Map<CallId, Turn>();
   for (const message of messages) {
@@ -98,7 +98,7 @@ function turnsOf(messages: readonly Message[], repairs: MessageRepair[]): readon
     }
     const turn: Turn = { message, results: new Map() };
     turns.push(turn);
-    for (const { callId } of callsOf(message)) askers.set(callId, turn);
+    for (const { callId } of getCalls(message)) askers.set(callId, turn);
   }
   return turns;
 }
@@ -139,6 +139,6 @@ function dropTwinCalls(reply: AssistantMessage, repairs: MessageRepair[]): Assis
   return toolCalls.length === reply.toolCalls.length ? reply : { ...reply, toolCalls };
 }
 
-function callsOf(message: Message): readonly ToolCall[] {
+function getCalls(message: Message): readonly ToolCall[] {
   return message.role === "assistant" ? message.toolCalls : [];
 }

@@ -25,14 +25,14 @@ export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
  */
 export function messageRetention(
   field: string,
-  given: Partial<MessageRetentionPolicy>,
+  options: Partial<MessageRetentionPolicy>,
 ): MessageRetentionPolicy {
-  checkFields(field, given, {
+  checkFields(field, options, {
     maxMessages: checkMaximum,
     maxExecutions: checkMaximum,
     summarizeDropped: (at, value) => checkBoolean(at, value, "Default: false."),
   });
-  return Object.freeze({ ...DEFAULT_MESSAGE_RETENTION, ...defined(given) });
+  return Object.freeze({ ...DEFAULT_MESSAGE_RETENTION, ...defined(options) });
 }
 
 function checkMaximum(field: string, value: unknown): void {
@@ -65,9 +65,9 @@ export function retainMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],
   policy: MessageRetentionPolicy,
 ): RetainedMessages<Stored> {
-  const retained = retainedGroups(messages, policy, 0);
+  const retained = selectGroups(messages, policy, 0);
   if (retained.dropped.length === 0) return { retained: messages, dropped: [] };
-  return hasRoomForSummary(policy) ? retainedGroups(messages, policy, 1) : retained;
+  return hasRoomForSummary(policy) ? selectGroups(messages, policy, 1) : retained;
 }
 
 /** Returns true if dropped messages are summarised and the summary fits into the history. */
@@ -79,13 +79,13 @@ export function hasRoomForSummary({
 }
 
 /** Applies the policy. `reserved` places of `maxMessages` stay free. */
-function retainedGroups<Stored extends StoredMessage>(
+function selectGroups<Stored extends StoredMessage>(
   messages: readonly Stored[],
   { maxMessages, maxExecutions }: MessageRetentionPolicy,
   reserved: number,
 ): RetainedMessages<Stored> {
   const head = headLength(messages);
-  const executions = recentExecutions(messages.slice(head), maxExecutions);
+  const executions = findRecentExecutions(messages.slice(head), maxExecutions);
   const groups = messageGroups(messages.slice(head)).filter(
     ([first]) => first !== undefined && executions.has(first.executionId),
   );
@@ -98,7 +98,7 @@ function retainedGroups<Stored extends StoredMessage>(
 }
 
 /** Returns the ids of the executions that wrote the most recent messages. */
-function recentExecutions(
+function findRecentExecutions(
   messages: readonly StoredMessage[],
   maxExecutions: number | "unlimited",
 ): ReadonlySet<string> {

@@ -139,7 +139,7 @@ export function anyOf<Context = unknown>(
 ): StopCondition<Context>;
 export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
   checkParts("anyOf", conditions);
-  return combination("anyOf", conditions, (answers) => answers.flat());
+  return combine("anyOf", conditions, (answers) => answers.flat());
 }
 
 /**
@@ -164,7 +164,7 @@ export function allOf<Context = unknown>(
 ): StopCondition<Context>;
 export function allOf(...conditions: readonly StopCondition[]): StopCondition {
   checkParts("allOf", conditions);
-  return combination("allOf", conditions, allFired);
+  return combine("allOf", conditions, collectFired);
 }
 
 /**
@@ -192,8 +192,8 @@ export function not<Context = unknown>(
 ): StopCondition<Context>;
 export function not(condition: StopCondition, reason: StopReason): StopCondition {
   checkCondition("not(condition)", condition);
-  const given = checkedReason(reason);
-  return combination("not", [condition], ([fired = []], { facts }) =>
+  const given = checkReason(reason);
+  return combine("not", [condition], ([fired = []], { facts }) =>
     fired.length > 0 || facts.steps.length === 0 ? [] : [given],
   );
 }
@@ -234,7 +234,7 @@ interface Combination {
 /** The parts of each combination. */
 const combinations: WeakMap<StopCondition, Combination> = new WeakMap();
 
-function combination(
+function combine(
   name: string,
   parts: readonly StopCondition[],
   conclude: Combination["conclude"],
@@ -243,7 +243,7 @@ function combination(
   const condition = (facts: StopContext): ReturnType<StopCondition> =>
     askParts(whole, { facts, place: "", fired: {}, firing: new Map() }, []);
   combinations.set(condition, whole);
-  return setName(`${name}(${parts.map(shownName).join(", ")})`, condition);
+  return setName(`${name}(${parts.map(getShownName).join(", ")})`, condition);
 }
 
 /** Evaluates the remaining parts once each: synchronously, until one returns a promise. */
@@ -256,7 +256,7 @@ function askParts(
   for (const part of whole.parts.slice(answered.length)) {
     const answer = askCondition(part, { ...check, place: findPartPlace(check, answers.length) });
     if (isPromiseLike(answer)) return askLater(whole, check, answers, { part, answer });
-    answers.push(reasonsOf(part, answer));
+    answers.push(parseReasons(part, answer));
   }
   const reasons = whole.conclude(answers, check);
   return reasons.length > 0 ? reasons : undefined;
@@ -268,11 +268,11 @@ async function askLater(
   answered: readonly Reasons[],
   { part, answer }: { readonly part: StopCondition; readonly answer: PromiseLike<unknown> },
 ): Promise<Awaited<ReturnType<StopCondition>>> {
-  const reasons = reasonsOf(part, await answer);
+  const reasons = parseReasons(part, await answer);
   return await askParts(whole, check, [...answered, reasons]);
 }
 
-function allFired(answers: readonly Reasons[], check: Check): Reasons {
+function collectFired(answers: readonly Reasons[], check: Check): Reasons {
   const latest = answers.map((now, index) => {
     const place = findPartPlace(check, index);
     if (now.length === 0) return check.fired[place] ?? [];
@@ -290,20 +290,20 @@ function findPartPlace({ place }: Check, index: number): string {
  * Returns the reasons in an answer of a condition. Throws a `TypeError` for any other value: it
  * must neither count as fired, nor its negation as silent.
  */
-function reasonsOf(condition: StopCondition, answer: unknown): readonly StopReason[] {
+function parseReasons(condition: StopCondition, answer: unknown): readonly StopReason[] {
   if (answer === undefined) return [];
   const parsed = StopReasonSchema()
     .array()
     .safeParse(Array.isArray(answer) ? answer : [answer]);
   if (parsed.success) return parsed.data;
   throw new TypeError(
-    `${shownName(condition)} returned neither a reason, an array of reasons nor undefined`,
+    `${getShownName(condition)} returned neither a reason, an array of reasons nor undefined`,
   );
 }
 
 const MAX_NAME_LENGTH = 120;
 
-function shownName({ name }: StopCondition): string {
+function getShownName({ name }: StopCondition): string {
   return name === "" ? "condition" : name;
 }
 
@@ -343,7 +343,7 @@ function checkFinishReasons(finishReasons: readonly string[]): void {
   }
 }
 
-function checkedReason(reason: unknown): StopReason {
+function checkReason(reason: unknown): StopReason {
   const parsed = StopReasonSchema().safeParse(reason);
   if (parsed.success) return deepFreeze(parsed.data); // A copy, made by parsing.
   const advice = "Pass the reason that the condition reports.";

@@ -24,7 +24,7 @@ export function winningSignal(signals: readonly StopSignal[]): StopSignal | unde
   let winner: StopSignal | undefined;
   for (const signal of signals) {
     if (signal.isOvershoot === true) continue;
-    if (winner === undefined || rankOf(signal) < rankOf(winner)) winner = signal;
+    if (winner === undefined || getRank(signal) < getRank(winner)) winner = signal;
   }
   return winner;
 }
@@ -60,6 +60,6 @@ export function toStopSignal(reason: CancelReason): StopSignal {
   return { source: "caller", reason: { code: "cancelled", message, data: { agentId } } };
 }
 
-function rankOf(signal: StopSignal): number {
+function getRank(signal: StopSignal): number {
   return RANKS.get(signal.reason.code) ?? DECLARED_RANK;
 }

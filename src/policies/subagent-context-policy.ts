@@ -179,18 +179,18 @@ export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
  */
 export function subagentContextPolicy(
   field: string,
-  given: Partial<SubagentContextPolicy>,
+  options: Partial<SubagentContextPolicy>,
 ): SubagentContextPolicy {
-  checkFields(field, given, CHECKS);
-  if (Object.keys(given).length === 0) return INHERITS_NOTHING;
-  checkTogether(field, given);
-  const { selectMessages, metadataKeys, injectedTexts, allowedTools, deniedTools } = given;
+  checkFields(field, options, CHECKS);
+  if (Object.keys(options).length === 0) return INHERITS_NOTHING;
+  checkTogether(field, options);
+  const { selectMessages, metadataKeys, injectedTexts, allowedTools, deniedTools } = options;
   return deepFreeze({
     ...INHERITS_NOTHING,
     inheritMessages: selectMessages !== undefined,
     inheritMetadata: metadataKeys !== undefined,
     ...defined({
-      ...given,
+      ...options,
       metadataKeys: metadataKeys && [...metadataKeys],
       injectedTexts: injectedTexts && [...injectedTexts],
       allowedTools: allowedTools && [...allowedTools],
@@ -200,9 +200,9 @@ export function subagentContextPolicy(
 }
 
 /** Throws `invalid_option` for fields that contradict each other. */
-function checkTogether(field: string, given: Partial<SubagentContextPolicy>): void {
-  const { inheritMessages, selectMessages, inheritMetadata, metadataKeys } = given;
-  const { messageWindowSize = 0 } = given;
+function checkTogether(field: string, options: Partial<SubagentContextPolicy>): void {
+  const { inheritMessages, selectMessages, inheritMetadata, metadataKeys } = options;
+  const { messageWindowSize = 0 } = options;
   const refuse = (name: string, expected: string, value: unknown, advice: string): void => {
     throw mismatch(`${field}.${name}`, `left out ${expected}`, value, advice);
   };
@@ -228,10 +228,10 @@ function checkSelection(field: string, value: unknown): void {
 /** The names of tools that every provider accepts. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-function checkToolNames(field: string, given: unknown): readonly unknown[] {
-  if (!Array.isArray(given))
-    throw mismatch(field, "an array of tool names", given, "Pass an array: [a, b].");
-  const names: readonly unknown[] = Array.from(given);
+function checkToolNames(field: string, value: unknown): readonly unknown[] {
+  if (!Array.isArray(value))
+    throw mismatch(field, "an array of tool names", value, "Pass an array: [a, b].");
+  const names: readonly unknown[] = Array.from(value);
   for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
     if (typeof name !== "string" || !TOOL_NAME.test(name)) {
@@ -248,8 +248,8 @@ function checkToolNames(field: string, given: unknown): readonly unknown[] {
  * Throws `invalid_option` for invalid names, and for `Finish`: without it an agent with a typed
  * result could not end.
  */
-function checkDeniedTools(field: string, given: unknown): void {
-  const index = checkToolNames(field, given).indexOf(FINISH_TOOL_NAME);
+function checkDeniedTools(field: string, value: unknown): void {
+  const index = checkToolNames(field, value).indexOf(FINISH_TOOL_NAME);
   if (index < 0) return;
   const advice = "Remove it: an agent with Finish needs it to end.";
   throw mismatch(`${field}[${index}]`, "any tool but Finish", FINISH_TOOL_NAME, advice);

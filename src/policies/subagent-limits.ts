@@ -53,16 +53,16 @@ export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
 });
 
 /** Throws `invalid_option` if a name is unknown, or a limit is not a whole number from 0 up. */
-export function checkLimits(field: string, given: Partial<SubagentLimits>): void {
-  checkKeys(field, given, Object.keys(DEFAULT_SUBAGENT_LIMITS));
-  for (const [name, limit] of Object.entries(given))
+export function checkLimits(field: string, limits: Partial<SubagentLimits>): void {
+  checkKeys(field, limits, Object.keys(DEFAULT_SUBAGENT_LIMITS));
+  for (const [name, limit] of Object.entries(limits))
     if (limit !== undefined) checkCount(`${field}.${name}`, limit);
 }
 
 /** Returns the given limits merged over the defaults. Throws like `checkLimits`. */
-export function subagentLimits(field: string, given: Partial<SubagentLimits>): SubagentLimits {
-  checkLimits(field, given);
-  return Object.freeze({ ...DEFAULT_SUBAGENT_LIMITS, ...defined(given) });
+export function subagentLimits(field: string, limits: Partial<SubagentLimits>): SubagentLimits {
+  checkLimits(field, limits);
+  return Object.freeze({ ...DEFAULT_SUBAGENT_LIMITS, ...defined(limits) });
 }
 
 /**
@@ -98,14 +98,14 @@ export function checkSubagentLimits(
     const message = `Not started: subagents may be at depth ${limits.maxDepth} at most and you are at depth ${parentDepth}. Do this part yourself with your own tools.`;
     return { code: "depth_limit", message, maximum: limits.maxDepth, current: parentDepth };
   }
-  const breadth = countedUpTo(limits.maxBreadthPerParent, childCount, ahead);
+  const breadth = countUpTo(limits.maxBreadthPerParent, childCount, ahead);
   if (breadth >= limits.maxBreadthPerParent) {
     const maximum = limits.maxBreadthPerParent;
     const message = `Not started: you have started ${breadth} of at most ${maximum} subagents. Work with the results you have, or do this part yourself.`;
     return { code: "breadth_limit", message, maximum, current: breadth };
   }
   for (const { who, maximum, started } of totals) {
-    const current = countedUpTo(maximum, started, ahead);
+    const current = countUpTo(maximum, started, ahead);
     if (current < maximum) continue;
     const message = `Not started: ${who} has started ${current} of at most ${maximum} subagents. Do this part yourself, or leave it out and say so.`;
     return { code: "total_limit", message, maximum, current };
@@ -114,7 +114,7 @@ export function checkSubagentLimits(
 }
 
 /** Returns the number of started subagents, including those ahead for which there is room. */
-function countedUpTo(maximum: number, started: number, ahead: number): number {
+function countUpTo(maximum: number, started: number, ahead: number): number {
   return Math.max(started, Math.min(started + ahead, maximum));
 }
 

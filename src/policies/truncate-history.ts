@@ -29,7 +29,7 @@ export function truncateHistory(
 ): readonly Message[] {
   const cut = cutHistory(messages, options);
   if (cut === undefined) return messages;
-  return [...cut.head, noticeOf(cut.droppedEarlier + cut.dropped.length), ...cut.tail];
+  return [...cut.head, createNotice(cut.droppedEarlier + cut.dropped.length), ...cut.tail];
 }
 
 /** A history with a gap. */
@@ -57,7 +57,7 @@ export function cutHistory(
   // Counts in the notices of earlier cuts. A notice at the end of the list is kept, since it may be
   // the only message to answer.
   const counts = messages.map((message, index) =>
-    isFixed(index) || index === messages.length - 1 ? undefined : leftOutBy(message),
+    isFixed(index) || index === messages.length - 1 ? undefined : readNotice(message),
   );
   const places = [...messages.keys()].filter(
     (index) => !isFixed(index) && counts[index] === undefined,
@@ -76,13 +76,13 @@ export function cutHistory(
 
 const NOTICE = /^Earlier messages were removed here to save space: (\d{1,15})\./;
 
-function noticeOf(dropped: number): UserMessage {
+function createNotice(dropped: number): UserMessage {
   const text = `Earlier messages were removed here to save space: ${dropped}. Request again what you still need.`;
   return Object.freeze({ role: "user", text, origin: "notice" });
 }
 
 /** Returns the number in a notice of an earlier cut. `undefined` for other messages. */
-function leftOutBy(message: Message): number | undefined {
+function readNotice(message: Message): number | undefined {
   if (message.role !== "user" || message.origin !== "notice") return undefined;
   const [, count] = NOTICE.exec(message.text) ?? [];
   return count === undefined ? undefined : Number(count);
