@@ -123,7 +123,7 @@ export function onAbort(signal: AnySignal, handle: () => void): () => void {
   if (signal instanceof CancelSignal) return signal.onAbort(handle);
   const own = owners.get(signal);
   if (own !== undefined) return own.onAbort(handle);
-  const line = lines.get(signal) ?? newLine(signal);
+  const line = lines.get(signal) ?? openLine(signal);
   line.add(handle);
   return () => offAbort(signal, handle);
 }
@@ -140,7 +140,7 @@ export function offAbort(signal: AnySignal, handle: () => void): void {
   if (line?.delete(handle) === true && line.size === 0) close(signal);
 }
 
-function newLine(signal: AbortSignal): Set<() => void> {
+function openLine(signal: AbortSignal): Set<() => void> {
   const line = new Set<() => void>();
   lines.set(signal, line);
   signal.addEventListener("abort", callLine);
@@ -179,13 +179,13 @@ function callAll(line: Set<() => void>): void {
 export function sleep(clock: Clock, delayMs: number, signal: AnySignal): Promise<void> {
   if (signal.aborted || delayMs <= 0) return Promise.resolve();
   return new Promise((resolve) => {
-    const done = (): void => {
+    const finish = (): void => {
       stopTimer();
       stopListening();
       resolve();
     };
-    const stopTimer = clock.setTimer(delayMs, done);
-    const stopListening = onAbort(signal, done);
+    const stopTimer = clock.setTimer(delayMs, finish);
+    const stopListening = onAbort(signal, finish);
   });
 }
 
@@ -294,7 +294,7 @@ export function runTimed<T>(
   // Aborts the work alone: a timeout does not start the grace period.
   const inner = linkedController(bounds.signal);
   const over = Promise.withResolvers<never>();
-  const racing = (): Promise<T> =>
+  const race = (): Promise<T> =>
     Promise.race([over.promise, invoke(() => work(inner.controller.signal))]);
   return new Promise((resolve) => {
     const settle = (outcome: TimedOutcome<T>): void => {
@@ -307,7 +307,7 @@ export function runTimed<T>(
       over.reject(new Error("The time is up.")); // Ends the race at once, without a grace period.
       inner.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
-    void runBounded(racing, bounds).then(settle);
+    void runBounded(race, bounds).then(settle);
   });
 }
 

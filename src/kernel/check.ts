@@ -59,7 +59,7 @@ export function checkKeys(field: string, value: unknown, known: Keys, elsewhere?
   }
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  const advice = adviceForKey(unknown, known, new Map(Object.entries(elsewhere ?? {})));
+  const advice = chooseKeyAdvice(unknown, known, new Map(Object.entries(elsewhere ?? {})));
   throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, advice);
 }
 
@@ -82,7 +82,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   budget: "maxTurns maxSteps maxIterations recursionLimit",
 };
 
-function adviceForKey(
+function chooseKeyAdvice(
   key: string,
   known: readonly string[],
   elsewhere: ReadonlyMap<string, string>,
@@ -103,9 +103,9 @@ function isAlmost(key: string, field: string): boolean {
  * Checks the fields of an options object with the check of each field. Skips omitted fields. Throws
  * `invalid_option` for fields without a check.
  */
-export function checkFields(field: string, given: object, checks: FieldChecks): void {
-  checkKeys(field, given, Object.keys(checks));
-  for (const [key, value] of Object.entries(given))
+export function checkFields(field: string, options: object, checks: FieldChecks): void {
+  checkKeys(field, options, Object.keys(checks));
+  for (const [key, value] of Object.entries(options))
     if (value !== undefined) checks[key]?.(`${field}.${key}`, value);
 }
 
@@ -192,27 +192,27 @@ export function copyToolNames(
 }
 
 /**
- * Throws `invalid_definition` unless `given` is a list of objects in `made`. `what` describes these
+ * Throws `invalid_definition` unless `values` is a list of objects in `made`. `what` describes these
  * objects.
  */
 export function checkMade(
   field: string,
-  given: unknown,
+  values: unknown,
   { made, what, advice }: { readonly made: WeakSet<object>; what: string; advice: string },
 ): void {
-  checkList(field, given);
-  const list: readonly unknown[] = Array.isArray(given) ? given : [];
+  checkList(field, values);
+  const list: readonly unknown[] = Array.isArray(values) ? values : [];
   for (const [index, one] of list.entries())
     if (typeof one !== "object" || one === null || !made.has(one))
       throw misdefinition(`${field}[${index}]`, what, one, advice);
 }
 
 /** Throws `invalid_definition` unless `value` is a list. */
-export function checkList(field: string, value: unknown, advice = listAdvice(value)): void {
+export function checkList(field: string, value: unknown, advice = chooseListAdvice(value)): void {
   if (!Array.isArray(value)) throw misdefinition(field, "an array", value, advice);
 }
 
-function listAdvice(value: unknown): string {
+function chooseListAdvice(value: unknown): string {
   if (value instanceof Promise) return "Await it.";
   const isObject = typeof value === "object" && value !== null;
   return isObject ? "List its parts: [a, b]." : "Pass an array: [a, b].";

@@ -127,10 +127,10 @@ function setTimer(delayMs: number, wake: () => void, isIdle: boolean): () => voi
   // long before its time on the other clock.
   const look = (): void => {
     const leftMs = dueMs - performance.now();
-    if (leftMs > TIMEOUT_STEP_MS) timer = timeout(look, leftMs, isIdle);
+    if (leftMs > TIMEOUT_STEP_MS) timer = startTimeout(look, leftMs, isIdle);
     else wake();
   };
-  let timer = timeout(look, delayMs, isIdle);
+  let timer = startTimeout(look, delayMs, isIdle);
   return () => clearTimeout(timer);
 }
 
@@ -138,7 +138,7 @@ function setTimer(delayMs: number, wake: () => void, isIdle: boolean): () => voi
  * Starts a timer, or the first stage of a longer one. Rounds up, since `setTimeout` drops
  * fractions.
  */
-function timeout(look: () => void, delayMs: number, isIdle: boolean): NodeJS.Timeout {
+function startTimeout(look: () => void, delayMs: number, isIdle: boolean): NodeJS.Timeout {
   const timer = setTimeout(look, Math.min(Math.ceil(delayMs), LONGEST_TIMEOUT_MS));
   return isIdle ? timer.unref() : timer;
 }

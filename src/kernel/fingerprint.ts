@@ -10,16 +10,16 @@ const MAX_LEVELS = 200;
  */
 export function fingerprintOf(value: unknown): string | undefined {
   try {
-    return sha256(JSON.stringify(tagged(value, MAX_LEVELS)));
+    return sha256(JSON.stringify(tagValue(value, MAX_LEVELS)));
   } catch {
     return undefined;
   }
 }
 
 /** Returns the value as JSON in which each part is tagged with its type. Throws if it cannot. */
-function tagged(value: unknown, levels: number): unknown {
+function tagValue(value: unknown, levels: number): unknown {
   if (levels === 0) throw new TypeError("The value is nested too deeply.");
-  const part = (one: unknown): unknown => tagged(one, levels - 1);
+  const tagPart = (item: unknown): unknown => tagValue(item, levels - 1);
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -34,17 +34,17 @@ function tagged(value: unknown, levels: number): unknown {
       throw new TypeError(`A ${typeof value} has no fingerprint.`);
   }
   if (value === null) return value;
-  if (Array.isArray(value)) return ["list", ...Array.from(value, part)];
+  if (Array.isArray(value)) return ["list", ...Array.from(value, tagPart)];
   switch (Object.getPrototypeOf(value)) {
     case Date.prototype:
       return ["date", formatDate(value)];
     case Map.prototype:
-      return ["map", ...listEntries(value).map(part)];
+      return ["map", ...listEntries(value).map(tagPart)];
     case Set.prototype:
-      return ["set", ...listEntries(value).map(part)];
+      return ["set", ...listEntries(value).map(tagPart)];
     case Object.prototype:
     case null:
-      return ["object", ...listSortedFields(value).map(([key, field]) => [key, part(field)])];
+      return ["object", ...listSortedFields(value).map(([key, field]) => [key, tagPart(field)])];
     default:
       throw new TypeError("An instance of a class has no fingerprint.");
   }

@@ -38,19 +38,19 @@ function copyPart(value: unknown, way: Step | undefined): JsonValue {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   // JSON text would restore -0 as 0.
   if (typeof value === "number" && Number.isFinite(value)) return value === 0 ? 0 : value;
-  if (typeof value !== "object") throw notJson(way, describeKind(value));
+  if (typeof value !== "object") throw createError(way, describeKind(value));
   const level = (way?.level ?? 0) + 1;
-  if (level > MAX_LEVELS) throw notJson(undefined, `nested deeper than ${MAX_LEVELS} levels`);
-  if (isWithinItself(value, way)) throw notJson(way, "an object that contains it");
-  const below = (key: string | number): Step => ({ owner: value, key, before: way, level });
+  if (level > MAX_LEVELS) throw createError(undefined, `nested deeper than ${MAX_LEVELS} levels`);
+  if (isWithinItself(value, way)) throw createError(way, "an object that contains it");
+  const createStep = (key: string | number): Step => ({ owner: value, key, before: way, level });
   if (Array.isArray(value))
-    return Array.from(value, (item: unknown, index) => copyPart(item, below(index)));
-  if (!isPlainObject(value)) throw notJson(way, describeKind(value));
+    return Array.from(value, (item: unknown, index) => copyPart(item, createStep(index)));
+  if (!isPlainObject(value)) throw createError(way, describeKind(value));
   // `fromEntries` defines each key, so `__proto__` is an ordinary key.
   const parts: [string, JsonValue][] = [];
   for (const key of Object.keys(value)) {
     const part: unknown = Reflect.get(value, key);
-    if (part !== undefined) parts.push([key, copyPart(part, below(key))]);
+    if (part !== undefined) parts.push([key, copyPart(part, createStep(key))]);
   }
   return Object.fromEntries(parts);
 }
@@ -61,7 +61,7 @@ function isWithinItself(value: object, way: Step | undefined): boolean {
   return false;
 }
 
-function notJson(way: Step | undefined, got: string): NotJsonError {
+function createError(way: Step | undefined, got: string): NotJsonError {
   let place = "";
   for (let step = way; step !== undefined; step = step.before)
     place = (typeof step.key === "number" ? `[${step.key}]` : `.${step.key}`) + place;

@@ -22,12 +22,12 @@ export type JsonDelta =
  */
 export function deltaOf(before: unknown, after: unknown): JsonDelta | undefined {
   if (Object.is(before, after)) return undefined;
-  if (Array.isArray(before) && Array.isArray(after)) return listDelta(before, after);
-  if (isRecord(before) && isRecord(after)) return objectDelta(before, after);
+  if (Array.isArray(before) && Array.isArray(after)) return diffLists(before, after);
+  if (isRecord(before) && isRecord(after)) return diffObjects(before, after);
   return { set: toPlain(after) };
 }
 
-function listDelta(before: readonly unknown[], after: readonly unknown[]): JsonDelta | undefined {
+function diffLists(before: readonly unknown[], after: readonly unknown[]): JsonDelta | undefined {
   const most = Math.min(before.length, after.length);
   let keep = 0;
   while (keep < most && Object.is(before[keep], after[keep])) keep += 1;
@@ -35,7 +35,7 @@ function listDelta(before: readonly unknown[], after: readonly unknown[]): JsonD
   return { keep, append: after.slice(keep).map(toPlain) };
 }
 
-function objectDelta(
+function diffObjects(
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,
 ): JsonDelta | undefined {

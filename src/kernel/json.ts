@@ -41,7 +41,7 @@ export function tryParseJson(text: string): unknown {
  */
 function parseMinusZeros(text: string): unknown {
   try {
-    return JSON.parse(text, withoutMinusZero);
+    return JSON.parse(text, replaceMinusZero);
   } catch (cause) {
     if (cause instanceof RangeError)
       throw new SyntaxError("The JSON is nested too deeply.", { cause });
@@ -49,7 +49,7 @@ function parseMinusZeros(text: string): unknown {
   }
 }
 
-function withoutMinusZero(_key: string, value: unknown): unknown {
+function replaceMinusZero(_key: string, value: unknown): unknown {
   return Object.is(value, -0) ? 0 : value;
 }
 

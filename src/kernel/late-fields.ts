@@ -28,7 +28,7 @@ export function lateFields<Source, Values extends object>(compute: {
 export function lateFields(
   compute: Readonly<Record<string, (source: unknown) => unknown>>,
 ): (object: object, source: unknown) => object {
-  const getters: PropertyDescriptorMap = { [INSPECT]: { value: withValues } };
+  const getters: PropertyDescriptorMap = { [INSPECT]: { value: readValues } };
   for (const [name, valueOf] of Object.entries(compute))
     getters[name] = {
       enumerable: true,
@@ -46,6 +46,6 @@ export function lateFields(
   };
 }
 
-function withValues(this: object): object {
+function readValues(this: object): object {
   return { ...this };
 }

@@ -43,13 +43,13 @@ function splitWords(text: string): readonly string[] | undefined {
     const [word] = WORD.exec(text) ?? [];
     if (word === undefined) return undefined;
     if (word.startsWith('"')) words.push(JSON.stringify(parseJson(word)));
-    else if (word.startsWith("'")) words.push(JSON.stringify(parseJson(inDoubleQuotes(word))));
+    else if (word.startsWith("'")) words.push(JSON.stringify(parseJson(convertQuotes(word))));
     else if (!/^[\s,/]/.test(word)) words.push(word);
   }
   return words;
 }
 
-function inDoubleQuotes(word: string): string {
+function convertQuotes(word: string): string {
   const inside = word.slice(1, -1).replaceAll(/\\[^]|"/g, (part) => {
     if (part === '"') return '\\"';
     return part === "\\'" ? "'" : part;

@@ -5,7 +5,7 @@
  */
 export function isMisspelt(name: string, other: string): boolean {
   if (Math.abs(name.length - other.length) > 3) return false;
-  const [a = "", b = ""] = [name, other].map((one) => one.toLowerCase().replaceAll(/[_-]/g, ""));
+  const [a = "", b = ""] = [name, other].map((text) => text.toLowerCase().replaceAll(/[_-]/g, ""));
   const shorter = Math.min(a.length, b.length);
   let start = 0;
   while (start < shorter && a[start] === b[start]) start += 1;

@@ -22,5 +22,7 @@ function isMissing(name: string, cause: unknown): boolean {
   if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") return false;
   const message = messageOf(cause);
   // Node quotes the package, other runtimes and loaders the module.
-  return [`'${name}'`, `"${name}"`, `'${name}/`, `"${name}/`].some((one) => message.includes(one));
+  return [`'${name}'`, `"${name}"`, `'${name}/`, `"${name}/`].some((text) =>
+    message.includes(text),
+  );
 }

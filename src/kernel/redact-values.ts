@@ -56,7 +56,7 @@ export function findHeaderSecrets(
 
 /** Returns the text with the label of each secret in its place. */
 export function redactValues(text: string, secrets: readonly KnownSecret[]): string {
-  const longestFirst = secrets.toSorted((one, other) => other.value.length - one.value.length);
+  const longestFirst = secrets.toSorted((left, right) => right.value.length - left.value.length);
   return longestFirst.reduce((rest, { value, label }) => rest.replaceAll(value, () => label), text);
 }
 

@@ -35,7 +35,7 @@ export class Semaphore {
     this.#queue ??= new TurnQueue();
     const entered = this.#queue.enter(this, signal);
     const isWaiting = this.#count !== undefined && entered instanceof Promise;
-    return isWaiting ? uncounted(entered, this.#count) : entered;
+    return isWaiting ? waitUncounted(entered, this.#count) : entered;
   }
 
   /** Returns a permit if one is free. */
@@ -62,7 +62,7 @@ export class Semaphore {
 }
 
 /** Takes a holder out of the count while it waits. */
-async function uncounted<T>(waiting: Promise<T>, count: WorkCount): Promise<T> {
+async function waitUncounted<T>(waiting: Promise<T>, count: WorkCount): Promise<T> {
   count.workEnds();
   try {
     return await waiting;

@@ -51,7 +51,7 @@ export class TurnQueue {
 
   async #wait<Room>(request: RoomRequest<Room>, signal: AnySignal): Promise<Room | undefined> {
     let room: Room | undefined;
-    const turn = async (): Promise<void> => {
+    const takeTurn = async (): Promise<void> => {
       while (!signal.aborted) {
         room = request.take();
         if (room !== undefined) return;
@@ -62,7 +62,7 @@ export class TurnQueue {
     try {
       const PQueueClass = await loadPQueue();
       this.#queue ??= new PQueueClass({ concurrency: 1 });
-      await this.#queue.add(turn, { signal: abortSignalOf(signal) });
+      await this.#queue.add(takeTurn, { signal: abortSignalOf(signal) });
     } catch (cause) {
       if (!signal.aborted) throw cause;
     } finally {
