@@ -12,7 +12,7 @@ import type { AccountFigures } from "./account-figures.ts";
 export function deadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   let deadline = account.fixedDeadlineAtMs;
   for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
-    deadline = earlier(deadline, movingDeadlineAtMs(at, nowMs));
+    deadline = pickEarlier(deadline, findMovingDeadline(at, nowMs));
   return deadline;
 }
 
@@ -32,7 +32,7 @@ export function timeSpent(
  */
 export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
   const { fixedDeadlineAtMs: fixed, parent, pausedSinceMs } = account;
-  const moving = movingDeadlineAtMs(account, nowMs);
+  const moving = findMovingDeadline(account, nowMs);
   const comes = moving !== null && (pausedSinceMs === undefined || moving <= nowMs);
   if (comes && (fixed === null || moving < fixed)) return moving;
   return fixed === (parent?.fixedDeadlineAtMs ?? null) ? null : fixed;
@@ -52,10 +52,10 @@ export function findTimeRefusal(account: AccountFigures, nowMs: number): BudgetR
   if (deadline === null || nowMs < deadline) return undefined;
   let owner = account;
   for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
-    if (movingDeadlineAtMs(at, nowMs) === deadline || at.fixedDeadlineAtMs === deadline) owner = at;
+    if (findMovingDeadline(at, nowMs) === deadline || at.fixedDeadlineAtMs === deadline) owner = at;
   const refusal = { axis: "timeMs", accountPath: owner.agentPath, requested: 0 } as const;
   const { openedAtMs } = owner;
-  if (movingDeadlineAtMs(owner, nowMs) !== deadline)
+  if (findMovingDeadline(owner, nowMs) !== deadline)
     return { ...refusal, maximum: deadline - openedAtMs, spent: nowMs - openedAtMs };
   const { maximum = 0, spent = 0 } = timeSpent(owner, nowMs) ?? {};
   return { ...refusal, maximum, spent };
@@ -73,12 +73,12 @@ export function getTimeMaximum(account: AccountFigures, deadline: number): numbe
 }
 
 /** Returns the end of the account's time limit, as its clock has run so far. */
-function movingDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
+function findMovingDeadline(account: AccountFigures, nowMs: number): number | null {
   const { timeLimitMs, openedAtMs } = account;
   return timeLimitMs === null ? null : openedAtMs + timeLimitMs + account.pausedMsAt(nowMs);
 }
 
-function earlier(left: number | null, right: number | null): number | null {
+function pickEarlier(left: number | null, right: number | null): number | null {
   if (left === null || right === null) return left ?? right;
   return Math.min(left, right);
 }

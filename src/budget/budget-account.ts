@@ -184,13 +184,13 @@ export class BudgetAccount implements AccountFigures {
   }
 
   /** Opens a lease that fits. */
-  openLease(given: Omit<PersistedHold, "underWay">): void {
-    const { hold } = given;
+  openLease(openedLease: Omit<PersistedHold, "underWay">): void {
+    const { hold } = openedLease;
     this.#addReserved(hold, 1);
-    this.#leases = this.#leases.concat({ ...given, underWay: 1, parts: [hold] });
+    this.#leases = this.#leases.concat({ ...openedLease, underWay: 1, parts: [hold] });
     this.#ledger.leaseCount += 1;
     this.#ledger.queue?.touch(this);
-    this.#ledger.watch.onOperation?.({ operation: "lease", ...given });
+    this.#ledger.watch.onOperation?.({ operation: "lease", ...openedLease });
   }
 
   /** Adds a hold that fits to an open lease, and returns the number of the attempt. */
@@ -286,7 +286,7 @@ export class BudgetAccount implements AccountFigures {
   }
 
   #removeLease(ended: OpenLease): void {
-    this.#leases = this.#leases.filter((one) => one !== ended);
+    this.#leases = this.#leases.filter((lease) => lease !== ended);
   }
 
   #addReserved(amounts: Amounts, sign: 1 | -1): void {

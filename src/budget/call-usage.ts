@@ -66,7 +66,7 @@ export function callUsage({ model, priceOf }: Payer, call: LeasedCall, end: Mode
   const shares =
     end.type === "replied" && end.brokenAttempts === 0
       ? [replyShare(model, call.lease, end)]
-      : sharesOf(model, call.lease, end);
+      : computeShares(model, call.lease, end);
   let usage = NO_USAGE;
   for (const share of shares) usage = addUsage(usage, chargeShare(priceOf, share));
   const isKnown = shares.length === 0 ? priceOf(model) !== undefined : usage.unpricedCalls === 0;
@@ -83,7 +83,7 @@ export function usageOfOthers(
   end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly ModelUsage[] | undefined {
   const [own] = modelsOf(model);
-  const charges = sharesOf(model, lease, end).map((share) => ({
+  const charges = computeShares(model, lease, end).map((share) => ({
     asked: share.model,
     usage: chargeShare(priceOf, share),
   }));
@@ -102,14 +102,14 @@ export function usageOfOthers(
 }
 
 /** Returns one share for each model that was called. */
-function sharesOf(
+function computeShares(
   model: Model,
   lease: Lease,
   end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly Share[] {
-  if (end.type === "abandoned") return [begun(model, lease)];
-  const losses = lossesOf(model, end);
-  const lost = losses.map(([of, loss]) => lostShare(of, lease, loss));
+  if (end.type === "abandoned") return [createBegunShare(model, lease)];
+  const losses = findLosses(model, end);
+  const lost = losses.map(([of, loss]) => createLostShare(of, lease, loss));
   if (end.type !== "replied") return lost;
   const answer = replyShare(model, lease, end);
   const own = lost.find((share) => share.model === answer.model);
@@ -137,17 +137,17 @@ function replyShare(
   return { model: repliedBy, requests: [answer], estimatedCalls: 1 };
 }
 
-function lossesOf(model: Model, end: BrokenAttempts): readonly (readonly [Model, AttemptLoss])[] {
+function findLosses(model: Model, end: BrokenAttempts): readonly (readonly [Model, AttemptLoss])[] {
   if (end.lossOf !== undefined) return [...end.lossOf];
   return end.brokenAttempts === 0 && end.lostOutputTokens === 0 ? [] : [[model, end]];
 }
 
-function begun(model: Model, { inputTokens }: Lease): Share {
+function createBegunShare(model: Model, { inputTokens }: Lease): Share {
   return { model, requests: [estimate(inputTokens, 0)], estimatedCalls: 1 };
 }
 
 /** Returns the usage of failed requests: the input of each, and the output that was received. */
-function lostShare(
+function createLostShare(
   model: Model,
   { inputTokens }: Lease,
   { brokenAttempts, lostOutputTokens, lostInputs = [] }: AttemptLoss,
@@ -178,7 +178,7 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
     outputTokens += request.outputTokens;
     reasoningTokens += request.reasoningTokens;
     const { reportedCostUsd, serviceTier } = request;
-    const reported = reportedCostUsd === undefined ? undefined : believedCost(price, request);
+    const reported = reportedCostUsd === undefined ? undefined : findBelievedCost(price, request);
     if (reported === undefined) {
       priced.push(request);
       const holds = model.price !== undefined || isStandardTier(serviceTier);
@@ -203,7 +203,7 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
  * Returns the reported cost in micro-dollars, if it is plausible. Servers that do not know the
  * price report 0, which would never reach a limit.
  */
-function believedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
+function findBelievedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
   const { reportedCostUsd } = request;
   if (reportedCostUsd === undefined) return undefined;
   const isFree = price === undefined || costMicroUsd(price, request) === 0;
@@ -221,7 +221,7 @@ export function costWarnings(
   if (usage?.reportedCostUsd === undefined) return [];
   const price = priceOf(model);
   if (price === undefined) return [];
-  const reported = believedCost(price, usage);
+  const reported = findBelievedCost(price, usage);
   if (reported === undefined)
     return [
       `${model.provider} reports that calls of ${model.id} cost nothing, but the model has a price. Calls are charged at that price. Set the price to 0 if they are free.`,

@@ -119,11 +119,11 @@ export class LeaseQueue {
       resolve({ type: "cancelled", waitedMs: this.#clock.nowMs() - askedAtMs });
       this.serve();
     });
-    const served = (outcome: LeaseOutcome): void => {
+    const settle = (outcome: LeaseOutcome): void => {
       stopListening();
       resolve(outcome);
     };
-    const waiter = { account, ask, askedAtMs, resolve: served, nodes: [], dueAtMs: -Infinity };
+    const waiter = { account, ask, askedAtMs, resolve: settle, nodes: [], dueAtMs: -Infinity };
     this.#waiters.add(waiter);
     this.#watchDeadline(waiter, askedAtMs);
     this.#enter(waiter);
@@ -137,7 +137,7 @@ export class LeaseQueue {
     const [least, wanted] = [makeLeastHold(ask), makeWantedHold(account, ask)];
     const nodes: AccountNode[] = [];
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-      const node = this.#nodes.get(at) ?? newNode(at);
+      const node = this.#nodes.get(at) ?? createNode(at);
       this.#nodes.set(at, node);
       node.count += 1;
       for (const axis of LEDGER_AXES) {
@@ -164,7 +164,7 @@ export class LeaseQueue {
 
   /** Computes the bounds of all nodes again. */
   #rebuild(): void {
-    for (const node of this.#nodes.values()) Object.assign(node, newNode(node.account));
+    for (const node of this.#nodes.values()) Object.assign(node, createNode(node.account));
     this.#mayRefuse = false;
     for (const waiter of this.#waiters) this.#enter(waiter);
   }
@@ -293,7 +293,7 @@ export class LeaseQueue {
   }
 }
 
-function newNode(account: AccountFigures): AccountNode {
+function createNode(account: AccountFigures): AccountNode {
   let top = account;
   for (let at = account.parent?.limiting; at !== undefined; at = at.parent?.limiting) top = at;
   return { account, top, count: 0, least: { ...NO_AMOUNTS }, wanted: { ...NO_AMOUNTS } };

@@ -58,7 +58,7 @@ export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 
 /** Throws `invalid_option`, naming `field`, for an axis on which the account has no limit. */
 export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: string): void {
-  const axis = unlimitedAxis(account, budget);
+  const axis = findUnlimitedAxis(account, budget);
   if (axis === undefined) return;
   const expected = `left out, since ${account.agentPath} has no limit of its own on it`;
   const advice =
@@ -89,11 +89,11 @@ export function sumGrants(grants: readonly AccountGrant[]): SpendLimits {
  * Returns the first axis of the budget on which the account has no limit that can be raised. A
  * fixed deadline cannot be raised.
  */
-function unlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined {
+function findUnlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined {
   if (budget.timeMs !== undefined && account.timeLimitMs === null) return "timeMs";
   const raises = toLedgerLimits(budget);
   const axis = LEDGER_AXES.find(
-    (one) => raises[one] !== undefined && account.limits[one] === undefined,
+    (candidate) => raises[candidate] !== undefined && account.limits[candidate] === undefined,
   );
   return axis === undefined ? undefined : toSpendAxis(axis);
 }

@@ -109,10 +109,10 @@ export class BudgetLedger implements LedgerParts {
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
-  grant(agentId: AgentId, given: BudgetGrant, field = "grant"): AccountGrant {
+  grant(agentId: AgentId, request: BudgetGrant, field = "grant"): AccountGrant {
     const account = this.getAccount(agentId);
-    checkRaisable(account, given, field);
-    const grant = account.raise({ ...given, atMs: this.clock.nowMs() });
+    checkRaisable(account, request, field);
+    const grant = account.raise({ ...request, atMs: this.clock.nowMs() });
     this.watch.onOperation?.({ operation: "grant", agentId, grant });
     this.queue?.raise(account);
     this.queue?.serve();

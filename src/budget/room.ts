@@ -137,11 +137,11 @@ function makeHold(ask: LeaseAsk, outputTokens: number): Amounts {
 }
 
 /** Returns the limit of steps that leaves the agent no step after the requested ones, reservations included. */
-export function findLastStep(account: AccountFigures, asked: number): LastStep | undefined {
+export function findLastStep(account: AccountFigures, count: number): LastStep | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
     const { agentPath: accountPath, limits, reserved, keptForSelf } = at;
     const { steps } = limits;
-    if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + asked) continue;
+    if (steps === undefined || findRoom(at, account, "steps") > reserved.steps + count) continue;
     const kept = at === account ? 0 : (keptForSelf.steps ?? 0);
     return { accountPath, maximum: Math.max(0, steps - kept) };
   }
