@@ -224,7 +224,7 @@ export class EventRecorder implements SpanSource {
   /** Adds a sink. Returns a function that removes the sink. */
   subscribe(sink: EventSink): () => void {
     if (!this.#sinks.includes(sink)) this.#setSinks([...this.#sinks, sink]);
-    return () => this.#setSinks(this.#sinks.filter((one) => one !== sink));
+    return () => this.#setSinks(this.#sinks.filter((candidate) => candidate !== sink));
   }
 
   #setSinks(sinks: readonly EventSink[]): void {

@@ -23,17 +23,17 @@ export class GuardedTracing implements Tracing {
     this.#clock = clock;
     if (tracing.recordContent !== undefined)
       this.recordContent = (scope, content) =>
-        void this.#tried((tracing) => tracing.recordContent?.(scope, content));
+        void this.#try((tracing) => tracing.recordContent?.(scope, content));
   }
 
   get ignoredEvents(): Tracing["ignoredEvents"] {
-    const ignored = this.#tried((tracing) => tracing.ignoredEvents);
+    const ignored = this.#try((tracing) => tracing.ignoredEvents);
     return ignored instanceof Set ? ignored : undefined;
   }
 
   traceEvent(draft: EventDraft): TraceIds {
     this.#last = draft;
-    this.#lastIds = this.#tried((tracing) => tracing.traceEvent(draft));
+    this.#lastIds = this.#try((tracing) => tracing.traceEvent(draft));
     return this.#lastIds;
   }
 
@@ -52,23 +52,23 @@ export class GuardedTracing implements Tracing {
   }
 
   getIds(scope: EventScope): TraceIds | undefined {
-    return this.#tried((tracing) => tracing.getIds(scope));
+    return this.#try((tracing) => tracing.getIds(scope));
   }
 
   endLostSpans(lost: readonly LostSpan[], atUs: number): void {
-    this.#tried((tracing) => tracing.endLostSpans?.(lost, atUs));
+    this.#try((tracing) => tracing.endLostSpans?.(lost, atUs));
   }
 
   onPersisted(runId: RunId, seq: number): void {
-    this.#tried((tracing) => tracing.onPersisted?.(runId, seq));
+    this.#try((tracing) => tracing.onPersisted?.(runId, seq));
   }
 
   release(moment: EventMoment, reason: "released" | "abandoned"): void {
-    this.#tried((tracing) => tracing.release?.(moment, reason));
+    this.#try((tracing) => tracing.release?.(moment, reason));
   }
 
   /** Returns the result of the tracing, or the fallback ids if it throws. */
-  #tried<Given>(use: (tracing: Tracing) => Given): Given | TraceIds {
+  #try<Given>(use: (tracing: Tracing) => Given): Given | TraceIds {
     try {
       return use(this.#tracing);
     } catch (cause) {

@@ -37,7 +37,7 @@ export class LivePieces {
   /** Adds a listener for pieces from now on. Returns a function that removes the listener. */
   subscribe(listener: PieceListener): () => void {
     this.#listeners = [...this.#listeners, listener];
-    return () => (this.#listeners = this.#listeners.filter((one) => one !== listener));
+    return () => (this.#listeners = this.#listeners.filter((candidate) => candidate !== listener));
   }
 
   /** Continues the sequence numbers of an earlier part of the run. */
@@ -49,7 +49,7 @@ export class LivePieces {
   take(source: StreamPartSource, delta: ModelDelta): void {
     if (delta.type === "reset") return this.reset(source, delta.reason);
     if ("text" in delta && delta.text === "") return;
-    const said = this.#replyOf(source);
+    const said = this.#getReply(source);
     switch (delta.type) {
       case "call": {
         const { callId, toolName } = delta;
@@ -85,8 +85,8 @@ export class LivePieces {
    */
   arrived(source: StreamPartSource, message: AssistantMessage): void {
     const came = makeReply(message);
-    if (!addsTo(this.#replyOf(source), came)) this.reset(source, "replaced");
-    for (const body of listPieces(came, this.#replyOf(source))) this.take(source, body);
+    if (!addsTo(this.#getReply(source), came)) this.reset(source, "replaced");
+    for (const body of listPieces(came, this.#getReply(source))) this.take(source, body);
   }
 
   /** Emits the rest of a reply that is final, and its end. */
@@ -125,7 +125,7 @@ export class LivePieces {
     return this.#replies.get(agentId);
   }
 
-  #replyOf(source: StreamPartSource): OpenReply {
+  #getReply(source: StreamPartSource): OpenReply {
     const known = this.#replies.get(source.agentId);
     if (known?.source.stepId === source.stepId) return known;
     const reply = openReply(source);
@@ -196,9 +196,9 @@ function countCharacters({ reasoning, text, refusal, calls }: SaidReply): number
  * Returns true if a complete reply extends the streamed part. Arguments and reasoning are not
  * compared, because the model may change them.
  */
-function addsTo(said: SaidReply, { text, refusal, calls }: SaidReply): boolean {
-  if (!text.startsWith(said.text) || !refusal.startsWith(said.refusal)) return false;
-  return [...said.calls].every(([index, { callId, toolName }]) => {
+function addsTo(streamed: SaidReply, { text, refusal, calls }: SaidReply): boolean {
+  if (!text.startsWith(streamed.text) || !refusal.startsWith(streamed.refusal)) return false;
+  return [...streamed.calls].every(([index, { callId, toolName }]) => {
     const call = calls.get(index);
     return call?.callId === callId && call.toolName === toolName;
   });
@@ -207,13 +207,13 @@ function addsTo(said: SaidReply, { text, refusal, calls }: SaidReply): boolean {
 type ReplyPieceBody = Exclude<ModelDelta, { readonly type: "reset" }>;
 
 /** Returns the deltas of the part of a reply that was not streamed. */
-export function listPieces(came: SaidReply, said = NOTHING_SAID): readonly ReplyPieceBody[] {
+export function listPieces(reply: SaidReply, streamed = NOTHING_SAID): readonly ReplyPieceBody[] {
   const pieces: ReplyPieceBody[] = [];
-  if (said.reasoning === "") pieces.push({ type: "reasoning", text: came.reasoning });
-  pieces.push({ type: "text", text: came.text.slice(said.text.length) });
-  pieces.push({ type: "refusal", text: came.refusal.slice(said.refusal.length) });
-  for (const [index, { callId, toolName, argumentsText }] of came.calls) {
-    const known = said.calls.get(index);
+  if (streamed.reasoning === "") pieces.push({ type: "reasoning", text: reply.reasoning });
+  pieces.push({ type: "text", text: reply.text.slice(streamed.text.length) });
+  pieces.push({ type: "refusal", text: reply.refusal.slice(streamed.refusal.length) });
+  for (const [index, { callId, toolName, argumentsText }] of reply.calls) {
+    const known = streamed.calls.get(index);
     if (known === undefined) pieces.push({ type: "call", index, callId, toolName });
     if (known === undefined || known.argumentsText === "")
       pieces.push({ type: "arguments", index, text: argumentsText });

@@ -105,26 +105,26 @@ export class RunIds {
 
 /** Returns the ids of the span of a run that begins or continues with this event. */
 export function newRunIds(origin: RunOrigin): TraceIds {
-  const caller = callerOf(origin);
-  const ids = idsBefore(origin) ?? mintTraceIds(randomHex, caller);
+  const caller = parseCaller(origin);
+  const ids = findEarlierIds(origin) ?? mintTraceIds(randomHex, caller);
   return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
 }
 
 /** Returns the ids of the innermost open span in a scope. */
 export function idsIn(run: OpenRun, scope: EventScope): TraceIds {
-  const agent = agentAt(run, scope);
-  if (agent === undefined) return idsAbove(run, scope);
+  const agent = getOpen(run, scope);
+  if (agent === undefined) return getParentIds(run, scope);
   const { calls, ids } = agent;
   return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
 }
 
 /** Returns the span that the caller named. */
-function callerOf({ traceparent }: RunOrigin): TraceParent | undefined {
+function parseCaller({ traceparent }: RunOrigin): TraceParent | undefined {
   return traceparent === undefined ? undefined : parseTraceparent(traceparent);
 }
 
 /** Returns the earlier ids of a recovered run, which it continues to use. */
-function idsBefore(origin: RunOrigin): TraceIds | undefined {
+function findEarlierIds(origin: RunOrigin): TraceIds | undefined {
   if (origin.type === "run.started" || origin.recovery?.isSpanOpen !== true) return undefined;
   const { previousTraceId: traceId, previousSpanId: spanId = "" } = origin;
   return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
@@ -138,8 +138,8 @@ export function followAgent(run: OpenRun, scope: EventScope, type: EventType): T
     run.agents.set(agentId, { ids, executionId, calls: new Map() });
     return ids;
   }
-  const agent = agentAt(run, scope);
-  if (agent === undefined) return idsAbove(run, scope);
+  const agent = getOpen(run, scope);
+  if (agent === undefined) return getParentIds(run, scope);
   if (type === "agent.paused" || type === "agent.ended") {
     run.agents.delete(agentId);
     return agent.ids;
@@ -171,13 +171,13 @@ export function followAgent(run: OpenRun, scope: EventScope, type: EventType): T
 }
 
 /** Returns the agent of a scope, unless the scope belongs to an earlier execution. */
-function agentAt({ agents }: OpenRun, { agentId, executionId }: EventScope): OpenAgent | undefined {
+function getOpen({ agents }: OpenRun, { agentId, executionId }: EventScope): OpenAgent | undefined {
   const agent = agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
 /** Returns the ids for an event of an agent that is not open: those of its parent or of the run. */
-function idsAbove({ ids, agents }: OpenRun, { parentAgentId }: EventScope): TraceIds {
+function getParentIds({ ids, agents }: OpenRun, { parentAgentId }: EventScope): TraceIds {
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
   return parent?.ids ?? ids;
 }
