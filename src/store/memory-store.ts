@@ -123,15 +123,15 @@ class MemoryStore implements Store {
     this.#forgetting = forgetting;
   }
 
-  async create(runId: RunId, title: string, given: RunOwner): Promise<Ownership> {
+  async create(runId: RunId, title: string, claimant: RunOwner): Promise<Ownership> {
     this.#check("runId", runId);
-    const owner = checkedOwner(given);
+    const owner = checkedOwner(claimant);
     const found = this.#runs.get(runId);
     const ownership = { runId, token: owner.token, epoch: 1 };
     if (found !== undefined) {
       const { epoch, recordCount } = found.run;
       const isFresh = epoch === 1 && recordCount === 0;
-      if (isFresh && hasAlready(this.#holdingOf(found), owner)) return ownership;
+      if (isFresh && hasAlready(this.#createHolding(found), owner)) return ownership;
       throw runExists(runId);
     }
     const nowMs = this.#clock.nowMs();
@@ -160,7 +160,7 @@ class MemoryStore implements Store {
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
     const entry = this.#find(runId);
-    const holding = this.#holdingOf(entry);
+    const holding = this.#createHolding(entry);
     if (hasAlready(holding, owner)) return { runId, token: owner.token, epoch: holding.epoch };
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
     const isCrash = countsAsCrash(holding, { claimant, takeOver, ownerLost });
@@ -172,10 +172,10 @@ class MemoryStore implements Store {
     return { runId, token: owner.token, epoch };
   }
 
-  async append(ownership: Ownership, given: JournalBatch): Promise<void> {
+  async append(ownership: Ownership, submitted: JournalBatch): Promise<void> {
     this.#check("runId", ownership.runId);
-    const batch = checkedBatch(given);
-    const entry = this.#held(ownership);
+    const batch = checkedBatch(submitted);
+    const entry = this.#getHeld(ownership);
     const { records, run } = entry;
     const { firstNumber } = batch;
     const place = positionOf(batch, records.length);
@@ -196,19 +196,19 @@ class MemoryStore implements Store {
 
   async heartbeat(ownership: Ownership): Promise<void> {
     this.#check("runId", ownership.runId);
-    this.#beat(this.#held(ownership));
+    this.#beat(this.#getHeld(ownership));
   }
 
-  async release(ownership: Ownership, given: StoredStatus, lastMail?: number): Promise<void> {
+  async release(ownership: Ownership, requested: StoredStatus, lastMail?: number): Promise<void> {
     this.#check("runId", ownership.runId);
     const seen = lastMailSeen(lastMail);
     const entry = this.#find(ownership.runId);
-    const holding = this.#holdingOf(entry);
-    if (hasReleased(ownership, holding, given, entry.run.status)) return;
+    const holding = this.#createHolding(entry);
+    if (hasReleased(ownership, holding, requested, entry.run.status)) return;
     checkHeld(ownership, holding);
-    const status = given === "paused" && entry.posts.size > seen ? "open" : given;
+    const status = requested === "paused" && entry.posts.size > seen ? "open" : requested;
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
-    entry.run = { ...entry.run, ...change, ...(given === "open" ? {} : { crashCount: 0 }) };
+    entry.run = { ...entry.run, ...change, ...(requested === "open" ? {} : { crashCount: 0 }) };
     if (status === "ended") this.#endedLast = ownership.runId;
     this.#makeRoom();
   }
@@ -225,9 +225,9 @@ class MemoryStore implements Store {
     }
   }
 
-  async sendMail(runId: RunId, given: Pick<Mail, "key" | "body">): Promise<number> {
+  async sendMail(runId: RunId, submitted: Pick<Mail, "key" | "body">): Promise<number> {
     this.#check("runId", runId);
-    const { key, body } = checkedPost(given);
+    const { key, body } = checkedPost(submitted);
     const entry = this.#find(runId);
     const { run, posts } = entry;
     const known = posts.get(key);
@@ -268,7 +268,7 @@ class MemoryStore implements Store {
     const entry = this.#runs.get(runId);
     if (entry === undefined) return false;
     const claimant = { runId, hostname: thisHostname(), staleAfterMs, isProcessGone };
-    checkFree(this.#holdingOf(entry), claimant);
+    checkFree(this.#createHolding(entry), claimant);
     this.#drop(runId, entry);
     return true;
   }
@@ -342,13 +342,13 @@ class MemoryStore implements Store {
     return entry;
   }
 
-  #held(ownership: Ownership): Entry {
+  #getHeld(ownership: Ownership): Entry {
     const entry = this.#find(ownership.runId);
-    checkHeld(ownership, this.#holdingOf(entry));
+    checkHeld(ownership, this.#createHolding(entry));
     return entry;
   }
 
-  #holdingOf({ run, token, beatMs }: Entry): Holding {
+  #createHolding({ run, token, beatMs }: Entry): Holding {
     const silentMs = Math.floor(this.#clock.monotonicMs() - beatMs);
     return { epoch: run.epoch, token, owner: run.owner, silentMs };
   }

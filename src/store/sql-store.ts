@@ -115,10 +115,10 @@ export class SqlStore implements Store {
     });
   }
 
-  async append(ownership: Ownership, given: JournalBatch): Promise<void> {
+  async append(ownership: Ownership, submitted: JournalBatch): Promise<void> {
     this.#check("runId", ownership.runId);
-    const batch = checkedBatch(given);
-    await this.#mapped(this.#driver.append(ownership, batch, () => checkTaken(ownership, batch)));
+    const batch = checkedBatch(submitted);
+    await this.#wrap(this.#driver.append(ownership, batch, () => checkTaken(ownership, batch)));
   }
 
   async heartbeat(ownership: Ownership): Promise<void> {
@@ -129,22 +129,22 @@ export class SqlStore implements Store {
     });
   }
 
-  async release(ownership: Ownership, given: StoredStatus, lastMail?: number): Promise<void> {
+  async release(ownership: Ownership, requested: StoredStatus, lastMail?: number): Promise<void> {
     const { runId } = ownership;
     this.#check("runId", runId);
     const seen = lastMailSeen(lastMail);
     await this.#write(function* () {
       const row = yield* lockRun(runId);
       const holding = holdingIn(row);
-      if (hasReleased(ownership, holding, given, statusIn(row))) return;
+      if (hasReleased(ownership, holding, requested, statusIn(row))) return;
       checkHeld(ownership, holding);
       const run = numberIn(row, "sequence");
       const unseen =
         yield sql`select 1 from {schema}.post where run = ${run} and number > ${seen} limit 1`;
-      const status = given === "paused" && unseen.length > 0 ? "open" : given;
+      const status = requested === "paused" && unseen.length > 0 ? "open" : requested;
       yield sql`
         update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null,
-          crashes = crashes * ${given === "open" ? 1 : 0}, updated_at_ms = ${NOW_MS}
+          crashes = crashes * ${requested === "open" ? 1 : 0}, updated_at_ms = ${NOW_MS}
         where run_id = ${runId}`;
     });
   }
@@ -154,7 +154,7 @@ export class SqlStore implements Store {
     let first = firstToRead(from);
     const end = first + readLimit(limit);
     while (first < end) {
-      const page = await this.#mapped(this.#driver.page(runId, first, end - first));
+      const page = await this.#wrap(this.#driver.page(runId, first, end - first));
       const records = listRecords(page, runId, first);
       if (records.length === 0) return;
       yield* records;
@@ -162,9 +162,9 @@ export class SqlStore implements Store {
     }
   }
 
-  async sendMail(runId: RunId, given: Pick<Mail, "key" | "body">): Promise<number> {
+  async sendMail(runId: RunId, submitted: Pick<Mail, "key" | "body">): Promise<number> {
     this.#check("runId", runId);
-    const { key, body } = checkedPost(given);
+    const { key, body } = checkedPost(submitted);
     return await this.#write(function* () {
       const row = yield* lockRun(runId);
       const run = numberIn(row, "sequence");
@@ -278,7 +278,7 @@ export class SqlStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#mapped(this.#driver.close());
+    this.#closing ??= this.#wrap(this.#driver.close());
     return this.#closing;
   }
 
@@ -292,15 +292,15 @@ export class SqlStore implements Store {
   }
 
   #read<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#mapped(this.#driver.read(begin));
+    return this.#wrap(this.#driver.read(begin));
   }
 
   #write<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#mapped(this.#driver.write(begin));
+    return this.#wrap(this.#driver.write(begin));
   }
 
   /** Rejects with an error of espalier for every error of the driver. */
-  async #mapped<T>(outcome: Promise<T>): Promise<T> {
+  async #wrap<T>(outcome: Promise<T>): Promise<T> {
     try {
       return await outcome;
     } catch (cause) {

@@ -21,16 +21,17 @@ const STATUSES: readonly string[] = ["open", "paused", "ended"] satisfies readon
 /** Throws for a value that cannot be an id. */
 export function checkId(field: string, id: unknown): void {
   checkStoredText(field, id);
-  if (id === "") throw unsuitable(field, "a non-empty string", "nothing");
+  if (id === "") throw createValueError(field, "a non-empty string", "nothing");
   if (String(id).length > LONGEST_ID)
-    throw unsuitable(field, `at most ${LONGEST_ID} characters`, `${String(id).length}`);
+    throw createValueError(field, `at most ${LONGEST_ID} characters`, `${String(id).length}`);
 }
 
 /** Throws for a text that cannot be stored unchanged. */
 export function checkStoredText(field: string, text: unknown): void {
-  if (typeof text !== "string") throw unsuitable(field, "text", typeof text);
-  if (!text.isWellFormed()) throw unsuitable(field, "well-formed Unicode", "a lone surrogate");
-  if (text.includes("\0")) throw unsuitable(field, "text without U+0000", "text with U+0000");
+  if (typeof text !== "string") throw createValueError(field, "text", typeof text);
+  if (!text.isWellFormed())
+    throw createValueError(field, "well-formed Unicode", "a lone surrogate");
+  if (text.includes("\0")) throw createValueError(field, "text without U+0000", "text with U+0000");
 }
 
 /**
@@ -54,7 +55,7 @@ export function checkedBatch(batch: JournalBatch): JournalBatch {
   const records = [...batch.records];
   // So that the numbers of the records stay safe integers as well.
   checkWithin("firstNumber", firstNumber, 1, GREATEST_NUMBER);
-  if (records.length === 0) throw unsuitable("records", "at least one record", "none");
+  if (records.length === 0) throw createValueError("records", "at least one record", "none");
   for (const record of records) checkLine("a record", record);
   return { firstNumber, records, hasProgress };
 }
@@ -76,14 +77,14 @@ export function lastMailSeen(number: number | undefined): number {
 /** Throws for a text that is not one line of JSON, as far as a store checks it. */
 function checkLine(field: string, text: string): void {
   checkStoredText(field, text);
-  if (/[\n\r]/.test(text)) throw unsuitable(field, "one line of text", "a line break");
-  if (text === "") throw unsuitable(field, "the text of one JSON value", "nothing");
+  if (/[\n\r]/.test(text)) throw createValueError(field, "one line of text", "a line break");
+  if (text === "") throw createValueError(field, "the text of one JSON value", "nothing");
 }
 
 function checkWithin(field: string, value: unknown, least: number, most: number): void {
   const isWithin = typeof value === "number" && Number.isSafeInteger(value);
   if (isWithin && value >= least && value <= most) return;
-  throw unsuitable(field, `a whole number from ${least} to ${most}`, String(value));
+  throw createValueError(field, `a whole number from ${least} to ${most}`, String(value));
 }
 
 /** Returns the number of the first record or mail to read. Throws `invalid_option`. */
@@ -135,7 +136,7 @@ export function checkExpectedVersion(expectedVersion: number): void {
   checkCount("expectedVersion", expectedVersion, "0 means a new session.");
 }
 
-function unsuitable(field: string, expected: string, got: string): Error {
+function createValueError(field: string, expected: string, got: string): Error {
   return storeFailed(
     "unsuitable",
     `Expected ${field} to be ${expected}, got ${got}. A store accepts nothing else.`,

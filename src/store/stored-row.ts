@@ -8,28 +8,28 @@ import { storeFailed } from "./store-errors.ts";
 
 /** Returns the text in a column. Throws `store_failed`. */
 export function textIn(row: unknown, column: string): string {
-  const value = valueIn(row, column);
+  const value = readValue(row, column);
   if (typeof value === "string") return value;
-  throw unreadable(column, "text");
+  throw createUnreadableError(column, "text");
 }
 
 /** Returns the whole number in a column. Throws `store_failed`. */
 export function numberIn(row: unknown, column: string): number {
-  const value = valueIn(row, column);
+  const value = readValue(row, column);
   if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-  throw unreadable(column, "a whole number");
+  throw createUnreadableError(column, "a whole number");
 }
 
 /** Returns true if the column is not null. */
 export function hasValue(row: unknown, column: string): boolean {
-  return valueIn(row, column) !== null;
+  return readValue(row, column) !== null;
 }
 
 /**
  * Returns the run of a row; its columns have the same names in every query. Throws `store_failed`.
  */
 export function runIn(row: unknown): StoredRun {
-  const owner = ownerIn(row);
+  const owner = readOwner(row);
   return {
     runId: RunIdSchema().parse(textIn(row, "run_id")),
     status: statusIn(row),
@@ -57,7 +57,7 @@ export function postIn(row: unknown): Mail {
 
 /** Returns the ownership in a row, at the time of its column `now_ms`. Throws `store_failed`. */
 export function holdingIn(row: unknown): Holding {
-  const owner = ownerIn(row);
+  const owner = readOwner(row);
   return {
     epoch: numberIn(row, "epoch"),
     token: textIn(row, "owner_token"),
@@ -66,7 +66,7 @@ export function holdingIn(row: unknown): Holding {
   };
 }
 
-function ownerIn(row: unknown): StoredRun["owner"] {
+function readOwner(row: unknown): StoredRun["owner"] {
   if (!hasValue(row, "owner_hostname")) return null;
   return {
     token: textIn(row, "owner_token"),
@@ -79,14 +79,14 @@ function ownerIn(row: unknown): StoredRun["owner"] {
 export function statusIn(row: unknown): StoredStatus {
   const status = textIn(row, "status");
   if (status === "open" || status === "paused" || status === "ended") return status;
-  throw unreadable("status", "open, paused or ended");
+  throw createUnreadableError("status", "open, paused or ended");
 }
 
-function valueIn(row: unknown, column: string): unknown {
+function readValue(row: unknown, column: string): unknown {
   return typeof row === "object" && row !== null ? Reflect.get(row, column) : undefined;
 }
 
-function unreadable(column: string, expected: string): Error {
+function createUnreadableError(column: string, expected: string): Error {
   const message = `Expected ${column} to be ${expected}, got something else. Restore the store from a copy.`;
   return storeFailed("corrupt", message);
 }

@@ -38,8 +38,8 @@ export class PostgresDriver implements SqlDriver {
 
   constructor(options: PostgresDriverOptions) {
     this.#options = options;
-    this.#textOf = sqlTextsIn(dialectIn(options.schema));
-    this.#append = appendIn(options.schema);
+    this.#textOf = sqlTextsIn(createDialect(options.schema));
+    this.#append = buildAppend(options.schema);
   }
 
   read<T>(begin: () => SqlWork<T>): Promise<T> {
@@ -85,7 +85,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   async #borrow<T>(use: (lent: Lent) => Promise<T>): Promise<T> {
-    const pool = await this.#opened();
+    const pool = await this.#openPool();
     const client = await pool.connect();
     // The pool does not listen to connections in use.
     client.on("error", ignore);
@@ -105,7 +105,7 @@ export class PostgresDriver implements SqlDriver {
     }
   }
 
-  async #opened(): Promise<PostgresPool> {
+  async #openPool(): Promise<PostgresPool> {
     const pool = await this.#options.open();
     if (this.#isClosed) throw storeClosed();
     // A pool without a listener ends the process when an idle connection breaks.
@@ -148,7 +148,7 @@ function openSchema({ schema, access }: PostgresDriverOptions): SqlWork<void> {
 }
 
 /** Returns the dialect. Times come from the database. */
-function dialectIn(schema: string): SqlDialect {
+function createDialect(schema: string): SqlDialect {
   return {
     words: {
       schema: `"${schema}"`,
@@ -167,7 +167,7 @@ const POSTGRES_NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::fl
  * Returns the statement that appends the next batch of the run's owner. One statement locks the
  * row, checks the fence and the count, and inserts.
  */
-function appendIn(schema: string): string {
+function buildAppend(schema: string): string {
   return `with held as (
       update "${schema}".run set record_count = record_count + cardinality($5::text[]),
         heartbeat_at_ms = ${POSTGRES_NOW_MS}, updated_at_ms = ${POSTGRES_NOW_MS}, crashes = crashes * $6

@@ -116,7 +116,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   const driver = new PostgresDriver({
     schema,
     access,
-    ...(pool === undefined ? ownPool(options) : givenPool(pool, options)),
+    ...(pool === undefined ? ownPool(options) : useGivenPool(pool, options)),
   });
   return new SqlStore(driver, options.isProcessGone ?? isProcessGone);
 }
@@ -124,7 +124,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
 type Connections = Pick<PostgresDriverOptions, "open" | "end">;
 
 /** Uses a pool of the user, which stays open. */
-function givenPool(pool: PostgresPool, options: PostgresStoreOptions): Connections {
+function useGivenPool(pool: PostgresPool, options: PostgresStoreOptions): Connections {
   const owned = ["connectionString", "maxConnections", "timeoutMs"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
   if (extra !== undefined)

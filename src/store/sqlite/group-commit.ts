@@ -139,7 +139,7 @@ function commit(database: SqliteDatabase, take: () => readonly Write[]): readonl
     const group = take();
     const only = group.length === 1 ? group[0] : undefined;
     return only === undefined
-      ? group.map((write) => saved(database, write))
+      ? group.map((write) => executeWrite(database, write))
       : [only.attempt(database)];
   });
 }
@@ -161,7 +161,7 @@ export function inTransaction<T>(database: SqliteDatabase, work: () => T): T {
  * Executes one write within a savepoint: if it fails, the others remain. Throws if the whole
  * transaction was rolled back.
  */
-function saved(database: SqliteDatabase, write: Write): Settle {
+function executeWrite(database: SqliteDatabase, write: Write): Settle {
   database.exec("savepoint espalier");
   try {
     const settle = write.attempt(database);

@@ -49,16 +49,19 @@ export class ReadingFileDriver implements SqlDriver {
   #see<T>(look: (file: OpenFile) => T): Promise<T> {
     return patiently(this.#options, async () => {
       for (;;) {
-        const found = stampOf(this.#options.path);
-        const seen = await this.#seen(found, look);
-        const isSame = found.stamp === undefined || found.stamp === stampOf(found.path).stamp;
+        const found = findFile(this.#options.path);
+        const seen = await this.#readUnchanged(found, look);
+        const isSame = found.stamp === undefined || found.stamp === findFile(found.path).stamp;
         if (isSame) return seen();
       }
     });
   }
 
   /** Returns or throws the outcome of a read, if the file did not change meanwhile. */
-  async #seen<T>({ path, stamp }: FoundFile, look: (file: OpenFile) => T): Promise<() => T> {
+  async #readUnchanged<T>(
+    { path, stamp }: FoundFile,
+    look: (file: OpenFile) => T,
+  ): Promise<() => T> {
     const database = await this.#options.open(path, stamp === undefined ? "read" : "still");
     try {
       database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
@@ -85,7 +88,7 @@ interface FoundFile {
 }
 
 /** Returns the file with its stamp. Throws `store_failed` if it does not exist. */
-function stampOf(name: string): FoundFile {
+function findFile(name: string): FoundFile {
   const status = statSync(name, { bigint: true, throwIfNoEntry: false });
   if (status === undefined) throw storeMissing(`the file ${JSON.stringify(name)}`, "no such file");
   const path = realpathSync(name);

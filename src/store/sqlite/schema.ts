@@ -43,24 +43,24 @@ export function checkFile(database: SqliteDatabase, path: string): void {
 
 /** Returns false for a new file. Throws for a file of another program or version. */
 function isStore(database: SqliteDatabase, path: string): boolean {
-  const version = pragma(database, "user_version");
-  if (pragma(database, "application_id") === APPLICATION_ID) {
+  const version = readPragma(database, "user_version");
+  if (readPragma(database, "application_id") === APPLICATION_ID) {
     if (version === SCHEMA_VERSION) return true;
     throw unsupportedSchema(`the store ${JSON.stringify(path)}`, SCHEMA_VERSION, version);
   }
   const isForeign =
     version !== 0 ||
-    pragma(database, "application_id") !== 0 ||
+    readPragma(database, "application_id") !== 0 ||
     database.prepare("select 1 from sqlite_master limit 1").all().length > 0;
-  if (isForeign) throw foreign(path);
+  if (isForeign) throw createForeignError(path);
   return false;
 }
 
-function pragma(database: SqliteDatabase, name: "user_version" | "application_id"): number {
+function readPragma(database: SqliteDatabase, name: "user_version" | "application_id"): number {
   return numberIn(database.prepare(`pragma ${name}`).all()[0], name);
 }
 
-function foreign(path: string): EspalierError {
+function createForeignError(path: string): EspalierError {
   const message = `Expected ${JSON.stringify(path)} to be a store or a new file, got a database of another program. Choose another path.`;
   return storeFailed("not_a_store", message);
 }

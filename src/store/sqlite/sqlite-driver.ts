@@ -49,9 +49,9 @@ export function openerOf(driver: SqliteDriver): OpenSqlite {
 
 async function openWithNode(path: string, access: SqliteAccess): Promise<SqliteDatabase> {
   const { DatabaseSync } = await loadDriver("node", () => import("node:sqlite"));
-  const name = access === "still" ? immutable(path) : path;
+  const name = access === "still" ? createImmutableUrl(path) : path;
   const database = new DatabaseSync(name, { readOnly: access !== "write" });
-  const prepare = cached((sql) => database.prepare(sql));
+  const prepare = cacheStatements((sql) => database.prepare(sql));
   return {
     exec: (sql) => void prepare(sql).all(),
     script: (sql) => database.exec(sql),
@@ -64,7 +64,7 @@ async function openWithNode(path: string, access: SqliteAccess): Promise<SqliteD
 }
 
 /** Returns a URL that opens the file without locks, and without any file beside it. */
-function immutable(path: string): URL {
+function createImmutableUrl(path: string): URL {
   const url = pathToFileURL(path);
   url.searchParams.set("immutable", "1");
   return url;
@@ -77,7 +77,7 @@ async function openWithBetterSqlite(path: string, access: SqliteAccess): Promise
   const readonly = access === "read";
   const database = new Database(path, { readonly, fileMustExist: access !== "write" });
   if (access === "still") database.pragma("query_only = true");
-  const prepare = cached((sql) => {
+  const prepare = cacheStatements((sql) => {
     const statement = database.prepare(sql);
     // better-sqlite3 throws if rows are requested of a statement without rows.
     if (statement.reader) return statement;
@@ -98,7 +98,9 @@ async function openWithBetterSqlite(path: string, access: SqliteAccess): Promise
   };
 }
 
-function cached(prepare: (sql: string) => SqliteStatement): (sql: string) => SqliteStatement {
+function cacheStatements(
+  prepare: (sql: string) => SqliteStatement,
+): (sql: string) => SqliteStatement {
   const statements = new Map<string, SqliteStatement>();
   return (sql) => {
     const known = statements.get(sql);
