@@ -75,7 +75,7 @@ class StoreEngine implements Engine {
     if (workers.length > 0 && this.#roles.get(version)?.has(role) !== true)
       throw unknownRole(ticket);
     const able = workers.filter(({ roles }) => roles.includes(role));
-    const worker = able.find((one) => one.leads(runId)) ?? mostRoomIn(able);
+    const worker = able.find((candidate) => candidate.leads(runId)) ?? findMostRoom(able);
     worker?.lead(runId, atMs);
   }
 
@@ -88,7 +88,7 @@ class StoreEngine implements Engine {
   }
 }
 
-function mostRoomIn(workers: readonly LocalWorker[]): LocalWorker | undefined {
+function findMostRoom(workers: readonly LocalWorker[]): LocalWorker | undefined {
   return workers.toSorted((left, right) => right.room - left.room)[0];
 }
 
@@ -128,13 +128,13 @@ class LocalWorker implements EngineWorker {
 
   lead(runId: RunId, atMs?: number): void {
     if (this.#releaseController.signal.aborted) return;
-    if (atMs !== undefined && atMs > this.#clock.nowMs()) return this.#later(runId, atMs);
+    if (atMs !== undefined && atMs > this.#clock.nowMs()) return this.#schedule(runId, atMs);
     const led = this.#led.get(runId);
     if (led !== undefined) led.isAgain = true;
     else this.#begin(runId);
   }
 
-  #later(runId: RunId, atMs: number): void {
+  #schedule(runId: RunId, atMs: number): void {
     const known = this.#timers.get(runId);
     if (known !== undefined && known.atMs <= atMs) return;
     known?.stop();

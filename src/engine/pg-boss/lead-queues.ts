@@ -83,7 +83,7 @@ export class LeadQueues {
     if (atMs <= systemClock.nowMs()) return this.#putNow([lead]);
     const startAfter = new Date(atMs).toISOString();
     const singletonKey = `${startAfter} ${lead.runId}`;
-    await this.#boss.insert(LATER, [{ ...this.#jobOf(lead), startAfter, singletonKey }]);
+    await this.#boss.insert(LATER, [{ ...this.#createJob(lead), startAfter, singletonKey }]);
   }
 
   /** Moves due jobs to the queues of their roles. Returns `true` if there may be more. */
@@ -106,7 +106,7 @@ export class LeadQueues {
     if (first === undefined) return;
     await this.#boss.insert(
       queueOf(first),
-      leads.map((lead) => this.#jobOf(lead)),
+      leads.map((lead) => this.#createJob(lead)),
     );
   }
 
@@ -114,7 +114,7 @@ export class LeadQueues {
    * Returns the job of a ticket, for `insert`. Unlike `send`, `insert` accepts more than a day for
    * `expireInSeconds`.
    */
-  #jobOf({ runId, role, version, failures }: Lead): JobInsert<Lead> {
+  #createJob({ runId, role, version, failures }: Lead): JobInsert<Lead> {
     return {
       data: { runId, role, version, failures },
       singletonKey: runId,

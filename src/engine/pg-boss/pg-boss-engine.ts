@@ -137,7 +137,7 @@ export function pgBossEngine(options: PgBossEngineOptions): Engine {
       defaultAdvice(DEFAULT_LOST_AFTER_MS),
     );
   const { boss } = options;
-  const source = boss === undefined ? ownBoss(options) : givenBoss(boss, options);
+  const source = boss === undefined ? ownBoss(options) : useGivenBoss(boss, options);
   return new PgBossEngine({ ...source, heartbeatSeconds: lostAfterMs / 1_000, pollIntervalMs });
 }
 
@@ -165,7 +165,7 @@ function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOpti
 }
 
 /** Returns a source for an instance of the user, which stays open. */
-function givenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossSource {
+function useGivenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossSource {
   const owned = ["connectionString", "schema"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
   if (extra !== undefined)
@@ -208,8 +208,8 @@ class PgBossEngine implements Engine {
 
   async enqueue(ticket: RunTicket, atMs?: number): Promise<void> {
     if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to start the run at once.");
-    await this.#asking(`queue a run of the role ${JSON.stringify(ticket.role)}`, async (boss) => {
-      const queues = this.#queuesIn(boss);
+    await this.#call(`queue a run of the role ${JSON.stringify(ticket.role)}`, async (boss) => {
+      const queues = this.#openQueues(boss);
       try {
         if (atMs !== undefined && !(await queues.has(ticket))) throw unknownRole(ticket);
         await queues.put({ ...ticket, failures: 0 }, atMs);
@@ -221,8 +221,8 @@ class PgBossEngine implements Engine {
 
   async serve(executor: RunExecutor): Promise<EngineWorker> {
     checkMethods("executor", executor, ["execute"]);
-    return await this.#asking("start a worker", async (boss) => {
-      const queues = this.#queuesIn(boss);
+    return await this.#call("start a worker", async (boss) => {
+      const queues = this.#openQueues(boss);
       await queues.make(executor.roles, executor.version);
       this.#refuseIfClosed();
       const { pollIntervalMs } = this.#options;
@@ -241,11 +241,11 @@ class PgBossEngine implements Engine {
     return this.#closed;
   }
 
-  #queuesIn(boss: PgBossInstance): LeadQueues {
+  #openQueues(boss: PgBossInstance): LeadQueues {
     return new LeadQueues(boss, this.#options.heartbeatSeconds);
   }
 
-  async #asking<T>(what: string, ask: (boss: PgBossInstance) => Promise<T>): Promise<T> {
+  async #call<T>(what: string, ask: (boss: PgBossInstance) => Promise<T>): Promise<T> {
     this.#refuseIfClosed();
     try {
       return await ask(await outsideScopes(() => this.#options.open()));

@@ -85,7 +85,7 @@ export class PgBossWorker implements EngineWorker {
 
   async #serve(): Promise<void> {
     while (!this.#isClosing) {
-      const isMore = await this.#trying(() => this.#fetchAll());
+      const isMore = await this.#attempt(() => this.#fetchAll());
       if (isMore === true) continue;
       await sleep(systemClock, this.#options.pollIntervalMs, this.#wake);
       if (!this.#isClosing) this.#wake = new CancelSignal();
@@ -129,7 +129,7 @@ export class PgBossWorker implements EngineWorker {
     // A job that was reassigned, even to this process, waits until the earlier execution here has
     // ended.
     const outcome = await this.#options.turns.run(job.lead.runId, () => this.#settle(job));
-    await this.#trying(() => this.#report(job, outcome));
+    await this.#attempt(() => this.#report(job, outcome));
   }
 
   async #settle({ lead, releaseController }: HeldJob): Promise<Outcome> {
@@ -167,7 +167,7 @@ export class PgBossWorker implements EngineWorker {
     while (!this.#end.aborted) {
       await sleep(systemClock, BEAT_MS, this.#end);
       const byQueue = Map.groupBy(this.#held.keys(), ({ queue }) => queue);
-      for (const [queue, jobs] of byQueue) await this.#trying(() => this.#touch(queue, jobs));
+      for (const [queue, jobs] of byQueue) await this.#attempt(() => this.#touch(queue, jobs));
     }
   }
 
@@ -184,7 +184,7 @@ export class PgBossWorker implements EngineWorker {
    * Executes work that fails if the database fails. Returns `undefined` then; the next round tries
    * again.
    */
-  async #trying<T>(work: () => Promise<T>): Promise<T | undefined> {
+  async #attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       const value = await work();
       this.#outage = {};

@@ -128,7 +128,7 @@ const CHECKS: FieldChecks = {
 export function restateEngine(options: RestateEngineOptions): Engine {
   checkFields("options", options, CHECKS);
   if (options.ingressUrl === undefined) checkUrl("options.ingressUrl", undefined);
-  const listener = listenerOf(options);
+  const listener = createListener(options);
   const ingress = { url: options.ingressUrl, headers: { ...options.headers } };
   return {
     enqueue: (ticket, atMs) => handOver(ingress, ticket, atMs),
@@ -136,7 +136,7 @@ export function restateEngine(options: RestateEngineOptions): Engine {
   };
 }
 
-function listenerOf(options: RestateEngineOptions): RestateListener {
+function createListener(options: RestateEngineOptions): RestateListener {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, identityKeys = [] } = options;
   if (!isLoopback(host) && identityKeys.length === 0) {
     const advice =

@@ -48,10 +48,10 @@ export async function handOver(
       opts: rpc.sendOpts<undefined>(opts),
     });
   } catch (cause) {
-    const { status, responseText: reply } = replyIn(cause);
+    const { status, responseText: reply } = readReply(cause);
     if (status === 404 && reply.includes(`'${service}'`)) throw unknownRole(ticket);
-    const got = status === undefined ? unreachable(cause) : reply;
-    throw restateFailed({ url, expected: "to accept the run", status, got, cause, headers });
+    const got = status === undefined ? explainUnreachable(cause) : reply;
+    throw createRestateError({ url, expected: "to accept the run", status, got, cause, headers });
   }
 }
 
@@ -67,7 +67,7 @@ async function loadClientSdk(): Promise<ClientSdk> {
  * Returns the server's reply to a failed request. Does not use `instanceof`: the error class may
  * exist twice.
  */
-function replyIn(cause: unknown): { readonly status?: number; readonly responseText: string } {
+function readReply(cause: unknown): { readonly status?: number; readonly responseText: string } {
   if (!(cause instanceof Error && "status" in cause && "responseText" in cause))
     return { responseText: "" };
   return { status: Number(cause.status), responseText: String(cause.responseText) };
@@ -91,11 +91,11 @@ const REGISTRATION_TIMEOUT_MS = 30_000;
 export async function registerWorker(registration: Registration): Promise<void> {
   const { services } = registration;
   const { status, text } = await sendRegistration(registration);
-  if (status >= 300) throw failed(registration, text, { status });
+  if (status >= 300) throw createRegistrationError(registration, text, { status });
   const missing = services.filter((name) => !listServices(text).includes(name));
   if (missing.length === 0) return;
   const got = `a worker without ${missing.join(", ")} at that address`;
-  throw failed(registration, got, { advice: "Check adminUrl and workerUrl." });
+  throw createRegistrationError(registration, got, { advice: "Check adminUrl and workerUrl." });
 }
 
 async function sendRegistration(
@@ -113,17 +113,17 @@ async function sendRegistration(
     });
     return { status: response.status, text: await response.text() };
   } catch (cause) {
-    throw failed(registration, unreachable(cause), { cause });
+    throw createRegistrationError(registration, explainUnreachable(cause), { cause });
   }
 }
 
-function failed(
+function createRegistrationError(
   { adminUrl, workerUrl, headers }: Registration,
   got: string,
   more: Pick<RestateFailure, "status" | "advice" | "cause">,
 ): EspalierError {
   const expected = `to register the worker at ${workerUrl}`;
-  return restateFailed({ url: adminUrl, expected, got, headers, ...more });
+  return createRestateError({ url: adminUrl, expected, got, headers, ...more });
 }
 
 /** Returns the services that Restate found. */
@@ -132,7 +132,7 @@ function listServices(text: string): readonly unknown[] {
   const reply = tryParseJson(text);
   const found = isRecord(reply) ? reply["services"] : undefined;
   if (!Array.isArray(found)) return [];
-  return found.map((one: unknown) => (isRecord(one) ? one["name"] : undefined));
+  return found.map((service: unknown) => (isRecord(service) ? service["name"] : undefined));
 }
 
 /** Failed request to an address of Restate. */
@@ -155,8 +155,8 @@ interface RestateFailure {
 const QUOTED = 300;
 
 /** Returns an `engine_failed` for an address at which Restate should be. */
-function restateFailed(failure: RestateFailure): EspalierError {
-  const { url, expected, status, advice = adviceOn(status), headers } = failure;
+function createRestateError(failure: RestateFailure): EspalierError {
+  const { url, expected, status, advice = pickAdvice(status), headers } = failure;
   const secrets = findHeaderSecrets(headers);
   const got = redactValues(failure.got, secrets);
   const cause = quotesSecret(failure.cause, secrets) ? undefined : failure.cause;
@@ -169,7 +169,7 @@ function restateFailed(failure: RestateFailure): EspalierError {
   return new EspalierError({ code: "engine_failed", message, data, cause });
 }
 
-function adviceOn(status: number | undefined): string {
+function pickAdvice(status: number | undefined): string {
   if (status === undefined) return "Check that it is running and reachable, and try again.";
   if (status === 401 || status === 403) return "Set the credentials that it requires in headers.";
   if (status === 404) return "Check the address.";
@@ -180,7 +180,7 @@ function adviceOn(status: number | undefined): string {
  * Returns why a request had no response. `fetch` has the reason in `cause`; several failed attempts
  * have only a code.
  */
-function unreachable(thrown: unknown): string {
+function explainUnreachable(thrown: unknown): string {
   const cause = thrown instanceof Error && thrown.cause !== undefined ? thrown.cause : thrown;
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
   return messageOf(cause) || String(code);

@@ -49,7 +49,7 @@ export async function serveRestate(
   const close = (): Promise<void> => worker.close();
   const { adminUrl, headers = {} } = listener;
   if (adminUrl === undefined) return { close };
-  const { workerUrl = urlOf(listener.host, port) } = listener;
+  const { workerUrl = formatUrl(listener.host, port) } = listener;
   const services = executor.roles.map((role) => serviceNameOf(role, executor.version));
   try {
     await registerWorker({ adminUrl, headers, workerUrl, services });
@@ -70,7 +70,7 @@ async function loadWorkerSdk(): Promise<WorkerSdk> {
   }
 }
 
-function urlOf(host: string, port: number): string {
+function formatUrl(host: string, port: number): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
@@ -94,7 +94,7 @@ class RestateWorker {
     // If a connection is full, Restate opens another, possibly to another worker behind the same
     // address.
     const maxConcurrentStreams = Math.min(Math.max(1, executor.maxRuns), MOST_STREAMS);
-    this.#server = createServer({ settings: { maxConcurrentStreams } }, this.#handler(sdk));
+    this.#server = createServer({ settings: { maxConcurrentStreams } }, this.#createHandler(sdk));
     this.#server.on("connection", (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
@@ -109,7 +109,7 @@ class RestateWorker {
   listen(): Promise<number> {
     const { host, port } = this.#listener;
     return new Promise((resolve, reject) => {
-      this.#server.on("error", (cause) => reject(cannotListen(host, port, cause)));
+      this.#server.on("error", (cause) => reject(createListenError(host, port, cause)));
       this.#server.listen({ host, port }, () => {
         const address = this.#server.address();
         resolve(typeof address === "object" && address !== null ? address.port : port);
@@ -122,7 +122,7 @@ class RestateWorker {
     return this.#closed;
   }
 
-  #handler({ object, RetryableError, createEndpointHandler }: WorkerSdk) {
+  #createHandler({ object, RetryableError, createEndpointHandler }: WorkerSdk) {
     const { roles, version } = this.#executor;
     const { identityKeys } = this.#listener;
     const services = roles.map((role) =>
@@ -134,10 +134,10 @@ class RestateWorker {
       return createEndpointHandler({
         services,
         ...(identityKeys.length === 0 ? {} : { identityKeys: [...identityKeys] }),
-        logger: ({ source, level }, message) => this.#hear(source, level, message),
+        logger: ({ source, level }, message) => this.#logMessage(source, level, message),
       });
     } catch (cause) {
-      throw unusableKeys(cause);
+      throw createKeysError(cause);
     }
   }
 
@@ -145,7 +145,7 @@ class RestateWorker {
    * Logs messages of the SDK. Restate shows how invocations end; only this process knows of
    * requests that it rejected for their signature or role.
    */
-  #hear(source: string, level: string, message: unknown): void {
+  #logMessage(source: string, level: string, message: unknown): void {
     if (source !== "SYSTEM" || level !== "error") return;
     const text = messageOf(message).slice(0, QUOTED);
     const advice = "Check identityKeys, and the deployment that is registered at its address.";
@@ -158,7 +158,7 @@ class RestateWorker {
   #settle(runId: RunId, lost: AbortSignal): Promise<ExecutorResult> {
     const releaseSignal = AbortSignal.any([lost, this.#closing.signal]);
     return this.#turns.run(runId, async () => {
-      if (releaseSignal.aborted) throw leftBefore(runId);
+      if (releaseSignal.aborted) throw createClosedError(runId);
       return await this.#executor.execute(runId, releaseSignal);
     });
   }
@@ -176,12 +176,12 @@ class RestateWorker {
   }
 }
 
-function leftBefore(runId: RunId): EspalierError {
+function createClosedError(runId: RunId): EspalierError {
   const message = `Cannot execute run ${JSON.stringify(runId)}: the worker is closing, or the request was dropped. Another worker executes it.`;
   return new EspalierError({ code: "run_released", message, data: { runId } });
 }
 
-function cannotListen(host: string, port: number, cause: unknown): EspalierError {
+function createListenError(host: string, port: number, cause: unknown): EspalierError {
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
   const advice =
     code === "EADDRINUSE"
@@ -191,7 +191,7 @@ function cannotListen(host: string, port: number, cause: unknown): EspalierError
   return new EspalierError({ code: "engine_failed", message, data: { host, port }, cause });
 }
 
-function unusableKeys(cause: unknown): EspalierError {
+function createKeysError(cause: unknown): EspalierError {
   const message = `Expected options.identityKeys to be public keys of Restate's request identity, got: ${messageOf(cause)}. Copy the key that Restate prints when it starts.`;
   const data = { field: "options.identityKeys" };
   return new EspalierError({ code: "invalid_option", message, data, cause });
