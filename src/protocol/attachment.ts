@@ -64,14 +64,14 @@ export const AttachmentSchema = lazySchema(
         text: z.string("a string").optional(),
       })
       .refine(
-        holdsContent,
+        hasContent,
         "something with a uri, or with either data or text",
       ) satisfies z.ZodType<Attachment>,
 );
 
 /** Returns the size of an attachment in bytes. `undefined` if it has only a `uri`. */
 export function bytesOf({ data, text }: Attachment): number | undefined {
-  if (data !== undefined) return Math.floor((unpadded(data).length * 3) / 4);
+  if (data !== undefined) return Math.floor((removePadding(data).length * 3) / 4);
   return text === undefined ? undefined : new TextEncoder().encode(text).length;
 }
 
@@ -101,18 +101,18 @@ function shortenName(text: string): string {
 // Returns true for base64. Searches for the first invalid character, since a pattern over many
 // megabytes overflows the stack.
 function isBase64(data: string): boolean {
-  const digits = unpadded(data);
+  const digits = removePadding(data);
   const padding = data.length - digits.length;
   const isWhole = padding === 0 ? digits.length % 4 !== 1 : data.length % 4 === 0;
   return isWhole && padding <= 2 && !/[^A-Za-z0-9+/]/.test(digits);
 }
 
-function unpadded(data: string): string {
+function removePadding(data: string): string {
   const padding = data.endsWith("==") ? 2 : Number(data.endsWith("="));
   return data.slice(0, data.length - padding);
 }
 
-function holdsContent({ uri, data, text }: Attachment): boolean {
+function hasContent({ uri, data, text }: Attachment): boolean {
   if (data !== undefined && text !== undefined) return false;
   return uri !== undefined || data !== undefined || text !== undefined;
 }

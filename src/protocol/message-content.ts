@@ -92,15 +92,15 @@ export function attachedBytes(content: readonly ContentPart[]): number {
  * @throws EspalierError `invalid_definition` for an empty text, `invalid_option` for parts that
  * cannot be sent.
  */
-export function checkedContent(field: string, given: unknown): MessageContent {
-  if (!Array.isArray(given)) {
-    checkText(field, given);
-    return String(given);
+export function checkedContent(field: string, value: unknown): MessageContent {
+  if (!Array.isArray(value)) {
+    checkText(field, value);
+    return String(value);
   }
-  if (given.length === 0)
-    throw mismatch(field, "at least one part", given, "Add at least one part of text.");
+  if (value.length === 0)
+    throw mismatch(field, "at least one part", value, "Add at least one part of text.");
   const content = deepFreeze(
-    Array.from(given, (part: unknown, index) => checkedPart(`${field}[${index}]`, part)),
+    Array.from(value, (part: unknown, index) => checkPart(`${field}[${index}]`, part)),
   );
   checkBytes(field, attachedBytes(content), MOST_REQUEST_BYTES, "Remove some parts.");
   return content.some(isAttached) ? content : contentText(content);
@@ -108,7 +108,7 @@ export function checkedContent(field: string, given: unknown): MessageContent {
 
 const PART_TYPES: readonly unknown[] = ["text", "image", "audio", "file"];
 
-function checkedPart(field: string, part: unknown): ContentPart {
+function checkPart(field: string, part: unknown): ContentPart {
   const { type, text: given } = requireObject(field, part);
   if (!PART_TYPES.includes(type)) {
     const advice = "See the type ContentPart.";
@@ -119,7 +119,7 @@ function checkedPart(field: string, part: unknown): ContentPart {
     checkText(`${field}.text`, given);
     return { type: "text", text: String(given) };
   }
-  const attachment = checkedAttachment(field, part);
+  const attachment = checkAttachment(field, part);
   checkBytes(field, bytesOf(attachment) ?? 0, MOST_ATTACHMENT_BYTES, "Make it smaller.");
   const { data, text, uri } = attachment;
   if (data === "")
@@ -144,16 +144,16 @@ export function isHttps(uri: string | undefined): boolean {
 }
 
 /** Returns frozen copies of attachments. Throws `invalid_option` if any is invalid. */
-export function checkedAttachments(field: string, given: unknown = []): readonly Attachment[] {
-  if (!Array.isArray(given)) throw mismatch(field, "an array", given, "Pass an array: [a, b].");
+export function checkedAttachments(field: string, values: unknown = []): readonly Attachment[] {
+  if (!Array.isArray(values)) throw mismatch(field, "an array", values, "Pass an array: [a, b].");
   return deepFreeze(
-    Array.from(given, (one: unknown, index) => checkedAttachment(`${field}[${index}]`, one)),
+    Array.from(values, (value: unknown, index) => checkAttachment(`${field}[${index}]`, value)),
   );
 }
 
-function checkedAttachment(field: string, given: unknown): Attachment {
+function checkAttachment(field: string, value: unknown): Attachment {
   const advice = "See the type Attachment.";
-  const fields = requireObject(field, given);
+  const fields = requireObject(field, value);
   const { uri, ...others } = fields;
   // A `data:` URL is replaced by its bytes.
   const isBare = typeof uri === "string" && !("data" in others) && !("text" in others);
@@ -172,9 +172,9 @@ function checkedAttachment(field: string, given: unknown): Attachment {
 
 type GivenFields = Readonly<Record<string, unknown>>;
 
-function requireObject(field: string, given: unknown): GivenFields {
-  if (isRecord(given)) return given;
-  throw mismatch(field, "a plain object", given, "See the type Attachment.");
+function requireObject(field: string, value: unknown): GivenFields {
+  if (isRecord(value)) return value;
+  throw mismatch(field, "a plain object", value, "See the type Attachment.");
 }
 
 const DATA_ADDRESS = /^data:[^,]{0,255};base64,/i;

@@ -226,11 +226,11 @@ export interface ToolMessage {
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 /** Returns a user message with this content. */
-export function userMessage(said: MessageContent, origin: MessageOrigin): UserMessage {
-  const text = contentText(said);
-  return typeof said === "string"
+export function userMessage(messageContent: MessageContent, origin: MessageOrigin): UserMessage {
+  const text = contentText(messageContent);
+  return typeof messageContent === "string"
     ? { role: "user", text, origin }
-    : { role: "user", text, origin, content: said };
+    : { role: "user", text, origin, content: messageContent };
 }
 
 /** Origin of a history message. Stored beside the message, which is sent to the model unchanged. */

@@ -187,12 +187,12 @@ export class SpanTree<Span> {
         if (agent === undefined) return around.span;
         if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
         forgetAgent(run, scope.agentId);
-        this.#abandonCalls(agent, moment, whyAbandoned(body));
+        this.#abandonCalls(agent, moment, findAbandonment(body));
         this.#close(agent.held, body, moment);
         return around.span;
       case "run.paused":
       case "run.ended":
-        this.#abandonAgents(run, moment, whyAbandoned(body));
+        this.#abandonAgents(run, moment, findAbandonment(body));
         this.#runs.delete(scope.runId);
         this.#close(run.held, body, moment);
         return run.held.span;
@@ -240,7 +240,7 @@ export class SpanTree<Span> {
         this.#listener.abandon(held.span, moment, why);
         // Failed spans inside it no longer keep it open.
         held.within = 0;
-        if (why !== "released") this.#closed(held, moment);
+        if (why !== "released") this.#settle(held, moment);
       } catch {
         // The listener failed before, which is why the run is released.
       }
@@ -270,16 +270,16 @@ export class SpanTree<Span> {
 
   #close(held: Held<Span>, body: SpanClosing, moment: SpanMoment): void {
     this.#listener.close(held.span, body, moment);
-    this.#closed(held, moment);
+    this.#settle(held, moment);
   }
 
   #abandon(held: Held<Span>, moment: SpanMoment, why: Abandonment): void {
     this.#listener.abandon(held.span, moment, why);
-    this.#closed(held, moment);
+    this.#settle(held, moment);
   }
 
   /** Ends the span, and the closed spans around it that were waiting for it. */
-  #closed(held: Held<Span>, moment: SpanMoment): void {
+  #settle(held: Held<Span>, moment: SpanMoment): void {
     held.isClosed = true;
     let ending: Held<Span> | undefined = held;
     while (ending?.isClosed === true && ending.within === 0) {
@@ -397,7 +397,7 @@ function forgetAgent<Span>(
   return agent;
 }
 
-function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {
+function findAbandonment(body: RunClosing | AgentClosing): Abandonment {
   if (body.type === "run.paused" || body.type === "agent.paused") return "suspended";
   return body.status === "cancelled" ? "cancelled" : "abandoned";
 }

@@ -102,7 +102,7 @@ export function timingOf(spans: readonly TimeSpan[]): StepTiming {
   const timing = { ...NO_TIMING };
   let untilMs = -Infinity;
   for (const { spent, fromMs, toMs } of spans) {
-    if (fromMs < untilMs) return overlaid(spans);
+    if (fromMs < untilMs) return overlaySpans(spans);
     timing[FIELDS[spent]] += toMs - fromMs;
     if (spent === "tool") timing.toolsSumMs += toMs - fromMs;
     untilMs = toMs;
@@ -111,7 +111,7 @@ export function timingOf(spans: readonly TimeSpan[]): StepTiming {
 }
 
 /** Adds up overlapping spans. */
-function overlaid(spans: readonly TimeSpan[]): StepTiming {
+function overlaySpans(spans: readonly TimeSpan[]): StepTiming {
   const timing = { ...NO_TIMING };
   const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };
   let sinceMs = 0;

@@ -168,10 +168,11 @@ export function addModelUsage(
   added: readonly ModelUsage[],
 ): readonly ModelUsage[] {
   return added.reduce<readonly ModelUsage[]>((all, { provider, model, usage }) => {
-    const isSame = (one: ModelUsage): boolean => one.provider === provider && one.model === model;
+    const isSame = (entry: ModelUsage): boolean =>
+      entry.provider === provider && entry.model === model;
     const before = all.find(isSame)?.usage ?? NO_USAGE;
     return [
-      ...all.filter((one) => !isSame(one)),
+      ...all.filter((entry) => !isSame(entry)),
       { provider, model, usage: addUsage(before, usage) },
     ];
   }, sums);
