@@ -131,7 +131,7 @@ export class AgentSteps {
   /** Returns true if an unparsed record belongs to the steps of the agent. */
   isOwn(value: unknown): boolean {
     if (!isRecord(value)) return false;
-    if (value["type"] === "restored") return agentOf(value, this.agentId) !== undefined;
+    if (value["type"] === "restored") return findRecordedAgent(value, this.agentId) !== undefined;
     const isOfAgent =
       readAgentId(value) === this.agentId || readAgentId(value["agent"]) === this.agentId;
     return isOfAgent && STEPS_RECORDS.has(String(value["type"]));
@@ -142,7 +142,7 @@ export class AgentSteps {
     if (!isRecord(value)) return;
     switch (value["type"]) {
       case "restored":
-        this.#restore(PausedAgentSchema().parse(agentOf(value, this.agentId)));
+        this.#restore(PausedAgentSchema().parse(findRecordedAgent(value, this.agentId)));
         return;
       case "agent":
         this.#place(CreatedSchema().parse(value["agent"]));
@@ -201,13 +201,13 @@ export class AgentSteps {
    */
   stateIn(execution: number | undefined): AgentState | undefined {
     return execution === undefined || execution === this.#execution?.execution
-      ? this.#state()
-      : this.#before.find((one) => one.execution === execution)?.state;
+      ? this.#readState()
+      : this.#before.find((earlier) => earlier.execution === execution)?.state;
   }
 
   /** Returns the executions in order. */
   executions(): readonly RecordedExecution[] {
-    const [state, present] = [this.#state(), this.#execution];
+    const [state, present] = [this.#readState(), this.#execution];
     const last = state === undefined || present === undefined ? [] : [{ ...present, state }];
     return [...this.#before, ...last]
       .map(({ execution, executionId, state: { step, log } }) => {
@@ -227,7 +227,7 @@ export class AgentSteps {
    * origin of a fork.
    */
   #endExecution(next: number): void {
-    const [state, ended] = [this.#state(), this.#execution];
+    const [state, ended] = [this.#readState(), this.#execution];
     if (state === undefined || ended === undefined) return;
     const { executionId } = ended;
     const execution = ended.execution < next ? ended.execution : 0;
@@ -235,7 +235,7 @@ export class AgentSteps {
   }
 
   /** Returns a copy of the present state. */
-  #state(): AgentState | undefined {
+  #readState(): AgentState | undefined {
     if (this.#kept !== undefined) this.#present ??= stateFromPersisted(this.#kept, UNCOMPILED);
     return this.#present;
   }
@@ -243,9 +243,9 @@ export class AgentSteps {
   /** Returns the open step, with the outcomes since the state was recorded. */
   #open(step: OpenStep): NonNullable<RecordedExecution["open"]> {
     const { stepId, number, startedAtMs, context, messageCount } = step;
-    const reply = step.reply ?? this.#replied({ stepId, stepNumber: number });
+    const reply = step.reply ?? this.#findReply({ stepId, stepNumber: number });
     const ends = [...this.#outcomes.values()].flatMap(
-      (one) => CallEndSchema().safeParse(one).data ?? [],
+      (outcome) => CallEndSchema().safeParse(outcome).data ?? [],
     );
     const executions = [
       ...step.executions,
@@ -265,13 +265,13 @@ export class AgentSteps {
       messageCount,
       ...defined({ reply }),
       executions: executions.toSorted(
-        (one, other) => order.indexOf(one.call.callId) - order.indexOf(other.call.callId),
+        (left, right) => order.indexOf(left.call.callId) - order.indexOf(right.call.callId),
       ),
       deferrals: deferrals.filter(({ callId }) => !ended.has(callId)),
     };
   }
 
-  #replied(position: EffectPosition): StepReply | undefined {
+  #findReply(position: EffectPosition): StepReply | undefined {
     const outcome = InferOutcomeSchema().safeParse(this.#outcomes.get(modelEffectName(position)));
     if (outcome.data?.type !== "replied") return undefined;
     const { message, finishReason } = outcome.data.reply;
@@ -279,7 +279,7 @@ export class AgentSteps {
   }
 }
 
-function agentOf(value: Readonly<Record<string, unknown>>, agentId: AgentId): unknown {
+function findRecordedAgent(value: Readonly<Record<string, unknown>>, agentId: AgentId): unknown {
   return agentsIn(value["run"]).find((one) => readAgentId(one) === agentId);
 }
 

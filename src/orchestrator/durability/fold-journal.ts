@@ -102,7 +102,7 @@ class JournalFold {
   #definitions: Record<string, string> = {};
   #stops: readonly StopSignal[] = [];
   readonly #failed = new Set<AgentId>();
-  #ledger = this.#newLedger();
+  #ledger = this.#createLedger();
   /** Agent of each lease, in the order of the leases. */
   readonly #holders = new Map<LeaseId, AgentId>();
   readonly #spans = new OpenSpans();
@@ -143,22 +143,22 @@ class JournalFold {
     const head = this.#head;
     if (head === undefined) throw withoutRecords(this.#runId);
     try {
-      return await this.#whole(head);
+      return await this.#buildRun(head);
     } catch (cause) {
       throw invalidJournal(this.#runId, this.#count, cause);
     }
   }
 
-  async #whole(head: RecordOf<"run">): Promise<FoldedRun> {
+  async #buildRun(head: RecordOf<"run">): Promise<FoldedRun> {
     const leases = [...this.#holders].flatMap(
       ([leaseId, agentId]) => this.#ledger.getAccount(agentId).getLease(leaseId) ?? [],
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
-      this.#agent(agentId).hasEnded(lease.leaseId);
+      this.#getAgent(agentId).hasEnded(lease.leaseId);
     const isUnsent = ({ agentId, lease }: PersistedHold): boolean =>
-      !this.#agent(agentId).hasSent(lease.leaseId);
+      !this.#getAgent(agentId).hasSent(lease.leaseId);
     const openLeases = new Set(leases.map(({ lease }) => lease.leaseId));
-    const isLiving = (agentId: AgentId): boolean => this.#agent(agentId).isLiving;
+    const isLiving = (agentId: AgentId): boolean => this.#getAgent(agentId).isLiving;
     const agents: RestoredAgent[] = [];
     const turns = new Turns(AGENTS_PER_TURN);
     for (const agent of this.#agents.values()) {
@@ -230,15 +230,15 @@ class JournalFold {
       case "skip":
         return;
       case "agent":
-        this.#created(record);
+        this.#addCreated(record);
         return;
       case "execution": {
-        const agent = this.#agent(record.agentId);
+        const agent = this.#getAgent(record.agentId);
         agent.continueExecution(record);
         this.#failed.delete(record.agentId);
         this.#cancelled = this.#cancelled.filter(({ agentId }) => agentId !== record.agentId);
         this.#overdue = this.#overdue.filter(({ agentId }) => agentId !== record.agentId);
-        this.#parent(agent)?.noteChild(agent, { isNew: false, nth: record.nth });
+        this.#findParent(agent)?.noteChild(agent, { isNew: false, nth: record.nth });
         return;
       }
       case "ledger":
@@ -258,11 +258,11 @@ class JournalFold {
         this.#overdue = [...this.#overdue, record];
         return;
       case "letter":
-        this.#agent(record.agentId).take(record);
+        this.#getAgent(record.agentId).take(record);
         this.#noteOperation(record);
         return;
       default:
-        this.#agent(record.agentId).take(record);
+        this.#getAgent(record.agentId).take(record);
     }
   }
 
@@ -282,25 +282,25 @@ class JournalFold {
       const { leaseId } = done.lease;
       if (this.#holders.has(leaseId)) throw new TypeError(`${leaseId} was already granted`);
       this.#holders.set(leaseId, done.agentId);
-      this.#agent(done.agentId).addHold(done);
+      this.#getAgent(done.agentId).addHold(done);
     }
     const agentId = "agentId" in done ? done.agentId : this.#holders.get(done.leaseId);
     if (agentId === undefined) throw new TypeError("its lease was never granted");
     redoOperation(this.#ledger.getAccount(agentId), done);
-    if (done.operation === "toolCall") this.#agent(done.agentId).charge();
+    if (done.operation === "toolCall") this.#getAgent(done.agentId).charge();
   }
 
   #noteOperation({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
     if (by === undefined) return;
     const text = record.type === "letter" ? { text: contentText(record.text) } : {};
-    this.#agent(by.agentId).noteOperation({ callId: by.callId, childId, ...text });
+    this.#getAgent(by.agentId).noteOperation({ callId: by.callId, childId, ...text });
   }
 
   #restore({ run: stored }: RecordOf<"restored">): void {
     const run = parsePausedRun(stored);
     this.#agents.clear();
     for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restored(agent));
-    this.#ledger = this.#newLedger();
+    this.#ledger = this.#createLedger();
     this.#ledger.restore(run.accounts, run.leaseCount);
     this.#holders.clear();
     this.#pauses = run.pauseCount;
@@ -316,23 +316,23 @@ class JournalFold {
     for (const agentId of failedIn(run)) this.#failed.add(agentId);
     this.#status = "open";
     this.#lastAtMs = run.pausedAtMs;
-    this.#trace = traceOf(run);
+    this.#trace = readTrace(run);
     this.#refusals = { ...run.refusalsByCode };
     this.#definitions = { ...run.definitions };
   }
 
-  #created({ agent: created, nth, account }: RecordOf<"agent">): void {
+  #addCreated({ agent: created, nth, account }: RecordOf<"agent">): void {
     const agent = new FoldedAgent(created);
     this.#agents.set(created.agentId, agent);
     this.#ledger.adopt(account);
-    this.#parent(agent)?.noteChild(agent, { isNew: true, nth });
+    this.#findParent(agent)?.noteChild(agent, { isNew: true, nth });
   }
 
   #takeEvent(event: RecordOf<"event">["event"]): void {
     this.#eventCount = event.seq;
     this.#spans.take(event);
     this.#lastAtMs = Math.ceil(event.atMs);
-    const agent = event["executionId"] === null ? undefined : this.#known(event["agentId"]);
+    const agent = event["executionId"] === null ? undefined : this.#findAgent(event["agentId"]);
     agent?.takeEvent(event, this.#ledger.getAccount(agent.agentId));
     switch (event.type) {
       case "run.paused":
@@ -340,10 +340,10 @@ class JournalFold {
         this.#status = "paused";
         return;
       case "run.started":
-        this.#trace = traceOf(event);
+        this.#trace = readTrace(event);
         return;
       case "run.resumed":
-        this.#trace = traceOf(event);
+        this.#trace = readTrace(event);
         this.#status = "open";
         return;
       case "run.ended":
@@ -354,7 +354,7 @@ class JournalFold {
         this.#overdue = [];
         return;
       case "subagent.detached":
-        this.#known(event["childId"])?.detach();
+        this.#findAgent(event["childId"])?.detach();
         return;
       case "subagent.refused": {
         const refusal = event["refusal"];
@@ -363,7 +363,7 @@ class JournalFold {
         return;
       }
       case "signal.raised": {
-        const failed = this.#known(event["agentId"]);
+        const failed = this.#findAgent(event["agentId"]);
         const raised = StopSignalSchema().safeParse(event["signal"]);
         if (failed !== undefined && raised.data?.reason.code === "error")
           this.#failed.add(failed.agentId);
@@ -372,20 +372,20 @@ class JournalFold {
   }
 
   /** Returns the ledger. A paused clock is read at the time of the last event. */
-  #newLedger(): BudgetLedger {
+  #createLedger(): BudgetLedger {
     return new BudgetLedger({ nowMs: () => this.#lastAtMs });
   }
 
-  #known(agentId: unknown): FoldedAgent | undefined {
+  #findAgent(agentId: unknown): FoldedAgent | undefined {
     const id = AgentIdSchema().safeParse(agentId);
     return id.success ? this.#agents.get(id.data) : undefined;
   }
 
-  #parent({ parentAgentId }: FoldedAgent): FoldedAgent | undefined {
-    return parentAgentId === null ? undefined : this.#agent(parentAgentId);
+  #findParent({ parentAgentId }: FoldedAgent): FoldedAgent | undefined {
+    return parentAgentId === null ? undefined : this.#getAgent(parentAgentId);
   }
 
-  #agent(agentId: AgentId): FoldedAgent {
+  #getAgent(agentId: AgentId): FoldedAgent {
     const agent = this.#agents.get(agentId);
     if (agent === undefined) throw new TypeError(`${agentId} was not created`);
     return agent;
@@ -393,8 +393,8 @@ class JournalFold {
 }
 
 /** Returns the trace and the run's span from a record or an event that has both. */
-function traceOf(said: object): RunTrace {
-  return TraceSchema().parse(said);
+function readTrace(value: object): RunTrace {
+  return TraceSchema().parse(value);
 }
 
 type RunTrace = Pick<RestoredRun, "traceId" | "spanId" | "isSampled">;

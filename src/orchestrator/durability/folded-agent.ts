@@ -169,7 +169,7 @@ export class FoldedAgent {
 
   #noteLease({ name, leaseId }: RecordOf<"effect">): void {
     const hold = leaseId === undefined ? undefined : this.#holds.get(leaseId);
-    if (hold !== undefined) this.#work.leases.set(name, givenLease(hold));
+    if (hold !== undefined) this.#work.leases.set(name, convertLease(hold));
   }
 
   takeEvent(event: StoredEvent, account: Pick<BudgetAccount, "pausedMsAt">): void {
@@ -180,7 +180,7 @@ export class FoldedAgent {
     }
     // The loop has read a stop request.
     if (event.type === "signal.raised")
-      takeFirst(this.#signals, (one) => sameJson(one, event["signal"]));
+      takeFirst(this.#signals, (requested) => sameJson(requested, event["signal"]));
     if (!isRecordedAgain(event)) this.#recorded.push(event);
   }
 
@@ -243,7 +243,7 @@ export class FoldedAgent {
     return {
       ...this.#created,
       ordinals: this.#ordinals,
-      state: this.#settledState(kept),
+      state: this.#buildSettledState(kept),
       inFlight,
       kept,
     };
@@ -253,7 +253,7 @@ export class FoldedAgent {
    * Returns the state as a settled one. A state without events is started if its execution has
    * started, and a running state is paused.
    */
-  #settledState(kept: AgentState): RestoredAgent["state"] {
+  #buildSettledState(kept: AgentState): RestoredAgent["state"] {
     const [{ executionId }, started] = [this.#created, this.#started];
     const isBegun = kept.status === "pending" && started !== undefined;
     const state = isBegun ? markStarted(kept, { executionId, ...started }) : kept;
@@ -270,7 +270,7 @@ function isRecordedAgain(event: StoredEvent): boolean {
   return event.type === "agent.resumed";
 }
 
-function givenLease({ lease, waitedMs }: GivenHold): GivenLease {
+function convertLease({ lease, waitedMs }: GivenHold): GivenLease {
   return { type: "granted", lease: lease, waitedMs };
 }
 

@@ -143,7 +143,7 @@ export class Journal {
 
   /** Resolves once all records so far are persisted. Never resolves if the journal is broken. */
   whenPersisted(): Promise<void> {
-    return this.#isSuspended ? this.#wait("begin") : this.#written("begin");
+    return this.#isSuspended ? this.#wait("begin") : this.#whenWritten("begin");
   }
 
   /**
@@ -151,7 +151,7 @@ export class Journal {
    * for calls in progress.
    */
   keptUnderWay(): Promise<void> {
-    return this.#written("underWay");
+    return this.#whenWritten("underWay");
   }
 
   /** True if nothing is recorded any more, because the run was released or its store failed. */
@@ -164,7 +164,7 @@ export class Journal {
     return this.#isSuspended;
   }
 
-  #written(purpose: Purpose): Promise<void> {
+  #whenWritten(purpose: Purpose): Promise<void> {
     if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
     return this.#wait(purpose);
   }
@@ -205,7 +205,7 @@ export class Journal {
     await endOfTurn(); // The last batch also ends with a turn (D1).
     if (!this.#isSuspended || this.#isBroken || this.#isClosing) return false;
     this.#isClosing = this.#isGivenUp = true;
-    await Promise.race([this.#written("end"), this.broken]).catch(() => undefined);
+    await Promise.race([this.#whenWritten("end"), this.broken]).catch(() => undefined);
     if (this.#isBroken) return false;
     this.abandon(); // Before the release, since later records would be rejected.
     await this.#release("open");
@@ -246,7 +246,7 @@ export class Journal {
    */
   async close(status: "paused" | "ended"): Promise<void> {
     this.#isClosing = true;
-    await Promise.race([this.#written("end"), this.broken]);
+    await Promise.race([this.#whenWritten("end"), this.broken]);
     this.#stopTimers();
     await this.#release(status);
   }

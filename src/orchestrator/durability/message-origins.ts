@@ -36,7 +36,9 @@ export function originsOf(
   let next = 0;
   return messages.map((message) => {
     if (message === null || next === inherited.length) return null;
-    const at = inherited.findIndex((one, index) => index >= next && sameJson(one.message, message));
+    const at = inherited.findIndex(
+      (candidate, index) => index >= next && sameJson(candidate.message, message),
+    );
     if (at === -1) return null;
     next = at + 1;
     return inherited[at]?.agentId ?? null;

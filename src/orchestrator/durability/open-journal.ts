@@ -46,7 +46,7 @@ export function newJournal(
     recordCount: 0,
     posts: [],
   });
-  return headed({ ...storage, open, isClaimed: claimed !== undefined }, run);
+  return beginJournal({ ...storage, open, isClaimed: claimed !== undefined }, run);
 }
 
 /**
@@ -80,15 +80,15 @@ type Headed = Pick<PausedRunRecord, "runId" | "limits"> & {
 };
 
 /** Returns a journal with its first record. */
-function headed(options: JournalOptions, { runId, limits, ...more }: Headed): RunJournal {
-  const journal = keptIn(options);
+function beginJournal(options: JournalOptions, { runId, limits, ...more }: Headed): RunJournal {
+  const journal = createJournal(options);
   const head = { type: "run", version: JOURNAL_VERSION, runId, limits: { ...limits } } as const;
   const { session, traceparent } = more;
   journal.append({ ...head, ...defined({ session, traceparent }) });
   return journal;
 }
 
-function keptIn(options: JournalOptions): RunJournal {
+function createJournal(options: JournalOptions): RunJournal {
   return new RunJournal(new Journal(options), {
     effects: (journal, agent, inFlight) => new PersistedEffects(journal, agent, inFlight),
     hasDeadlines: true,
@@ -107,13 +107,13 @@ export function resumedJournal(
   const owner = newOwner();
   const open = async (): Promise<OpenJournal> => {
     try {
-      return await tried(storage.clock, () => openedAgain(storage, run, owner));
+      return await tried(storage.clock, () => reopenJournal(storage, run, owner));
     } catch (cause) {
       refused();
       throw cause;
     }
   };
-  const journal = headed({ ...storage, open }, run);
+  const journal = beginJournal({ ...storage, open }, run);
   // The root of a fork has no execution yet. Its first one follows.
   const agents = run.agents.map((agent) => ({ ...agent, execution: Math.max(1, agent.execution) }));
   journal.append({ type: "restored", run: { ...run, agents } });
@@ -121,7 +121,7 @@ export function resumedJournal(
 }
 
 /** Creates or claims the journal of a run that was paused. Earlier work is not repeated. */
-async function openedAgain(
+async function reopenJournal(
   { store, staleAfterMs }: RunStorage,
   run: PausedRunRecord,
   owner: RunOwner,
@@ -170,7 +170,7 @@ export function recoveredJournal(
   failure?: ErrorRecord,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount, posts });
-  const journal = keptIn({ ...storage, open, codec, isClaimed: true });
+  const journal = createJournal({ ...storage, open, codec, isClaimed: true });
   journal.append({ type: "recovered", ...defined({ failure }) });
   return journal;
 }

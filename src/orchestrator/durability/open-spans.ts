@@ -81,11 +81,11 @@ export class OpenSpans {
     // A process that resumes a run may have to give its span another id.
     if (isNew || event.type === "run.resumed") scope.ids = pickTraceIds(event);
     if (!isNew) return;
-    this.#counts.set(event.traceId, this.#countIn(event) + 1);
+    this.#counts.set(event.traceId, this.#countSpans(event) + 1);
     noteElsewhere(scope);
   }
 
-  #countIn({ traceId }: TraceIds): number {
+  #countSpans({ traceId }: TraceIds): number {
     return this.#counts.get(traceId) ?? 0;
   }
 
@@ -108,10 +108,10 @@ export class OpenSpans {
         ...scope.opening,
         ids: scope.ids,
         parent: scope.parent?.ids,
-        conversationId: conversationOf(scope),
+        conversationId: findConversation(scope),
         notes: scope.notes,
         closing: scope.closing,
-        spansInTrace: this.#countIn(scope.ids),
+        spansInTrace: this.#countSpans(scope.ids),
         furtherTraces: [...scope.furtherTraces].map(([traceId, sinceUs]) => {
           const spansInTrace = this.#counts.get(traceId) ?? 0;
           return { traceId, sinceUs, spansInTrace };
@@ -158,7 +158,7 @@ function isReadable({ opening, closing }: Scope): boolean {
   }
 }
 
-function conversationOf({ opening: { body }, parent }: Scope): string | undefined {
-  if (parent !== undefined) return conversationOf(parent);
+function findConversation({ opening: { body }, parent }: Scope): string | undefined {
+  if (parent !== undefined) return findConversation(parent);
   return "sessionId" in body ? body.sessionId : undefined;
 }

@@ -123,7 +123,7 @@ function findQueueProblem(
     tools.executions.flatMap(({ subtasks = [] }) => subtasks),
   );
   const isQueued = log.subtasks.every(({ request }) =>
-    queued.some((one) => sameJson(one, request)),
+    queued.some((candidate) => sameJson(candidate, request)),
   );
   return isQueued ? undefined : "a subtask differs from the one that its tool queued";
 }
@@ -150,7 +150,7 @@ function findStepProblem(agent: PausedAgent): string | undefined {
     return "a call has ended twice, or is both ended and waiting";
   if (step.usage.toolCalls > begun.size) return "it lacks the result of a call";
   const isStrange = step.executions.some(
-    ({ call }) => !toolCalls.some((one) => sameJson(one, call)),
+    ({ call }) => !toolCalls.some((candidate) => sameJson(candidate, call)),
   );
   if (isStrange) return "it has the result of a call that its model never made";
   return findDeferralProblem(agent, step, toolCalls);
@@ -231,7 +231,7 @@ function isCovering(whole: Usage, part: Usage): boolean {
 
 function findLostLimit({ run: { agents }, accounts }: IndexedRun): string | undefined {
   for (const { agentId, agentPath, state } of agents) {
-    const { budget = {} } = stepsOf(state).at(-1)?.context ?? {};
+    const { budget = {} } = collectSteps(state).at(-1)?.context ?? {};
     const lost = Object.keys(budget).find((axis) => !isLimited(accounts, agentId, axis));
     if (lost !== undefined)
       return `${agentPath}: its history shows a limit on ${lost}, but its account has none`;
@@ -258,7 +258,7 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
   const [root] = agents;
   if (root?.execution !== 1) return undefined;
   const { agentId, agentPath, state } = root;
-  const [first, ...later] = stepsOf(state);
+  const [first, ...later] = collectSteps(state);
   const account = accounts.get(agentId);
   if (first === undefined || account === undefined) return undefined;
   const isParentOf = ({ parentAgentId, openedAtMs }: LedgerAccount): boolean =>
@@ -285,7 +285,7 @@ function findRaisedLimit({ run: { agents }, accounts }: IndexedRun): string | un
 /** Returns true if the history has a subtask before the first step of the execution. */
 function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
   const { messages } = state.conversation;
-  const own = stepsOf(state).length;
+  const own = collectSteps(state).length;
   const firstReply = messages.filter(({ role }) => role === "assistant").at(-own);
   return messages
     .slice(0, firstReply === undefined ? 0 : messages.indexOf(firstReply))
@@ -295,7 +295,7 @@ function hasEarlierSubtask(state: PausedAgent["state"]): boolean {
 type ShownStep = Pick<PausedStep, "context" | "usage" | "startedAtMs">;
 
 /** Returns the steps of the execution with their usage, including the open step. */
-function stepsOf(state: PausedAgent["state"]): readonly ShownStep[] {
+function collectSteps(state: PausedAgent["state"]): readonly ShownStep[] {
   const recorded = state.log.steps.map(({ context, telemetry: { usage, startedAtMs } }) => ({
     context,
     usage,

@@ -24,8 +24,8 @@ export class PausedRunSigner {
   readonly #crypto = process.getBuiltinModule("node:crypto");
 
   /** The keys must have been checked by `checkSigningKey`. */
-  constructor(given: SigningKey | readonly SigningKey[]) {
-    const keys = isOneKey(given) ? [given] : given;
+  constructor(signingKey: SigningKey | readonly SigningKey[]) {
+    const keys = isOneKey(signingKey) ? [signingKey] : signingKey;
     this.#keys = keys.map((key) => this.#crypto.createSecretKey(Buffer.from(key)));
   }
 
@@ -61,10 +61,10 @@ export class PausedRunSigner {
 }
 
 /** Throws `invalid_option` for an invalid or too short key. */
-export function checkSigningKey(field: string, given: unknown): void {
-  if (isOneKey(given)) return checkKeyLength(field, given);
-  if (!Array.isArray(given)) throw notAKey(field, given);
-  const keys: readonly unknown[] = given;
+export function checkSigningKey(field: string, value: unknown): void {
+  if (isOneKey(value)) return checkKeyLength(field, value);
+  if (!Array.isArray(value)) throw createKeyTypeError(field, value);
+  const keys: readonly unknown[] = value;
   if (keys.length === 0)
     throw mismatch(
       field,
@@ -73,7 +73,7 @@ export function checkSigningKey(field: string, given: unknown): void {
       "Leave it out to turn signing off.",
     );
   for (const [index, key] of keys.entries()) {
-    if (!isOneKey(key)) throw notAKey(`${field}[${index}]`, key);
+    if (!isOneKey(key)) throw createKeyTypeError(`${field}[${index}]`, key);
     checkKeyLength(`${field}[${index}]`, key);
   }
 }
@@ -85,14 +85,14 @@ function checkKeyLength(field: string, key: SigningKey): void {
   throw mismatch(field, `at least ${LEAST_BYTES} bytes`, length, KEY_ADVICE);
 }
 
-function notAKey(field: string, given: unknown): EspalierError {
-  return mismatch(field, "a string, bytes or an array of both", typeof given, KEY_ADVICE);
+function createKeyTypeError(field: string, value: unknown): EspalierError {
+  return mismatch(field, "a string, bytes or an array of both", typeof value, KEY_ADVICE);
 }
 
 const KEY_ADVICE = 'Generate a random key, for example with randomBytes(32) of "node:crypto".';
 
-function isOneKey(given: unknown): given is SigningKey {
-  return typeof given === "string" || given instanceof Uint8Array;
+function isOneKey(value: unknown): value is SigningKey {
+  return typeof value === "string" || value instanceof Uint8Array;
 }
 
 const PROBLEMS = {

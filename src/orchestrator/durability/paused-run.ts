@@ -191,7 +191,7 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
   try {
     run = PausedRunSchema().parse(value);
   } catch (cause) {
-    throw invalidPausedRun(strangeness(value, cause), cause);
+    throw invalidPausedRun(describeProblem(value, cause), cause);
   }
   const problem = findRunProblem(run);
   if (problem !== undefined) throw invalidPausedRun(problem);
@@ -206,16 +206,16 @@ export function failedIn({ agents }: PausedRunRecord): readonly AgentId[] {
   return agents
     .filter(({ state }) => state.log.errors.length > 0)
     .toReversed()
-    .toSorted((left, right) => endedAtMs(left) - endedAtMs(right))
+    .toSorted((left, right) => getEndTime(left) - getEndTime(right))
     .map(({ agentId }) => agentId);
 }
 
-function endedAtMs({ state }: PausedAgent): number {
+function getEndTime({ state }: PausedAgent): number {
   return state.telemetry.endedAtMs ?? Infinity;
 }
 
 /** Describes why a value is not a paused run, for an error. */
-function strangeness(value: unknown, cause: unknown): string {
+function describeProblem(value: unknown, cause: unknown): string {
   if (value instanceof Promise) return "it is a promise; await it";
   if (!isRecord(value)) return `it is ${shown(value)}`;
   if ("pausedRun" in value) return "it is the result";
@@ -238,10 +238,15 @@ export function parsePausedText(text: string): unknown {
 function findRunProblem(run: PausedRunRecord): string | undefined {
   const [root] = run.agents;
   if (root?.parentAgentId !== null) return "its first agent is not the root";
-  return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run) ?? strangeDefinition(run);
+  return (
+    findAgentMismatch(run) ??
+    findAccountMismatch(run) ??
+    findQuestionMismatch(run) ??
+    findDefinitionMismatch(run)
+  );
 }
 
-function strangeAgent({ agents }: PausedRunRecord): string | undefined {
+function findAgentMismatch({ agents }: PausedRunRecord): string | undefined {
   const seen = new Set<string>();
   const executions = new Set<string>();
   const known = new Set(agents.map(({ agentId }) => agentId));
@@ -254,11 +259,11 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
       return `the execution of ${agentPath} belongs to another agent`;
     if (state.conversation.tags.length !== state.conversation.messages.length)
       return `the origins of the messages of ${agentPath} are missing`;
-    if (stepOf(agent)?.hasAppliedResults === true)
+    if (getStep(agent)?.hasAppliedResults === true)
       return `${agentPath} is paused in a step that has ended`;
-    const { toolCalls = [] } = stepOf(agent)?.reply?.message ?? {};
+    const { toolCalls = [] } = getStep(agent)?.reply?.message ?? {};
     const calls = new Set(toolCalls.map(({ callId }) => callId));
-    if (deferralsOf(agent).some(({ callId }) => !calls.has(callId)))
+    if (getDeferrals(agent).some(({ callId }) => !calls.has(callId)))
       return `${agentPath} waits for a call that its model never made`;
     if (listAwaitedChildren(agent).some((childId) => !known.has(childId)))
       return `a paused subagent of ${agentPath} is missing`;
@@ -271,7 +276,7 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
 /**
  * Checks that every agent has one account, below its parent's, and that no other accounts exist.
  */
-function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
+function findAccountMismatch({ agents, accounts }: PausedRunRecord): string | undefined {
   if (accounts.length !== agents.length) return "its accounts do not match its agents";
   const opened = new Set<string | null>([null]);
   for (const { agentId, parentAgentId, agentPath } of accounts) {
@@ -284,14 +289,16 @@ function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefin
   );
   if (misplaced !== undefined)
     return `the account of ${misplaced.agentPath} belongs to another agent`;
-  const held = accounts.find(({ reserved }) => Object.values(reserved).some((one) => one !== 0));
+  const held = accounts.find(({ reserved }) =>
+    Object.values(reserved).some((amount) => amount !== 0),
+  );
   return held === undefined ? undefined : `${held.agentPath} still has budget reserved`;
 }
 
 /** Checks that the questions are exactly the ones that the agents wait for. */
-function strangeQuestion({ agents, questions }: PausedRunRecord): string | undefined {
+function findQuestionMismatch({ agents, questions }: PausedRunRecord): string | undefined {
   const waiting = agents.flatMap((agent) =>
-    deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),
+    getDeferrals(agent).flatMap((deferral) => (deferral.type === "question" ? [deferral] : [])),
   );
   const asked = waiting.map(({ question }) => question);
   if (canonicalJson(asked) !== canonicalJson(questions))
@@ -310,17 +317,18 @@ export function isForged({
 }: Pick<QuestionDeferral, "question" | "argumentsText">): boolean {
   return (
     question.argumentsHash !== argumentsHashOf(question.toolName, question.arguments) ||
-    canonicalText(argumentsText) !== canonicalJson(question.writtenArguments ?? question.arguments)
+    computeCanonicalText(argumentsText) !==
+      canonicalJson(question.writtenArguments ?? question.arguments)
   );
 }
 
 /** Checks that each text fits its hash, since otherwise another text could be used in its place. */
-function strangeDefinition({ definitions }: PausedRunRecord): string | undefined {
+function findDefinitionMismatch({ definitions }: PausedRunRecord): string | undefined {
   const forged = Object.entries(definitions).find(([hash, text]) => hashText(text) !== hash);
   return forged === undefined ? undefined : `the definition ${forged[0]} was altered`;
 }
 
-function canonicalText(text: string): string | undefined {
+function computeCanonicalText(text: string): string | undefined {
   try {
     return canonicalJson(JSON.parse(text));
   } catch {
@@ -328,12 +336,12 @@ function canonicalText(text: string): string | undefined {
   }
 }
 
-function stepOf({ state }: PausedAgent) {
+function getStep({ state }: PausedAgent) {
   return state.status === "paused" ? state.step : undefined;
 }
 
-function deferralsOf(agent: PausedAgent) {
-  return stepOf(agent)?.deferrals ?? [];
+function getDeferrals(agent: PausedAgent) {
+  return getStep(agent)?.deferrals ?? [];
 }
 
 /**
@@ -342,11 +350,11 @@ function deferralsOf(agent: PausedAgent) {
  */
 export function listAwaitedChildren(agent: PausedAgent): readonly AgentId[] {
   const { state } = agent;
-  const delegated = deferralsOf(agent).flatMap((one) =>
-    one.type === "subagent" ? [one.childId, ...(one.startedAgentIds ?? [])] : [],
+  const delegated = getDeferrals(agent).flatMap((deferral) =>
+    deferral.type === "subagent" ? [deferral.childId, ...(deferral.startedAgentIds ?? [])] : [],
   );
   const started =
-    stepOf(agent)?.executions.flatMap(({ startedAgentIds }) => startedAgentIds ?? []) ?? [];
+    getStep(agent)?.executions.flatMap(({ startedAgentIds }) => startedAgentIds ?? []) ?? [];
   const queued = state.log.subtasks.flatMap(({ childId }) => childId ?? []);
   return [...delegated, ...started, ...queued, ...state.log.background];
 }

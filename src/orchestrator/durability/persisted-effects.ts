@@ -95,7 +95,7 @@ export class PersistedEffects implements Persistence {
     const { run } = this.agent;
     const isAgain = this.inFlight !== undefined && position.sideCall === undefined;
     if (isAgain) run.pieces?.reset(this.agent.pieceSource(position), "recovered");
-    const outcome = await this.#recorded(name, work, lease.leaseId);
+    const outcome = await this.#recordEffect(name, work, lease.leaseId);
     await this.whenPersisted();
     return outcome;
   }
@@ -126,7 +126,7 @@ export class PersistedEffects implements Persistence {
     if (isWork && this.#isAhead) await this.whenPersisted();
     const end =
       type === "function"
-        ? await this.#recorded(name, () => callTool(call))
+        ? await this.#recordEffect(name, () => callTool(call))
         : this.#append(name, await callTool(call));
     if (isProgress(end)) this.#journal.writer.noteProgress();
     // The end of a call without effects is persisted so that it is recorded once, but nothing waits
@@ -168,31 +168,31 @@ export class PersistedEffects implements Persistence {
     const name = permitEffectName(call);
     const permit = this.outcome(name);
     if (bound.type === "delegation" && this.inFlight?.hasChildOf(call.call.callId) === true)
-      return { type: "granted", bound: begunCall(bound, permit) };
-    if (permit !== undefined) return permittedBefore(call, bound, permit);
+      return { type: "granted", bound: restoreBegunCall(bound, permit) };
+    if (permit !== undefined) return restorePermission(call, bound, permit);
     const asked = requestPermission(call, bound);
     const isAtOnce = !(asked instanceof Promise) && call.deferral === undefined;
-    return isAtOnce ? asked : this.#permitted(name, asked);
+    return isAtOnce ? asked : this.#savePermit(name, asked);
   }
 
-  async #permitted(name: string, asked: Permission | Promise<Permission>): Promise<Permission> {
-    const permission = await asked;
+  async #savePermit(name: string, permit: Permission | Promise<Permission>): Promise<Permission> {
+    const permission = await permit;
     if (permission.type !== "granted") return permission;
-    this.#append(name, permitFor(permission));
+    this.#append(name, createPermit(permission));
     await this.whenPersisted();
     return permission;
   }
 
   begin(call: CallInProgress, tool: OwnCall["tool"]): Promise<void> | undefined {
     if (isRepeatable(tool)) return undefined;
-    return this.#begun(toolEffectName(call));
+    return this.#recordBegin(toolEffectName(call));
   }
 
   /**
    * Waits until the begin of a call is persisted. The call counts as work in progress, except while
    * it may not begin: a release does not wait for it then.
    */
-  async #begun(name: string): Promise<void> {
+  async #recordBegin(name: string): Promise<void> {
     const { writer } = this.#journal;
     if (writer.isSuspended) {
       this.#journal.workEnds();
@@ -219,7 +219,7 @@ export class PersistedEffects implements Persistence {
     const logged = this.#logged;
     if (logged.length === 0) return requests;
     const isLogged = (signal: StopSignal): boolean =>
-      takeFirst(logged, (one) => sameJson(one, signal)) !== undefined;
+      takeFirst(logged, (requested) => sameJson(requested, signal)) !== undefined;
     return requests.filter((signal) => !isLogged(signal));
   }
 
@@ -273,7 +273,7 @@ export class PersistedEffects implements Persistence {
    * Runs an effect as work in progress: a release waits for it within the grace period. `leaseId`
    * is the lease of a model call.
    */
-  async #recorded<T extends object>(
+  async #recordEffect<T extends object>(
     name: string,
     work: () => Promise<T>,
     leaseId?: LeaseId,
@@ -303,7 +303,7 @@ function isRepeatable(tool: OwnCall["tool"]): boolean {
   return tool.kind !== "function" || tool.retryAfterCrash;
 }
 
-function permitFor({
+function createPermit({
   bound,
   isApproved,
 }: Extract<Permission, { readonly type: "granted" }>): z.infer<ReturnType<typeof PermitSchema>> {
@@ -314,7 +314,7 @@ function permitFor({
 }
 
 /** Returns the call that a permit allows. */
-function storedPermit(permit: unknown): StoredCall & { readonly isApproved: boolean } {
+function parsePermit(permit: unknown): StoredCall & { readonly isApproved: boolean } {
   const read = PermitSchema().parse(permit);
   const { arguments: input, parsedArguments = input, unparsed, schemaHash, fingerprint } = read;
   const value = unparsed === true ? undefined : parsedArguments;
@@ -325,13 +325,13 @@ function storedPermit(permit: unknown): StoredCall & { readonly isApproved: bool
  * Returns the call with the arguments that were permitted before its process crashed, if its schema
  * and the guards still allow them.
  */
-async function permittedBefore(
+async function restorePermission(
   call: CallInProgress,
   current: OwnCall,
   permit: unknown,
 ): Promise<Permission> {
   const { tool } = current;
-  const stored = storedPermit(permit);
+  const stored = parsePermit(permit);
   const bound = restoreCall(tool, stored);
   if (bound.type === "rejected") return bound;
   const difference = differenceFrom(bound, stored);
@@ -343,9 +343,9 @@ async function permittedBefore(
 }
 
 /** Returns a delegation that had begun, with its recorded arguments, as far as they are known. */
-function begunCall(bound: OwnCall, permit: unknown): OwnCall {
+function restoreBegunCall(bound: OwnCall, permit: unknown): OwnCall {
   if (permit === undefined) return bound;
-  const restored = restoreCall(bound.tool, storedPermit(permit));
+  const restored = restoreCall(bound.tool, parsePermit(permit));
   return restored.type === "rejected" ? bound : restored;
 }
 

@@ -87,7 +87,7 @@ export class RecordCodec {
     }
     if (this.#areRead) this.#templates = this.#templates.map(copyDeep);
     this.#areRead = false;
-    this.#entries.push(this.#entry(record));
+    this.#entries.push(this.#encodeRecord(record));
     if (this.#entries.length === MOST_IN_LINE) this.#endLine();
   }
 
@@ -120,7 +120,7 @@ export class RecordCodec {
       see(this.#readWhole(line));
       return 1;
     }
-    const [before, ...entries] = listOf(JSON.parse(line));
+    const [before, ...entries] = readList(JSON.parse(line));
     if (before === 0) this.#restart();
     if (before !== this.#count)
       throw new RangeError(`it follows ${String(before)} records, not ${this.#count}`);
@@ -133,9 +133,9 @@ export class RecordCodec {
    * Encodes a record. If that fails, the next record is encoded as if it were the first, at which
    * readers restart, too.
    */
-  #entry(record: JournalRecord): readonly [kind: number, change: unknown] {
+  #encodeRecord(record: JournalRecord): readonly [kind: number, change: unknown] {
     const isAlone = record.type === "restored";
-    const name = isAlone ? "" : kindOf(record);
+    const name = isAlone ? "" : getRecordKind(record);
     const kind = isAlone ? ALONE : (this.#kinds.get(name) ?? this.#templates.length);
     const template = isAlone ? undefined : this.#templates[kind];
     let change: unknown;
@@ -172,14 +172,14 @@ export class RecordCodec {
    * changed.
    */
   #change(before: unknown, value: unknown): unknown {
-    if (Array.isArray(value)) return this.#listChange(before, value);
-    if (isRecord(value)) return this.#objectChange(before, value);
+    if (Array.isArray(value)) return this.#diffList(before, value);
+    if (isRecord(value)) return this.#diffObject(before, value);
     this.#copy = value;
     if (value === before) return undefined;
-    return typeof value === "string" ? this.#written(value) : value;
+    return typeof value === "string" ? this.#encodeText(value) : value;
   }
 
-  #listChange(before: unknown, value: readonly unknown[]): unknown {
+  #diffList(before: unknown, value: readonly unknown[]): unknown {
     if (!Array.isArray(before)) {
       const copy: unknown[] = [];
       const written = value.map((item) => {
@@ -205,7 +205,7 @@ export class RecordCodec {
     return isChanged ? changes : undefined;
   }
 
-  #objectChange(before: unknown, value: Members): unknown {
+  #diffObject(before: unknown, value: Members): unknown {
     if (Object.hasOwn(value, "__proto__")) {
       this.#copy = NOT_COPIED;
       return [WHOLE, JSON.stringify(value)];
@@ -213,14 +213,14 @@ export class RecordCodec {
     const keys = Object.keys(value);
     if (isTemplate(before)) {
       const own = Object.keys(before);
-      if (isSame(own, keys)) return this.#partsChange(before, keys, value);
+      if (isSame(own, keys)) return this.#diffParts(before, keys, value);
       const present = keys.filter((key) => !isAbsent(value[key]));
       if (keepsOrder(own, present)) {
         const gone = own.filter((key) => !Object.hasOwn(value, key));
-        return this.#partsChange(before, [...keys, ...gone], value);
+        return this.#diffParts(before, [...keys, ...gone], value);
       }
     }
-    const written = this.#newObject(keys, value);
+    const written = this.#copyObject(keys, value);
     return typeof before === "object" && before !== null ? [REPLACED, written] : written;
   }
 
@@ -228,7 +228,7 @@ export class RecordCodec {
    * Copies an object in the shape that the value has in the engine: objects that grow key by key
    * are slow.
    */
-  #newObject(keys: readonly string[], value: Members): Template {
+  #copyObject(keys: readonly string[], value: Members): Template {
     const copy: Template = { ...value };
     const written: Template = { ...value };
     for (const key of keys) {
@@ -239,7 +239,7 @@ export class RecordCodec {
         continue;
       }
       // Most parts are plain values, which need no further call.
-      if (typeof part === "string") written[key] = this.#written(part);
+      if (typeof part === "string") written[key] = this.#encodeText(part);
       if (typeof part !== "object" || part === null) continue;
       written[key] = this.#change(undefined, part);
       copy[key] = this.#copy;
@@ -248,7 +248,7 @@ export class RecordCodec {
     return written;
   }
 
-  #partsChange(copy: Template, keys: readonly string[], value: Members): Template | undefined {
+  #diffParts(copy: Template, keys: readonly string[], value: Members): Template | undefined {
     let changes: Template | undefined;
     for (const key of keys) {
       const part = value[key];
@@ -265,7 +265,7 @@ export class RecordCodec {
     return changes;
   }
 
-  #written(text: string): string {
+  #encodeText(text: string): string {
     if (text.length >= SHORT) {
       const isLong = text.length >= LONG;
       const texts = isLong ? this.#long : this.#recent;
@@ -285,13 +285,13 @@ export class RecordCodec {
   }
 
   #readEntry(entry: unknown): unknown {
-    const [kind, change] = listOf(entry);
+    const [kind, change] = readList(entry);
     this.#count += 1;
-    if (kind === ALONE) return this.#changed(undefined, change);
+    if (kind === ALONE) return this.#applyChange(undefined, change);
     if (typeof kind !== "number" || kind > this.#templates.length)
       throw new RangeError(`its kind ${String(kind)} is unknown`);
-    const record = this.#changed(this.#templates[kind], change);
-    if (kind === this.#templates.length) this.#kinds.set(kindOf(record), kind);
+    const record = this.#applyChange(this.#templates[kind], change);
+    if (kind === this.#templates.length) this.#kinds.set(getRecordKind(record), kind);
     this.#templates[kind] = record;
     return record;
   }
@@ -300,40 +300,40 @@ export class RecordCodec {
    * Returns the value after a change. Frozen parts are copied as far as they change; others are
    * mutated.
    */
-  #changed(before: unknown, change: unknown): unknown {
-    if (typeof change === "string") return this.#text(change);
+  #applyChange(before: unknown, change: unknown): unknown {
+    if (typeof change === "string") return this.#decodeText(change);
     if (isRecord(change))
       return Array.isArray(before)
-        ? this.#changedList(before, change)
-        : this.#changedObject(isRecord(before) ? before : { ...change }, change);
+        ? this.#changeList(before, change)
+        : this.#changeObject(isRecord(before) ? before : { ...change }, change);
     if (!Array.isArray(change)) return change;
-    if (change[0] === REPLACED) return this.#changed(undefined, change[1]);
+    if (change[0] === REPLACED) return this.#applyChange(undefined, change[1]);
     if (change[0] === WHOLE) return deepFreeze(JSON.parse(String(change[1])));
-    return change.map((item) => this.#changed(undefined, item));
+    return change.map((item) => this.#applyChange(undefined, item));
   }
 
-  #changedList(before: unknown[], change: Members): unknown {
+  #changeList(before: unknown[], change: Members): unknown {
     const after = Object.isFrozen(before) ? [...before] : before;
     for (const [key, part] of Object.entries(change)) {
       if (key === LENGTH) after.length = Number(part);
-      else after[Number(key)] = this.#changed(after[Number(key)], part);
+      else after[Number(key)] = this.#applyChange(after[Number(key)], part);
     }
     return after;
   }
 
-  #changedObject(before: Template, change: Members): unknown {
+  #changeObject(before: Template, change: Members): unknown {
     let after = Object.isFrozen(before) ? { ...before } : before;
     for (const key of Object.keys(change)) {
       const part = change[key];
       if (part === GONE) after = omitKey(after, key);
-      else if (typeof part === "string") after[key] = this.#text(part);
+      else if (typeof part === "string") after[key] = this.#decodeText(part);
       else if (typeof part !== "object" || part === null) after[key] = part;
-      else after[key] = this.#changed(Object.hasOwn(after, key) ? after[key] : undefined, part);
+      else after[key] = this.#applyChange(Object.hasOwn(after, key) ? after[key] : undefined, part);
     }
     return after;
   }
 
-  #text(written: string): string {
+  #decodeText(written: string): string {
     const isMarked = written.startsWith(MARK);
     if (isMarked && written.startsWith(LONG_TEXT)) return this.#long.at(Number(written.slice(2)));
     const isLiteral = !isMarked || written.startsWith(LITERAL);
@@ -362,7 +362,7 @@ function omitKey(object: Template, key: string): Template {
 }
 
 /** Returns the kind of a record. Records of the same kind have mostly the same fields. */
-function kindOf(record: unknown): string {
+function getRecordKind(record: unknown): string {
   if (!isRecord(record)) return "";
   const { type, event, phase, done, name } = record;
   const more = isRecord(event) ? event["type"] : isRecord(done) ? done["operation"] : phase;
@@ -413,7 +413,7 @@ function keepsOrder(copy: readonly string[], value: readonly string[]): boolean 
 /** Up to this number, a linear search is as fast as a map. */
 const FEW_KEYS = 16;
 
-function listOf(value: unknown): readonly unknown[] {
+function readList(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   throw new TypeError("it is not an array");
 }

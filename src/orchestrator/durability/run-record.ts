@@ -145,7 +145,7 @@ export class RunRecord {
    * ```
    */
   async steps(agentId: AgentId): Promise<readonly RecordedExecution[]> {
-    return deepFreeze((await this.#stepsOf(agentId)).executions());
+    return deepFreeze((await this.#readSteps(agentId)).executions());
   }
 
   /**
@@ -192,12 +192,12 @@ export class RunRecord {
       readonly inheritedFrom: readonly (AgentId | null)[];
     }
   > {
-    const steps = await this.#stepsOf(agentId);
+    const steps = await this.#readSteps(agentId);
     const state = steps.stateIn(execution);
-    const texts = await this.#textsOf(state === undefined ? [] : textsOfStep(state, stepNumber));
+    const texts = await this.#readTexts(state === undefined ? [] : textsOfStep(state, stepNumber));
     const step = { field: "stepNumber", stepNumber, agentPath: steps.agentPath };
     const rebuilt = requestOfStep(state, step, (hash) => texts.get(hash));
-    const inherited = await this.#inheritedBy(agentId);
+    const inherited = await this.#readInherited(agentId);
     const history = state && historyInStep(state, stepNumber);
     return deepFreeze({ ...rebuilt, inheritedFrom: originsOf(history ?? [], inherited) });
   }
@@ -223,18 +223,18 @@ export class RunRecord {
     const limit = this.#lineCount - (place?.lines ?? 0);
     if (place === undefined || limit === 0) return;
     const events: EspalierEvent[] = [];
-    const see = (value: unknown, number: number): void => {
-      const event = number > line ? eventIn(value) : undefined;
+    const visit = (value: unknown, number: number): void => {
+      const event = number > line ? readEvent(value) : undefined;
       if (event !== undefined) events.push(event);
     };
-    for await (const { number } of this.#scan(place.codec(), { after: place.lines, limit }, see))
+    for await (const { number } of this.#scan(place.codec(), { after: place.lines, limit }, visit))
       for (const event of events.splice(0)) yield { event, line: number };
   }
 
   async #advance(take: (event: EspalierEvent, line: number) => void): Promise<number> {
     const events: EspalierEvent[] = [];
-    const see = (value: unknown, number: number): void => this.#note(value, number, events);
-    const lines = this.#scan(this.#codec, { after: this.#lineCount }, see);
+    const visit = (value: unknown, number: number): void => this.#note(value, number, events);
+    const lines = this.#scan(this.#codec, { after: this.#lineCount }, visit);
     for await (const { number, records } of lines) {
       this.#lineCount = number;
       this.#noteRead(records);
@@ -274,10 +274,10 @@ export class RunRecord {
     if (!isRecord(value)) return;
     switch (value["type"]) {
       case "event": {
-        const event = eventIn(value);
+        const event = readEvent(value);
         if (event === undefined) return;
         if (event.type === "subagent.spawned")
-          this.#agent(event.childId).inherited = inheritedCount(event.inherited);
+          this.#addAgent(event.childId).inherited = countInherited(event.inherited);
         events.push(event);
         return;
       }
@@ -310,12 +310,12 @@ export class RunRecord {
 
   #noteLine(agentId: unknown, line: number): KnownAgent | undefined {
     if (!isId<"AgentId">(agentId)) return undefined;
-    const known = this.#agent(agentId);
+    const known = this.#addAgent(agentId);
     if (known.lines.at(-1) !== line) known.lines.push(line);
     return known;
   }
 
-  #agent(agentId: AgentId): KnownAgent {
+  #addAgent(agentId: AgentId): KnownAgent {
     const known = this.#agents.get(agentId);
     if (known !== undefined) return known;
     const agent = { parentAgentId: null, inherited: 0, lines: [] };
@@ -323,14 +323,14 @@ export class RunRecord {
     return agent;
   }
 
-  #known(agentId: AgentId): KnownAgent {
+  #getAgent(agentId: AgentId): KnownAgent {
     const known = this.#agents.get(agentId);
     if (known !== undefined) return known;
     throw unknownAgent(agentId);
   }
 
-  async #stepsOf(agentId: AgentId): Promise<AgentSteps> {
-    const lines = [...this.#known(agentId).lines];
+  async #readSteps(agentId: AgentId): Promise<AgentSteps> {
+    const lines = [...this.#getAgent(agentId).lines];
     const line = lines.at(-1) ?? 0;
     if (this.#last?.agentId === agentId && this.#last.line === line) return this.#last.steps;
     const steps = new AgentSteps(agentId);
@@ -362,23 +362,23 @@ export class RunRecord {
     let at = 0;
     while (at < lines.length) {
       const first = lines[at] ?? 0;
-      const index = this.#places.findLastIndex((one) => one.lines < first);
+      const index = this.#places.findLastIndex((entry) => entry.lines < first);
       const place = this.#places[index];
       if (place === undefined) return;
       const end = this.#places[index + 1]?.lines ?? Infinity;
       const here = new Set(lines.slice(at).filter((line) => line <= end));
       const range = { after: place.lines, limit: Math.max(...here) - place.lines };
-      const see = (value: unknown, number: number): void => {
+      const visit = (value: unknown, number: number): void => {
         if (here.has(number) && isWanted(value)) values.push(deepFreeze(value));
       };
-      for await (const { number } of this.#scan(place.codec(), range, see))
+      for await (const { number } of this.#scan(place.codec(), range, visit))
         for (const value of values.splice(0)) yield { value, line: number };
       at += here.size;
     }
   }
 
   /** Returns the texts of these hashes that the journal has. */
-  async #textsOf(hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  async #readTexts(hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const found = new Map<string, string>();
     const lines = new Set<number>();
     for (const hash of hashes) {
@@ -386,7 +386,7 @@ export class RunRecord {
       if (text !== undefined) found.set(hash, text);
       else if (line !== undefined) lines.add(line);
     }
-    const inOrder = [...lines].toSorted((one, other) => one - other);
+    const inOrder = [...lines].toSorted((left, right) => left - right);
     for await (const { value } of this.#read(inOrder, bringsTexts)) {
       const definitions = definitionsIn(value);
       for (const hash of hashes)
@@ -402,20 +402,20 @@ export class RunRecord {
   }
 
   /** Returns the messages of ancestors with which an agent began. */
-  async #inheritedBy(agentId: AgentId): Promise<readonly InheritedMessage[]> {
-    const { inherited, parentAgentId } = this.#known(agentId);
+  async #readInherited(agentId: AgentId): Promise<readonly InheritedMessage[]> {
+    const { inherited, parentAgentId } = this.#getAgent(agentId);
     if (inherited === 0 || parentAgentId === null) return [];
-    const opening = await this.#openingOf(agentId);
+    const opening = await this.#readOpening(agentId);
     const begin = opening[0]?.role === "system" ? 1 : 0;
     const messages = opening.slice(begin, begin + inherited);
-    return inheritedFrom(messages, parentAgentId, await this.#inheritedBy(parentAgentId));
+    return inheritedFrom(messages, parentAgentId, await this.#readInherited(parentAgentId));
   }
 
   /** Returns the messages with which the history of an agent began, from its first lines. */
-  async #openingOf(agentId: AgentId): Promise<readonly Message[]> {
+  async #readOpening(agentId: AgentId): Promise<readonly Message[]> {
     if (this.#last?.agentId === agentId) return this.#last.steps.opening ?? [];
     const steps = new AgentSteps(agentId);
-    for (const line of this.#known(agentId).lines) {
+    for (const line of this.#getAgent(agentId).lines) {
       await this.#readOwn([line], steps);
       if (steps.opening !== undefined) return steps.opening;
     }
@@ -427,7 +427,7 @@ function bringsTexts(value: unknown): boolean {
   return Object.keys(definitionsIn(value)).length > 0;
 }
 
-function eventIn(value: unknown): EspalierEvent | undefined {
+function readEvent(value: unknown): EspalierEvent | undefined {
   return isRecord(value) && value["type"] === "event"
     ? keptEvent(deepFreeze(value["event"]))
     : undefined;
@@ -436,7 +436,7 @@ function eventIn(value: unknown): EspalierEvent | undefined {
 /**
  * Returns the number of messages that a subagent inherited from its parent. The value is unchecked.
  */
-function inheritedCount(context: unknown): number {
+function countInherited(context: unknown): number {
   const messages = isRecord(context) ? context["messages"] : undefined;
   return isRecord(messages) ? Number(messages["count"]) : 0;
 }

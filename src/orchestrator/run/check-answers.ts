@@ -38,13 +38,13 @@ export interface OpenQuestions {
 
 /** Returns the answers by question. Throws `invalid_answer`, with the `problem` in its data. */
 export function matchAnswers(
-  given: unknown,
+  values: unknown,
   { questions, nowMs, explainOther }: OpenQuestions,
 ): ReadonlyMap<QuestionId, Answer> {
   const open = new Map(questions.map((question) => [question.questionId, question]));
   const answers = new Map<QuestionId, Answer>();
-  checkAnswerList(given);
-  for (const [index, one] of given.entries()) {
+  checkAnswerList(values);
+  for (const [index, one] of values.entries()) {
     const answer = parseAnswer(index, one);
     const { questionId } = answer;
     const question = open.get(questionId);
@@ -84,11 +84,11 @@ export interface AnswerChecks {
  */
 export function checkAnswers(
   run: RestoredRun,
-  given: unknown,
+  values: unknown,
   { nowMs, toolsOf }: AnswerChecks,
 ): ReadonlyMap<QuestionId, Answer> {
   const explainOther = (index: number, answer: Answer) => explainUnknownAnswer(index, answer, run);
-  const answers = matchAnswers(given, { questions: run.questions, nowMs, explainOther });
+  const answers = matchAnswers(values, { questions: run.questions, nowMs, explainOther });
   for (const question of run.questions) {
     const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
     if (agent === undefined) continue;
@@ -114,9 +114,9 @@ export function assertAllAnswered(
 }
 
 /** Throws `invalid_answer` for a value that is not a list. */
-export function checkAnswerList(given: unknown): asserts given is readonly unknown[] {
-  if (Array.isArray(given)) return;
-  const message = `Expected answers to be an array, got ${shown(given)}. Pass an array: [answer].`;
+export function checkAnswerList(values: unknown): asserts values is readonly unknown[] {
+  if (Array.isArray(values)) return;
+  const message = `Expected answers to be an array, got ${shown(values)}. Pass an array: [answer].`;
   throw makeInvalidAnswer(message, { problem: "malformed" });
 }
 
@@ -127,7 +127,7 @@ export function checkAnswerList(given: unknown): asserts given is readonly unkno
 function checkCall(agent: RestoredAgent, question: Question): void {
   const { callId, questionId, agentPath, toolName } = question;
   const { step } = agent.state;
-  const deferral = step?.deferrals.find((one) => one.callId === callId);
+  const deferral = step?.deferrals.find((candidate) => candidate.callId === callId);
   const toolCalls = step?.reply?.message.toolCalls ?? [];
   if (
     step !== undefined &&
@@ -156,20 +156,20 @@ function checkAskedTool(tools: ToolSet, question: Question, answer: Answer | und
   throw makeInvalidAnswer(message, { problem: "invalid_arguments", questionId, agentPath });
 }
 
-function parseAnswer(index: number, given: unknown): Answer {
-  const parsed = tryAnswerSchema(given);
+function parseAnswer(index: number, value: unknown): Answer {
+  const parsed = tryAnswerSchema(value);
   if (parsed?.success === true) return parsed.data;
   const [issue] = parsed?.error.issues ?? [];
   const why =
-    isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
+    isRecord(value) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
   const got = `something else${why}. Create it with approve, deny, provideResult or provideError`;
   throw makeWrongAnswer("malformed", index, got);
 }
 
 /** Parses a value by the schema of answers. `undefined` if the value is nested too deeply. */
-function tryAnswerSchema(given: unknown) {
+function tryAnswerSchema(value: unknown) {
   try {
-    return AnswerSchema().safeParse(given);
+    return AnswerSchema().safeParse(value);
   } catch (cause) {
     if (cause instanceof RangeError) return undefined;
     throw cause;
@@ -347,10 +347,10 @@ function markUnverified(
   return (agent) => {
     const { state } = agent;
     if (state.status !== "paused" || state.step === undefined) return agent;
-    const deferrals = state.step.deferrals.map((one) =>
-      one.type === "question" && unverified.has(one)
-        ? ({ ...one, isUnverified: true } as const)
-        : one,
+    const deferrals = state.step.deferrals.map((candidate) =>
+      candidate.type === "question" && unverified.has(candidate)
+        ? ({ ...candidate, isUnverified: true } as const)
+        : candidate,
     );
     return { ...agent, state: { ...state, step: { ...state.step, deferrals } } };
   };

@@ -30,11 +30,11 @@ import type { ResumeGrant } from "./start-options.ts";
  */
 export function rootRole(
   run: { readonly agents: readonly { readonly role: string }[] },
-  given: AgentRole | undefined,
+  givenRole: AgentRole | undefined,
   roles: readonly AgentRole[],
 ): AgentRole {
   const name = run.agents[0]?.role;
-  const role = given ?? roles.find((one) => one.name === name);
+  const role = givenRole ?? roles.find((candidate) => candidate.name === name);
   if (role !== undefined && role.name === name) return role;
   const got = role === undefined ? "none" : `"${role.name}"`;
   const message = `Cannot continue the run: it was started with the role "${name}", got ${got}. List the role in the orchestrator's roles, or pass it as options.role.`;
@@ -81,7 +81,7 @@ export interface AgentGrant extends BudgetGrant {
  */
 export function placeGrants(
   run: RestoredRun,
-  asked: readonly ResumeGrant[],
+  requests: readonly ResumeGrant[],
   { hasToEnd }: { readonly hasToEnd: boolean },
 ): readonly AgentGrant[] {
   const [root] = run.agents;
@@ -89,7 +89,7 @@ export function placeGrants(
   if (root !== undefined && isOver) {
     const { status, reason } = root.state;
     const isLimited = status === "stopped" && LIMITS.has(reason.code);
-    if (!isLimited || asked.length === 0) {
+    if (!isLimited || requests.length === 0) {
       const advice = isLimited
         ? "Raise the limit that stopped it: options.grants."
         : "Fork the run instead: orchestrator.fork.";
@@ -97,11 +97,11 @@ export function placeGrants(
       throw cannotContinue(message, { runId: run.runId, status, reason: reason.code });
     }
   }
-  return asked.map(({ budget, by, agentPath = root?.agentPath ?? "" }, index) => {
+  return requests.map(({ budget, by, agentPath = root?.agentPath ?? "" }, index) => {
     const field = `resume options.grants[${index}]`;
-    const agent = run.agents.find((one) => one.agentPath === agentPath);
+    const agent = run.agents.find((candidate) => candidate.agentPath === agentPath);
     if (agent === undefined) {
-      const paths = run.agents.map((one) => one.agentPath).join(", ");
+      const paths = run.agents.map((candidate) => candidate.agentPath).join(", ");
       throw mismatch(
         `${field}.agentPath`,
         `an agent of the run (${paths})`,
@@ -110,7 +110,7 @@ export function placeGrants(
       );
     }
     const { agentId } = agent;
-    const account = run.accounts.find((one) => one.agentId === agentId);
+    const account = run.accounts.find((candidate) => candidate.agentId === agentId);
     if (account !== undefined) checkRaisable(account, { budget, by }, field);
     return { budget, by, agentId, field };
   });
@@ -211,10 +211,10 @@ function findCallProblems({ finish }: AgentRole, outcome: unknown): readonly Arg
  * root of the tree.
  */
 export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
-  for (const [role, path] of rolePaths(registry, root)) {
+  for (const [role, path] of findRolePaths(registry, root)) {
     const { contextPolicy: context } = role;
     if (context.allowedTools === undefined && context.deniedTools.length === 0) continue;
-    const known = toolNamesBelow(registry, role);
+    const known = findToolsBelow(registry, role);
     if (known === undefined) continue;
     const unknown = unknownToolName(context, known);
     if (unknown === undefined) continue;
@@ -232,7 +232,7 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
  * Returns the roles that can be started, each with the shortest path from the root, such as
  * `lead/researcher`.
  */
-function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRole, string> {
+function findRolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRole, string> {
   const paths = new Map([[root, root.name]]);
   for (const [role, path] of paths) {
     for (const subagent of registry.subagentsOf(role))
@@ -242,10 +242,10 @@ function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRo
 }
 
 /** Returns the tools of all agents that can run below a role. `undefined` if none can. */
-function toolNamesBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<string> | undefined {
+function findToolsBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<string> | undefined {
   const subagents = registry.subagentsOf(role);
   if (subagents.length === 0 && role.dynamicRoles === undefined) return undefined;
-  const below = subagents.flatMap((one) => [...registry.reachableFrom(one)]);
+  const below = subagents.flatMap((subagent) => [...registry.reachableFrom(subagent)]);
   const written = (role.dynamicRoles?.tools ?? []).map(({ name }) => name);
   return new Set([...registry.toolNamesOf(below), ...written]);
 }

@@ -109,10 +109,10 @@ export function checkContinuation(
 function takeMailedAnswers(
   run: RestoredRun,
   mail: readonly ReceivedMail[],
-  given: Map<QuestionId, Answer>,
+  accepted: Map<QuestionId, Answer>,
   { wasCutOff, ...checks }: AnswerChecks & Pick<Arrival, "wasCutOff">,
 ) {
-  const known = new Set(given.keys());
+  const known = new Set(accepted.keys());
   const settled = new Map<number, string | undefined>();
   for (const { number, mail: one } of mail) {
     if (one.type !== "answer") continue;
@@ -122,7 +122,7 @@ function takeMailedAnswers(
     known.add(answer.questionId);
     try {
       checkAnswers(run, [answer], checks);
-      given.set(answer.questionId, answer);
+      accepted.set(answer.questionId, answer);
     } catch (cause) {
       if (!EspalierError.is(cause) || cause.code !== "invalid_answer") throw cause;
       // Its approver was active at the crash, and will be asked again.
@@ -240,7 +240,7 @@ function restoreParts(
       for (const record of recordGrants) record();
       if (folded !== undefined) {
         chargeLost(runtime, folded);
-        reapply(runtime, folded);
+        repeatRequests(runtime, folded);
       }
       if (failure !== undefined) failRoot(root, failure);
       reactivateDetached(runtime);
@@ -294,20 +294,20 @@ function failRoot(root: AgentRuntime, { code, message, data }: ErrorRecord): voi
 }
 
 /** Repeats requests that agents had not handled when their process crashed. */
-function reapply(
+function repeatRequests(
   run: RunRuntime,
   { run: restored, cancelled, overdue, stops, unknownIds }: FoldedRun,
 ): void {
   const { tree } = run;
-  const living = (agentId: AgentId): AgentRuntime | undefined => {
+  const findLiving = (agentId: AgentId): AgentRuntime | undefined => {
     const node = tree.find(agentId);
     return node?.hasEnded === true ? undefined : node;
   };
-  for (const { agentId, message } of cancelled) living(agentId)?.cancel(message);
-  for (const { agentId, deadlineAtMs } of overdue) living(agentId)?.endAt(deadlineAtMs);
+  for (const { agentId, message } of cancelled) findLiving(agentId)?.cancel(message);
+  for (const { agentId, deadlineAtMs } of overdue) findLiving(agentId)?.endAt(deadlineAtMs);
   for (const stop of stops) tree.stop(stop);
   for (const { agentId, inFlight } of restored.agents) {
-    const node = living(agentId);
+    const node = findLiving(agentId);
     if (node === undefined) continue;
     const { signals = [], messages = [] } = inFlight ?? {};
     for (const signal of signals) node.requestStop(signal);
@@ -341,9 +341,9 @@ function restore(
     runtime.journal?.restoring(agent);
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
-    const node = restoredAgent(runtime, agent, role);
+    const node = restoreAgent(runtime, agent, role);
     tree.add(node);
-    if (node.parent !== undefined) tree.noteEarlier(node, earlierTasks(agent));
+    if (node.parent !== undefined) tree.noteEarlier(node, readEarlierTasks(agent));
   }
   regroup(tree.nodes, run);
   const [root] = tree.nodes;
@@ -352,7 +352,7 @@ function restore(
 }
 
 /** Returns the earlier tasks of an agent that was continued. */
-function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
+function readEarlierTasks({ state, execution }: RestoredAgent): readonly string[] {
   if (execution === 1) return [];
   const tasks = state.conversation.messages.flatMap((message) =>
     message.role === "user" && message.origin === "task" ? [message.text] : [],
@@ -374,7 +374,7 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     const isOver = (callId: CallId): boolean =>
       begun.has(`${spawnStepId} ${callId}`) ||
       inFlightOf.get(parent.identity.agentId)?.over.has(callId) === true;
-    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, isOver));
+    const group = parent.groupOf(spawnStepId, countStartsLeft(parent, spawnStepId, isOver));
     group.rejoin(node);
     return [{ node, group }];
   });
@@ -391,7 +391,7 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
  * Returns the calls of a step that may still start a subagent. `isOver` returns true for a call
  * that has started its subagent, or has ended.
  */
-function startsLeft(
+function countStartsLeft(
   { settled }: AgentRuntime,
   stepId: StepId,
   isOver: (callId: CallId) => boolean,
@@ -402,7 +402,7 @@ function startsLeft(
   ).length;
 }
 
-function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole): AgentRuntime {
+function restoreAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole): AgentRuntime {
   const { ledger, tree } = runtime;
   const { agentId, executionId, parentAgentId, agentPath, draft } = agent;
   const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);

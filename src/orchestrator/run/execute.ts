@@ -108,10 +108,10 @@ interface Executing extends ExecuteOptions {
 /** Executes a request; see `Orchestrator.execute`. */
 export async function executeOrder(
   live: LiveRuns,
-  given: RunRequest,
+  request: RunRequest,
   options: ExecuteOptions,
 ): Promise<JsonRunResult> {
-  const execution = new OrderExecution(live, copyOrder(given), options);
+  const execution = new OrderExecution(live, copyOrder(request), options);
   for (;;) {
     const settled = await execution.rest();
     if (!isPostponed(settled)) return settled;
@@ -195,11 +195,11 @@ export class OrderExecution {
     const known = this.#live.findStarted(runId, role, task);
     if (known?.takeUp() === true) {
       if (signal !== undefined) known.cancelWith(signal);
-      return await this.#result(known);
+      return await this.#awaitResult(known);
     }
     try {
       const led = await this.#lead();
-      if (led instanceof RunHandle) return await this.#result(led);
+      if (led instanceof RunHandle) return await this.#awaitResult(led);
       openQuarantine(this.#live).end(runId);
       return led;
     } catch (cause) {
@@ -277,7 +277,7 @@ export class OrderExecution {
         return signResult(settings, await readStoredResult(kept.folded));
       }
       claimed ??= await this.#claim();
-      context = await this.#contextNow();
+      context = await this.#readContext();
     } catch (cause) {
       if (claimed !== undefined)
         await releaseAfterFailure(this.#storage, claimed.ownership, kept, cause);
@@ -294,7 +294,7 @@ export class OrderExecution {
     return takeOwnership(this.#live.settings, runId, how, mostCrashes);
   }
 
-  async #contextNow(): Promise<unknown> {
+  async #readContext(): Promise<unknown> {
     const { context, contextFor } = this.#options;
     if (contextFor === undefined) return context;
     return await (this.#context ??= contextFor());
@@ -329,7 +329,7 @@ export class OrderExecution {
     try {
       const { onStreamPart } = this.#options;
       const given = defined({ budget, deadlineAtMs, metadata, session, onStreamPart, traceparent });
-      const options = { runId, context: await this.#contextNow(), ...given };
+      const options = { runId, context: await this.#readContext(), ...given };
       if (claimed === undefined) return prepareStart(settings, { role, task, options });
       const mail = await readUnreadMail(store, runId, []);
       if ((await findStoredRun(store, runId))?.recordCount !== 0) throw runExists(runId);
@@ -340,7 +340,7 @@ export class OrderExecution {
     }
   }
 
-  async #result(run: RunHandle): Promise<JsonRunResult | undefined> {
+  async #awaitResult(run: RunHandle): Promise<JsonRunResult | undefined> {
     const { graceMs, graceMsNow = () => graceMs } = this.#options;
     run.mail?.hurry(MAIL_MS);
     const executions = (run.executions ??= new Set());
@@ -391,9 +391,9 @@ function isStartedBy({ role, task }: CheckedOrder, { folded }: KeptRun): boolean
 }
 
 function findOrderedRole({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
-  const role = roles.find((one) => one.name === name);
+  const role = roles.find((candidate) => candidate.name === name);
   if (role !== undefined) return role;
-  const known = roles.map((one) => one.name).join(", ") || "none";
+  const known = roles.map((candidate) => candidate.name).join(", ") || "none";
   throw new EspalierError({
     code: "unknown_role",
     message: `Expected a role of the orchestrator (${known}), got ${JSON.stringify(name)}. List the role in options.roles, or correct the request.`,

@@ -31,17 +31,17 @@ export function findArgumentProblems(
   const field = `${tool.name}.input`;
   let schema: InputSchema<unknown>;
   try {
-    schema = shapeInput(field, objectSchema(field, shapeOf(tool.inputSchema)));
+    schema = shapeInput(field, objectSchema(field, readShape(tool.inputSchema)));
   } catch {
     return [];
   }
-  const problemsOf = (value: JsonValue): readonly ArgumentProblem[] => {
+  const findProblems = (value: JsonValue): readonly ArgumentProblem[] => {
     const checked = schema.check(value);
     return checked.type === "invalid" ? checked.problems : [];
   };
   // A problem that valid arguments have as well comes from rules outside the schema.
-  const unsure = new Set(problemsOf(fitting).map(({ parameter }) => parameter));
-  return problemsOf(input).filter(({ parameter }) => !unsure.has(parameter));
+  const unsure = new Set(findProblems(fitting).map(({ parameter }) => parameter));
+  return findProblems(input).filter(({ parameter }) => !unsure.has(parameter));
 }
 
 /**
@@ -69,8 +69,8 @@ const VALUES: ReadonlySet<string> = new Set(["$ref", "type", "required", "enum",
 /** Keywords whose value has schemas by name. */
 const NAMED: ReadonlySet<string> = new Set(["$defs", "definitions", "properties"]);
 
-function shapeOf(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(shapeOf);
+function readShape(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(readShape);
   if (!isRecord(schema)) return schema;
   const shape = Object.entries(schema).flatMap(([keyword, value]): [string, unknown][] => {
     if (!SHAPE.has(keyword)) return [];
@@ -79,11 +79,11 @@ function shapeOf(schema: unknown): unknown {
       return [
         [
           keyword,
-          Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shapeOf(one)])),
+          Object.fromEntries(Object.entries(value).map(([name, one]) => [name, readShape(one)])),
         ],
       ];
     // Several shapes may fit without the rules that distinguish them.
-    return [[keyword === "oneOf" ? "anyOf" : keyword, shapeOf(value)]];
+    return [[keyword === "oneOf" ? "anyOf" : keyword, readShape(value)]];
   });
   return Object.fromEntries(shape);
 }

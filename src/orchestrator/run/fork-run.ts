@@ -73,10 +73,10 @@ export function makeFork(
     const advice = "Leave it out for its last, or 0 to begin with its first input.";
     throw mismatch("fork options.atStep", expected, stepNumber, advice);
   }
-  const late = lateSteps(root, stepNumber);
+  const late = findLateSteps(root, stepNumber);
   const nowMs = clock.nowMs();
-  const cut = { root, kept: retainedAgents(original.agents, late), stepNumber, nowMs };
-  const agents = withOwnIds(cut, namesGiven(original.agents, late), ids);
+  const cut = { root, kept: selectAgents(original.agents, late), stepNumber, nowMs };
+  const agents = assignIds(cut, namesGiven(original.agents, late), ids);
   if (message === undefined && hasAnswered(agents[0])) {
     const expected = `set, since ${root.agentPath} has answered by step ${stepNumber}`;
     throw mismatch("fork options.message", expected, message, "Pass the next task.");
@@ -95,7 +95,7 @@ export function makeFork(
       answered: [],
       agents,
       prices: [],
-      accounts: freshAccounts(original.accounts, cut, agents, budget),
+      accounts: createAccounts(original.accounts, cut, agents, budget),
     }),
     message:
       message === undefined
@@ -125,15 +125,15 @@ function hasAnswered(root: PausedAgent | undefined): boolean {
  * Returns the steps that the fork does not contain, including an open step. Empty if the fork
  * contains the whole history.
  */
-function lateSteps({ executionId, state }: PausedAgent, stepNumber: number): Steps {
-  if (firstLate(state, stepNumber) === -1) return new Set();
+function findLateSteps({ executionId, state }: PausedAgent, stepNumber: number): Steps {
+  if (findFirstLate(state, stepNumber) === -1) return new Set();
   const { steps } = state.log;
   const open = stepIdOf(executionId, steps.length + 1);
   return new Set([...steps.slice(stepNumber).map(({ stepId }) => stepId), open]);
 }
 
 /** Returns the root, and its subagents by then that have ended with all agents below them. */
-function retainedAgents(agents: readonly PausedAgent[], late: Steps): readonly PausedAgent[] {
+function selectAgents(agents: readonly PausedAgent[], late: Steps): readonly PausedAgent[] {
   const living = new Set<AgentId>();
   for (const { agentId, parentAgentId, state } of agents.toReversed()) {
     const isLiving = state.status === "paused" || living.has(agentId);
@@ -152,7 +152,7 @@ function retainedAgents(agents: readonly PausedAgent[], late: Steps): readonly P
  * Returns the agents with new ids. `names` contains the number of the root's subagents of each role
  * at the time of the fork.
  */
-function withOwnIds(
+function assignIds(
   cut: Cut,
   names: PausedAgent["ordinals"],
   ids: IdSource,
@@ -166,7 +166,7 @@ function withOwnIds(
     const executionId = ExecutionIdSchema().parse(ids.next("execution"));
     const state =
       agent === root
-        ? rootState(cut, newIds)
+        ? buildRootState(cut, newIds)
         : { ...agent.state, log: { ...agent.state.log, background: [], subtasks: [] } };
     const { conversation } = state;
     // Its account is new, and its clock was never paused.
@@ -203,13 +203,13 @@ function withOwnIds(
  * Returns the root as it was when the step had ended, without later changes. Messages and subtasks
  * that the step had queued are queued again.
  */
-function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapshot {
+function buildRootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapshot {
   const { stepNumber, root } = cut;
   const { agentPath, state } = root;
   // The fork does not have a result yet.
   const { output: _output, outputParse: _parse, ...log } = state.log;
   const before = log.steps.slice(0, stepNumber);
-  const messages = historyUpTo(state, stepNumber);
+  const messages = selectHistory(state, stepNumber);
   if (messages === undefined) {
     const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
     const expected = `a step of ${agentPath} whose history is complete`;
@@ -230,8 +230,8 @@ function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapsh
       steps: before,
       signals: [],
       errors: [],
-      subtasks: queued(state, before.at(-1), messages),
-      background: unreported(before, messages, cut.kept, newIds),
+      subtasks: collectQueued(state, before.at(-1), messages),
+      background: findUnreported(before, messages, cut.kept, newIds),
       isAwaiting: false,
     },
     telemetry: state.telemetry,
@@ -239,7 +239,7 @@ function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapsh
 }
 
 /** Returns the messages and subtasks that the step had queued and the root has not read. */
-function queued(
+function collectQueued(
   { log }: AgentSnapshot,
   last: StepRecord | undefined,
   messages: readonly Message[],
@@ -259,7 +259,11 @@ function queued(
 /**
  * Returns the step of the present execution whose reply the message is, or 0 for other messages.
  */
-function repliedStep({ executionId }: AgentSnapshot, { role }: Message, tag?: MessageTag): number {
+function findRepliedStep(
+  { executionId }: AgentSnapshot,
+  { role }: Message,
+  tag?: MessageTag,
+): number {
   const isOwn = tag?.executionId === executionId && tag.note === undefined;
   return role === "assistant" && isOwn ? tag.stepNumber : 0;
 }
@@ -268,22 +272,25 @@ function repliedStep({ executionId }: AgentSnapshot, { role }: Message, tag?: Me
  * Returns the index in the history of the first reply after the step, or -1 if the step had the
  * last reply.
  */
-function firstLate(state: AgentSnapshot, stepNumber: number): number {
+function findFirstLate(state: AgentSnapshot, stepNumber: number): number {
   const { messages, tags } = state.conversation;
-  return messages.findIndex((one, index) => repliedStep(state, one, tags[index]) > stepNumber);
+  return messages.findIndex(
+    (message, index) => findRepliedStep(state, message, tags[index]) > stepNumber,
+  );
 }
 
 /**
  * Returns the history up to the end of the step. `undefined` if a compaction has removed its last
  * reply, or a later one.
  */
-function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message[] | undefined {
+function selectHistory(state: AgentSnapshot, stepNumber: number): readonly Message[] | undefined {
   const { messages, tags, dropped } = state.conversation;
-  const late = firstLate(state, stepNumber);
+  const late = findFirstLate(state, stepNumber);
   const kept = late === -1 ? messages : messages.slice(0, late);
-  const replied = kept.map((message, index) => repliedStep(state, message, tags[index]));
+  const replied = kept.map((message, index) => findRepliedStep(state, message, tags[index]));
   const last = Math.max(0, ...replied);
-  if (dropped.some(({ message, tag }) => repliedStep(state, message, tag) > last)) return undefined;
+  if (dropped.some(({ message, tag }) => findRepliedStep(state, message, tag) > last))
+    return undefined;
   if (late === -1 || stepNumber === 0) return kept;
   // Later messages belong to later steps. Messages before the first step are its input.
   const end = kept.findLastIndex(({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0);
@@ -291,7 +298,7 @@ function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message
 }
 
 /** Returns background subagents, started by then, whose end the root had not read. */
-function unreported(
+function findUnreported(
   steps: readonly StepRecord[],
   messages: readonly Message[],
   kept: readonly PausedAgent[],
@@ -304,7 +311,7 @@ function unreported(
   );
   const started = executions.flatMap(({ startedAgentIds }) => startedAgentIds ?? []);
   return [...new Set(started)].flatMap((agentId) => {
-    const agent = kept.find((one) => one.agentId === agentId);
+    const agent = kept.find((candidate) => candidate.agentId === agentId);
     const newId = newIds.get(agentId);
     if (agent === undefined || newId === undefined) return [];
     const childName = childNameOf(agent.agentPath);
@@ -333,7 +340,7 @@ function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["o
  * Returns accounts with the limits of the original and zero usage, with `budget` in addition for
  * the root. A fixed deadline is not copied.
  */
-function freshAccounts(
+function createAccounts(
   accounts: readonly LedgerAccount[],
   { kept, nowMs }: Cut,
   agents: readonly PausedAgent[],
@@ -341,7 +348,7 @@ function freshAccounts(
 ): readonly LedgerAccount[] {
   const opened = new Map<AgentId, LedgerAccount>();
   for (const [index, { agentId, parentAgentId, agentPath }] of agents.entries()) {
-    const before = accounts.find((one) => one.agentId === kept[index]?.agentId);
+    const before = accounts.find((candidate) => candidate.agentId === kept[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
     const own = parent === undefined ? budget : {};

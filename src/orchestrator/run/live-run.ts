@@ -81,7 +81,7 @@ export class LiveRun {
     if (admitted !== undefined) await admitted;
     if (this.isOver) await journal?.writer.broken; // The run was released before it began.
     prepared.beforeFirstEvent?.();
-    const facts = (): StartFacts => ({
+    const createFacts = (): StartFacts => ({
       schemaVersion: EVENT_SCHEMA_VERSION,
       role: root.role.name,
       task: root.taskText,
@@ -89,7 +89,7 @@ export class LiveRun {
       budget: root.account.remaining(),
       ...defined({ sessionId: session?.ref.sessionId, queuedMs: this.#queuedMs }),
     });
-    run.recorder.begin(scopeOutsideExecutions(root), prepared.origin, facts);
+    run.recorder.begin(scopeOutsideExecutions(root), prepared.origin, createFacts);
     prepared.afterFirstEvent?.();
     this.#hasBegun = true;
     this.mail?.start();

@@ -26,7 +26,7 @@ import type { SettledAgent } from "../tree/agent-report.ts";
 export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult> {
   const { run, status, recordCount } = folded;
   const { runId } = run;
-  if (status === "open") throw notAtRest(runId);
+  if (status === "open") throw createUnsettledError(runId);
   if (folded.said === undefined)
     throw invalidJournal(runId, recordCount, new TypeError("it lacks the record of its result"));
   // Parsing freezes only the top of a list: a copy can be frozen completely.
@@ -37,9 +37,9 @@ export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult
     return buildResult({
       runId,
       atMs,
-      pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
+      pausedRun: status === "paused" ? await rebuildPausedRun(folded, said) : undefined,
       session: session && { execution: undefined, error: undefined, ...session },
-      settled: await settledAgents(folded, said),
+      settled: await readSettledAgents(folded, said),
       detached: [],
       failedIds,
       late: () => ({
@@ -73,7 +73,7 @@ export function signResult(
   return deepFreeze({ ...result, pausedRun: signer.sign(result.pausedRun) });
 }
 
-async function settledAgents(
+async function readSettledAgents(
   { run }: FoldedRun,
   { models, removedTools }: RecordOf<"result">,
 ): Promise<readonly SettledAgent[]> {
@@ -112,7 +112,7 @@ async function settledAgents(
   return agents;
 }
 
-async function pausedRun(
+async function rebuildPausedRun(
   { run }: FoldedRun,
   { atMs, prices }: RecordOf<"result">,
 ): Promise<PausedRunRecord> {
@@ -129,7 +129,7 @@ async function pausedRun(
   return { ...rest, version: PAUSED_RUN_VERSION, pausedAtMs: atMs, prices, agents };
 }
 
-function notAtRest(runId: RunId): EspalierError {
+function createUnsettledError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "invalid_state",
     message: `Cannot read the result of run ${runId}: it is running, or its process died. Await the run, or resume it.`,

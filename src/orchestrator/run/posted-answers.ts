@@ -42,7 +42,7 @@ interface AskedQuestions {
  * `unsupported_version`, `invalid_journal` or `store_failed`.
  */
 export async function openQuestions(store: RunStore, runId: RunId): Promise<readonly Question[]> {
-  const { open, posted } = await askedIn(store, runId);
+  const { open, posted } = await readQuestions(store, runId);
   return open.filter(({ questionId }) => !posted.has(questionId));
 }
 
@@ -64,13 +64,13 @@ const MOST_LOOKS = 20;
  * in between.
  */
 export async function postAnswers(
-  means: PostMeans,
+  context: PostMeans,
   runId: RunId,
-  given: readonly Answer[],
+  values: readonly Answer[],
 ): Promise<readonly Question[]> {
-  const { store, clock } = means;
-  const asked = await askedOnceKept(means, runId, given);
-  const answers = checkedAnswers(given, asked, clock.nowMs());
+  const { store, clock } = context;
+  const asked = await waitForQuestions(context, runId, values);
+  const answers = validateAnswers(values, asked, clock.nowMs());
   await checkArguments(answers, asked);
   for (const [index, answer] of answers.entries()) {
     const { questionId } = answer;
@@ -80,7 +80,7 @@ export async function postAnswers(
     const mail = post && parseMail(post)?.mail;
     // If two answers arrive at the same time, the mail under the key is the first.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
-      throw answeredBefore(index, questionId, mail.answer.type);
+      throw createAnsweredError(index, questionId, mail.answer.type);
   }
   const now = new Set(answers.map(({ questionId }) => questionId));
   return asked.open.filter(
@@ -92,15 +92,15 @@ export async function postAnswers(
  * Reads the questions. Readers get a question a little before it is persisted, so an unknown
  * question of an executing run is waited for.
  */
-async function askedOnceKept(
+async function waitForQuestions(
   { store, clock, ledHere }: PostMeans,
   runId: RunId,
-  given: readonly Answer[],
+  values: readonly Answer[],
 ): Promise<AskedQuestions> {
   await ledHere?.whenPersisted().catch(() => undefined); // The reads below report a failure of the store.
   for (let looks = 1; ; looks += 1) {
-    const asked = await askedIn(store, runId);
-    if (ledHere !== undefined || isAllKnown(given, asked)) return asked;
+    const asked = await readQuestions(store, runId);
+    if (ledHere !== undefined || isAllKnown(values, asked)) return asked;
     const found = await store.find(runId);
     const hasOwner = found?.status === "open" && found.owner !== null;
     if (!hasOwner) return asked;
@@ -109,10 +109,10 @@ async function askedOnceKept(
   }
 }
 
-function isAllKnown(given: unknown, { open, over }: AskedQuestions): boolean {
-  if (!Array.isArray(given)) return true;
-  return given.every((one) => {
-    const { questionId } = isRecord(one) ? one : {};
+function isAllKnown(values: unknown, { open, over }: AskedQuestions): boolean {
+  if (!Array.isArray(values)) return true;
+  return values.every((value) => {
+    const { questionId } = isRecord(value) ? value : {};
     return (
       typeof questionId !== "string" ||
       open.some((question) => question.questionId === questionId) ||
@@ -121,7 +121,7 @@ function isAllKnown(given: unknown, { open, over }: AskedQuestions): boolean {
   });
 }
 
-async function askedIn(store: RunStore, runId: RunId): Promise<AskedQuestions> {
+async function readQuestions(store: RunStore, runId: RunId): Promise<AskedQuestions> {
   const record = new RunRecord(store, runId);
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
@@ -146,16 +146,20 @@ async function askedIn(store: RunStore, runId: RunId): Promise<AskedQuestions> {
   return { open: [...open.values()], record, over, posted, taken };
 }
 
-function checkedAnswers(given: unknown, asked: AskedQuestions, nowMs: number): readonly Answer[] {
-  const { open, over, posted, hasOwner = false } = asked;
+function validateAnswers(
+  values: unknown,
+  stored: AskedQuestions,
+  nowMs: number,
+): readonly Answer[] {
+  const { open, over, posted, hasOwner = false } = stored;
   const questions = open.filter(({ questionId }) => !posted.has(questionId));
   const explainOther = (index: number, { questionId }: Answer): EspalierError => {
     const first = posted.get(questionId)?.type ?? over.get(questionId);
-    if (first !== undefined) return answeredBefore(index, questionId, first);
+    if (first !== undefined) return createAnsweredError(index, questionId, first);
     const got = `one to ${questionId}, which is not a question of this run${hasOwner ? TOO_EARLY : ""}`;
     return makeWrongAnswer("unknown", index, got, { questionId });
   };
-  return [...matchAnswers(given, { questions, nowMs, explainOther }).values()];
+  return [...matchAnswers(values, { questions, nowMs, explainOther }).values()];
 }
 
 /**
@@ -171,7 +175,7 @@ async function checkArguments(
   for (const answer of answers) {
     if (answer.type !== "approved" || answer.arguments === undefined) continue;
     const { questionId, arguments: input } = answer;
-    const question = open.find((one) => one.questionId === questionId);
+    const question = open.find((candidate) => candidate.questionId === questionId);
     if (question === undefined) continue;
     const { toolName, arguments: fitting } = question;
     const tool = await findShownTool(record, question);
@@ -207,7 +211,11 @@ async function findShownTool(
 const TOO_EARLY =
   ". A question that was just asked may not be persisted yet: this answer is too early. Answer again in a moment";
 
-function answeredBefore(index: number, questionId: QuestionId, first: AnswerType): EspalierError {
+function createAnsweredError(
+  index: number,
+  questionId: QuestionId,
+  first: AnswerType,
+): EspalierError {
   const got = `one to ${questionId}, which is already answered. The first answer counts: ${first}`;
   return makeWrongAnswer("already_answered", index, got, { questionId });
 }

@@ -89,11 +89,11 @@ export interface ClaimedRun {
 export async function takeOwnership(
   settings: Settings,
   runId: RunId,
-  how: Pick<ClaimOptions, "takeOver" | "ownerLost">,
+  options: Pick<ClaimOptions, "takeOver" | "ownerLost">,
   mostCrashes = settings.maxCrashes,
 ): Promise<ClaimedRun> {
   const { store, clock, staleAfterMs } = requireStorage(settings);
-  const { takeOver = false, ownerLost = false } = how;
+  const { takeOver = false, ownerLost = false } = options;
   const claim = { owner: newOwner(), staleAfterMs, takeOver, ownerLost };
   // If the acknowledgement is lost, this process owns the run nevertheless.
   const ownership = await tried(clock, () => store.claim(runId, claim));

@@ -45,7 +45,7 @@ export function rebuildRequest(
   checkKeys("rebuild options", options, FIELDS);
   const { agents, definitions } = restoredFrom(parsePausedRun(stored));
   const { stepNumber, agentId = agents[0]?.agentId } = options;
-  const agent = agents.find((one) => one.agentId === agentId);
+  const agent = agents.find((candidate) => candidate.agentId === agentId);
   if (agent === undefined) throw unknownAgent(agentId);
   const step = { field: "rebuild options.stepNumber", stepNumber, agentPath: agent.agentPath };
   const rebuilt = requestOfStep(agent.state, step, (hash) =>

@@ -64,7 +64,7 @@ export async function prepareRecovery(
     // record that.
     const isUnreported =
       kept.folded.status === "ended" && (await findStoredRun(store, runId))?.status === "open";
-    if (!isUnreported) continuation = await readyToRecover(settings, kept, options);
+    if (!isUnreported) continuation = await checkRecovery(settings, kept, options);
   }
   const claimed = options.claimed ?? (await takeOwnership(settings, runId, options));
   const { ownership } = claimed;
@@ -73,8 +73,8 @@ export async function prepareRecovery(
       kept = await readRun(storage, runId);
       continuation = undefined;
     }
-    continuation ??= await readyToRecover(settings, kept, options);
-    return ledOn(settings, claimed, kept.folded, continuation);
+    continuation ??= await checkRecovery(settings, kept, options);
+    return continueClaimed(settings, claimed, kept.folded, continuation);
   } catch (cause) {
     await releaseAfterFailure(storage, ownership, kept, cause);
     throw cause;
@@ -98,7 +98,7 @@ async function isAsRead(store: RunStore, { folded, mail }: KeptRun): Promise<boo
   return recordCount === folded.recordCount && unread.length === mail.length;
 }
 
-function ledOn(
+function continueClaimed(
   settings: Settings,
   { ownership, crashes }: ClaimedRun,
   folded: FoldedJournal,
@@ -136,7 +136,7 @@ export async function releaseAfterFailure(
  * `unsupported_version`, `invalid_journal` or `store_failed`.
  */
 export async function readRun({ store }: RunStorage, runId: RunId): Promise<KeptRun> {
-  const folded = await foldedRun(store, runId);
+  const folded = await foldStoredRun(store, runId);
   const mail = await askStore(`the mail of run ${runId}`, () =>
     readUnreadMail(store, runId, folded.posts),
   );
@@ -148,13 +148,13 @@ export function findLastMail({ folded, mail }: KeptRun): number {
   return Math.max(0, ...folded.posts, ...mail.map(({ number }) => number));
 }
 
-async function foldedRun(store: RunStore, runId: RunId): Promise<FoldedJournal> {
+async function foldStoredRun(store: RunStore, runId: RunId): Promise<FoldedJournal> {
   const found = await findStoredRun(store, runId);
-  if (found?.recordCount === 0) throw nothingStored(runId);
+  if (found?.recordCount === 0) throw createNoRecordsError(runId);
   return await askStore(`run ${runId}`, () => foldJournal(runId, store.read(runId)));
 }
 
-async function readyToRecover(
+async function checkRecovery(
   settings: Settings,
   { folded: { run, status, answers: before }, mail }: KeptRun,
   { contextOf, answers = [], areAllNeeded, ...others }: Recovery,
@@ -165,7 +165,7 @@ async function readyToRecover(
   const kept = before.filter(({ questionId }) =>
     run.questions.some((question) => question.questionId === questionId),
   );
-  const context = contextOf === undefined ? others.context : await contextOfLost(run, contextOf);
+  const context = contextOf === undefined ? others.context : await readLostContext(run, contextOf);
   const arrival = { wasCutOff: status === "open", answers: [...kept, ...answers], mail };
   const needed = defined({ areAllNeeded });
   return checkContinuation(settings, run, { ...others, context }, { ...arrival, ...needed });
@@ -173,7 +173,7 @@ async function readyToRecover(
 
 /** Returns the result of a settled run from the store. */
 export async function storedResult(settings: Settings, runId: RunId): Promise<JsonRunResult> {
-  const folded = await foldedRun(requireStorage(settings).store, runId);
+  const folded = await foldStoredRun(requireStorage(settings).store, runId);
   return signResult(settings, await readStoredResult(folded));
 }
 
@@ -217,7 +217,7 @@ function seemsAlive(
 }
 
 /** Returns the context of a lost run from the caller's function. Rejects with `context_failed`. */
-async function contextOfLost(
+async function readLostContext(
   { runId, agents }: RestoredRun,
   contextOf: NonNullable<ResumeLostRunsOptions["context"]>,
 ): Promise<unknown> {
@@ -248,7 +248,7 @@ async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promi
   }
 }
 
-function nothingStored(runId: RunId): EspalierError {
+function createNoRecordsError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "unknown_run",
     message: `Cannot continue run ${runId}: its process ended before its first record. Start a new run.`,

@@ -75,7 +75,7 @@ export async function resumeLostRuns(
     try {
       runs.push(await recoverNow(live, runId, options));
     } catch (cause) {
-      const error = failedRecovery(runId, cause);
+      const error = createRecoveryError(runId, cause);
       if (error !== undefined) failed.push({ runId, error });
     }
   }
@@ -120,7 +120,7 @@ async function recoverLater(
  * Returns the reason why a lost run could not be recovered. `undefined` if it was not lost after
  * all.
  */
-function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
+function createRecoveryError(runId: RunId, cause: unknown): EspalierError | undefined {
   if (!EspalierError.is(cause)) {
     const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a bug in espalier.`;
     return new EspalierError({ code: "internal_error", message, data: { runId }, cause });

@@ -136,7 +136,7 @@ function tightenRules(
   { contextPolicy: context }: AgentRole,
 ): PausedAgent["toolRules"] {
   const due = [...parent.toolRules, ...toolRules(parent.agentPath, context)];
-  const missing = due.filter((rule) => !recorded.some((one) => sameJson(one, rule)));
+  const missing = due.filter((rule) => !recorded.some((candidate) => sameJson(candidate, rule)));
   return missing.length === 0 ? recorded : [...recorded, ...missing];
 }
 

@@ -331,8 +331,8 @@ class StoredRemoteRun implements RemoteRun {
   /** The request that this handle has sent. */
   readonly #order: CheckedOrder | undefined;
 
-  constructor(means: Means, runId: RunId, order: CheckedOrder | undefined) {
-    this.#means = means;
+  constructor(dependencies: Means, runId: RunId, order: CheckedOrder | undefined) {
+    this.#means = dependencies;
     this.runId = runId;
     this.#order = order;
   }

@@ -37,7 +37,7 @@ export class RunError extends EspalierError {
       status === "paused"
         ? "Continue it: orchestrator.resume(error.result.pausedRun, { answers })."
         : "See error.result for its partial result.";
-    const why = joinSentences([reason.message, ...firstCause(result), advice]);
+    const why = joinSentences([reason.message, ...findRootCause(result), advice]);
     super({
       code,
       message: `Expected run ${runId} to complete, got ${status} (${reason.code}): ${why}`,
@@ -73,7 +73,7 @@ export class RunError extends EspalierError {
 }
 
 /** Returns the root cause of a failed tree, unless the reason already names it. */
-function firstCause({
+function findRootCause({
   status,
   reason,
   errors: [first],

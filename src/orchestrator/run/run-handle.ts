@@ -161,8 +161,8 @@ export class RunHandle implements Run {
 
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
     checkText("message", message);
-    this.#node(agentId); // Throws at once for an unknown agent.
-    this.#ask(() => this.#cancelNode(this.#node(agentId), message));
+    this.#findNode(agentId); // Throws at once for an unknown agent.
+    this.#ask(() => this.#cancelNode(this.#findNode(agentId), message));
   }
 
   /** Cancels the run when the signal is aborted, or at once if it is aborted already. */
@@ -202,7 +202,7 @@ export class RunHandle implements Run {
     agentId: AgentId = this.#live.root.identity.agentId,
   ): Promise<SteerReceipt> {
     const text = checkedContent("message", message);
-    const mailbox = this.#node(agentId).openMailbox();
+    const mailbox = this.#findNode(agentId).openMailbox();
     if (!mailbox.isClosed) this.#live.run.journal?.append({ type: "letter", agentId, text });
     return mailbox.write(text);
   }
@@ -262,9 +262,9 @@ export class RunHandle implements Run {
 
   async #leave(journal: RunJournal, graceMs: number, takenUp: CancelSignal): Promise<boolean> {
     const over = new CancelSignal();
-    const done = (): void => over.abort("nothing is under way");
-    void journal.whenIdle().then(done);
-    const forget = takenUp.onAbort(done);
+    const finish = (): void => over.abort("nothing is under way");
+    void journal.whenIdle().then(finish);
+    const forget = takenUp.onAbort(finish);
     await sleep(this.#live.run.settings.clock, graceMs, over);
     forget();
     if (takenUp.aborted) return false;
@@ -288,9 +288,9 @@ export class RunHandle implements Run {
   }
 
   /** Returns true if the run was started with this role and task. Throws for an invalid task. */
-  isOf(role: string, given: MessageContent): boolean {
+  isOf(role: string, content: MessageContent): boolean {
     const { root } = this.#live;
-    const task = checkedContent("task", given);
+    const task = checkedContent("task", content);
     return root.role.name === role && sameJson(root.facts.task, task);
   }
 
@@ -309,7 +309,7 @@ export class RunHandle implements Run {
     });
   }
 
-  #node(agentId: AgentId): AgentRuntime {
+  #findNode(agentId: AgentId): AgentRuntime {
     return findNode(this.#live.run, agentId);
   }
 

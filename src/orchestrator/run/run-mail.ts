@@ -255,7 +255,7 @@ export class MailReader {
     this.#runtime = runtime;
     this.#journal = journal;
     this.#everyMs = runtime.settings.heartbeatIntervalMs;
-    runtime.pendingAnswers.onWait(() => this.#retime());
+    runtime.pendingAnswers.onWait(() => this.#resetTimer());
   }
 
   /** Starts polling. */
@@ -278,10 +278,10 @@ export class MailReader {
   /** Sets a shorter polling interval, since other processes send mail. */
   hurry(everyMs: number): void {
     this.#everyMs = everyMs;
-    this.#retime();
+    this.#resetTimer();
   }
 
-  #retime(): void {
+  #resetTimer(): void {
     if (this.#stopTimer === undefined) return;
     this.#stopTimer();
     this.start();
@@ -314,7 +314,7 @@ export class MailReader {
     settled: ReadonlyMap<number, string | undefined> = NOTHING,
   ): void {
     for (const { number, mail } of posts) {
-      const outcome = settled.has(number) ? settled.get(number) : this.#obey(mail);
+      const outcome = settled.has(number) ? settled.get(number) : this.#handleMail(mail);
       if (outcome === false) continue;
       const problem = outcome === undefined ? {} : { problem: outcome };
       this.#journal.append({ type: "post", number, ...problem });
@@ -325,7 +325,7 @@ export class MailReader {
    * Carries out mail. Returns `undefined` if it is done, a text if it had no effect, and `false` if
    * it must wait.
    */
-  #obey(mail: RunMail): string | false | undefined {
+  #handleMail(mail: RunMail): string | false | undefined {
     try {
       if (mail.type !== "answer") return this.#doAsAsked(mail);
       const given = this.#runtime.pendingAnswers.give(mail.answer);
@@ -440,11 +440,11 @@ export const DEFAULT_ROLES_VERSION = "1";
  * Returns a validated copy. Throws `unsupported_version` for another version, and `invalid_option`
  * or `invalid_definition`, naming the field.
  */
-export function copyOrder(given: RunRequest): CheckedOrder {
-  checkOrderVersion(given);
-  checkKeys("order", given, FIELDS);
-  const { runId, role, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = given;
-  const { rolesVersion = DEFAULT_ROLES_VERSION } = given;
+export function copyOrder(request: RunRequest): CheckedOrder {
+  checkOrderVersion(request);
+  checkKeys("order", request, FIELDS);
+  const { runId, role, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = request;
+  const { rolesVersion = DEFAULT_ROLES_VERSION } = request;
   checkRunId("order.runId", runId);
   checkText("order.role", role);
   checkVersionName("order.rolesVersion", rolesVersion);
@@ -468,9 +468,9 @@ export function copyOrder(given: RunRequest): CheckedOrder {
   });
 }
 
-function checkOrderVersion(given: unknown): void {
-  if (typeof given !== "object" || given === null) return;
-  const version: unknown = Reflect.get(given, "version");
+function checkOrderVersion(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  const version: unknown = Reflect.get(value, "version");
   if (version === undefined || version === ORDER_VERSION) return;
   throw new EspalierError({
     code: "unsupported_version",

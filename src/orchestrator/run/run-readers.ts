@@ -94,7 +94,7 @@ export class RunReaders {
     let unsubscribe: (() => void) | undefined;
     const onClose = (): void => {
       unsubscribe?.();
-      this.#readers = this.#readers.filter((one) => one !== reader);
+      this.#readers = this.#readers.filter((candidate) => candidate !== reader);
     };
     const backlog = new Backlog<T>({ maxBacklog, agentId, onClose });
     const reader: RunReader = {
@@ -449,7 +449,7 @@ function readPastPieces(
   const { seq } = pieces;
   const steps = agents.flatMap((agent) => [...listSaidSteps(agent, pieces)]);
   if (steps.length === 0) return undefined;
-  const ordered = steps.toSorted((one, other) => one.startedAtMs - other.startedAtMs);
+  const ordered = steps.toSorted((left, right) => left.startedAtMs - right.startedAtMs);
   return makePieces();
 
   async function* makePieces(): AsyncGenerator<StreamPart, undefined> {
@@ -483,8 +483,8 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
     const { stepId, number: stepNumber, startedAtMs, reply } = step;
     // Includes results since the state was recorded.
     const results = [...step.executions, ...(agent.endedCalls ?? [])].map(resultBody);
-    const bodies = (): readonly StreamPartBody[] => [...listReplyPieces(reply), ...results];
-    yield { source: agent.pieceSource({ stepId, stepNumber }), startedAtMs, bodies };
+    const createBodies = (): readonly StreamPartBody[] => [...listReplyPieces(reply), ...results];
+    yield { source: agent.pieceSource({ stepId, stepNumber }), startedAtMs, bodies: createBodies };
   }
   if (underWay === undefined || underWay.source.stepId === last) return;
   const bodies = listPieces(underWay); // Copied at once, because more is emitted meanwhile.

@@ -471,7 +471,7 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
   const { priceOf } = run.settings;
   let known: LateFacts | undefined;
   // This function must not retain the run, because results outlive their runs.
-  const late = (): LateFacts =>
+  const computeLate = (): LateFacts =>
     (known ??= {
       traceId: ids.runIds.traceId,
       prices: pricesUsed(models, priceOf, pricesBefore),
@@ -479,7 +479,7 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
       ...countsOf(counts),
       accounts: ledger.snapshot(nowMs),
     });
-  if (!isFinal) late();
+  if (!isFinal) computeLate();
   return buildResult({
     runId,
     atMs: pausedRun?.pausedAtMs ?? nowMs,
@@ -488,7 +488,7 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
     settled,
     detached,
     failedIds: tree.failedIds,
-    late,
+    late: computeLate,
   });
 }
 
@@ -550,7 +550,7 @@ function makeResultRecord({ agents, prices, session }: RunResult, atMs: number) 
   return {
     type: "result",
     atMs,
-    models: [...models].map(([model, of]) => ({ model, agentIds: of.map((one) => one.agentId) })),
+    models: [...models].map(([model, of]) => ({ model, agentIds: of.map((item) => item.agentId) })),
     removedTools: agents
       .filter(({ removedTools }) => removedTools.length > 0)
       .map(({ agentId, removedTools: removed }) => ({ agentId, removed })),

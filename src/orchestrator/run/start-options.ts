@@ -242,7 +242,7 @@ export function checkRunOptions(field: string, options: AnyRunOptions): void {
 
 /** Returns a frozen copy. Throws `invalid_option`, naming the part that is not JSON. */
 export function freezeMetadata(metadata: unknown): JsonObject {
-  const parsed = JsonObjectSchema().safeParse(metadataCopy(metadata));
+  const parsed = JsonObjectSchema().safeParse(copyMetadata(metadata));
   if (parsed.success) return deepFreeze(parsed.data);
   throw mismatch("metadata", "an object of JSON values", metadata, PLAIN_DATA);
 }
@@ -250,7 +250,7 @@ export function freezeMetadata(metadata: unknown): JsonObject {
 const PLAIN_DATA =
   "Pass plain data: strings, numbers, booleans, null, and arrays and objects of these.";
 
-function metadataCopy(metadata: unknown): unknown {
+function copyMetadata(metadata: unknown): unknown {
   try {
     return jsonCopy(metadata);
   } catch (cause) {

@@ -69,7 +69,7 @@ export function prepareStart(
   settings: Settings,
   { role, task: given, options, ownership, mail }: NewStart,
 ): PreparedRun {
-  const isHistory = Array.isArray(given) && given.some((one) => isRecord(one) && "role" in one);
+  const isHistory = Array.isArray(given) && given.some((item) => isRecord(item) && "role" in item);
   if (isHistory || isRecord(given))
     throw misdefinition("task", "a string or an array of content parts", given, TASK_ADVICE);
   const task = checkedContent("task", given);

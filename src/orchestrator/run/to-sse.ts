@@ -84,7 +84,8 @@ export function toSse(
   const { heartbeatIntervalMs = DEFAULT_HEARTBEAT_MS, clock = systemClock, lastEventId } = options;
   checkHeartbeat("heartbeatIntervalMs", heartbeatIntervalMs);
   const { from, maxBacklog } = options;
-  const first = lastEventId === undefined || lastEventId === null ? from : after(lastEventId);
+  const first =
+    lastEventId === undefined || lastEventId === null ? from : parseEventId(lastEventId);
   const events = run.events(defined({ from: first, maxBacklog }));
   const pieces = run.stream(defined({ maxBacklog }));
   let isLeft = false;
@@ -112,12 +113,12 @@ export function toSse(
         if (came === undefined) yield HEARTBEAT;
         else if (came.read.done === true) awaited.delete(came.name);
         else {
-          yield message(came.name, came.read.value);
+          yield formatMessage(came.name, came.read.value);
           // Not earlier, since a failure while the client is slow would be an unhandled rejection.
           awaited.set(came.name, next[came.name]());
         }
       }
-      if (!isLeft) yield message("result", resultFor(await run.settled));
+      if (!isLeft) yield formatMessage("result", selectResult(await run.settled));
       return undefined;
     } finally {
       void events.return?.();
@@ -126,7 +127,7 @@ export function toSse(
   }
 }
 
-function after(lastEventId: string): number {
+function parseEventId(lastEventId: string): number {
   if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId) + 1;
   throw mismatch("lastEventId", "the number of an event", lastEventId, "Respond with status 400.");
 }
@@ -136,14 +137,14 @@ interface Came {
   readonly read: IteratorResult<EspalierEvent | StreamPart, undefined>;
 }
 
-function message(name: string, data: EspalierEvent | StreamPart | object): string {
+function formatMessage(name: string, data: EspalierEvent | StreamPart | object): string {
   const id = name === "event" && "seq" in data ? `id: ${data.seq}\n` : "";
   return `${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 type SentField = "runId" | "status" | "reason" | "text" | "output" | "questions" | "errors";
 
-function resultFor(result: RunResult): Pick<RunResult, SentField> {
+function selectResult(result: RunResult): Pick<RunResult, SentField> {
   const { runId, status, reason, text, output, questions, errors } = result;
   return { runId, status, reason, text, output, questions, errors };
 }

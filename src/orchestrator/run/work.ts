@@ -261,7 +261,7 @@ class LiveWorker implements Worker, RunExecutor {
    */
   async #isRefused(runId: RunId, seen: readonly Mail[]): Promise<boolean> {
     const mail = seen.flatMap((post) => parseMail(post) ?? []);
-    const at = mail.findLastIndex((one) => one.mail.type === "refused");
+    const at = mail.findLastIndex((received) => received.mail.type === "refused");
     if (at === -1 || mail.slice(at).some(isCall)) return false;
     return (await findStoredRun(this.#storage.store, runId))?.status === "paused";
   }
@@ -272,7 +272,7 @@ class LiveWorker implements Worker, RunExecutor {
   ): Promise<ExecutorResult> {
     if (order === undefined) return { type: "ended" }; // The run was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
-    const contextFor = (): Promise<unknown> => this.#contextFor(order, releaseSignal);
+    const contextFor = (): Promise<unknown> => this.#createContext(order, releaseSignal);
     const { exclusive: isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
     const how = { contextFor, releaseSignal, graceMsNow: () => this.#graceMs, ...others };
@@ -297,7 +297,7 @@ class LiveWorker implements Worker, RunExecutor {
    * Returns the context of a run. Context functions persist nothing, so a release does not wait for
    * them.
    */
-  async #contextFor(order: CheckedOrder, releaseSignal: AbortSignal): Promise<unknown> {
+  async #createContext(order: CheckedOrder, releaseSignal: AbortSignal): Promise<unknown> {
     const { context } = this.#options;
     const { clock } = this.#storage;
     const given = await runBounded(() => context?.(order), {
@@ -347,19 +347,19 @@ class LiveWorker implements Worker, RunExecutor {
     const nowMs = this.#storage.clock.nowMs();
     const lost = (await lostRuns(this.#storage)).filter((run) => backoffMs(run, nowMs) === 0);
     for (const run of remembers ? this.#handed.due(lost) : lost) {
-      const isHanded = await this.#hand(run.runId, run.recordCount > 0);
+      const isHanded = await this.#sendToEngine(run.runId, run.recordCount > 0);
       if (isHanded) this.#handed.note(run);
     }
     // An exclusive engine also remembers until when a run waits.
     if (remembers || this.#closing !== undefined) return;
-    for (const runId of await this.#overdue.find()) await this.#hand(runId, true);
+    for (const runId of await this.#overdue.find()) await this.#sendToEngine(runId, true);
   }
 
   /**
    * Sends a run to the engine. Returns `false` if the run belongs to another worker's engine, or
    * its request cannot be read yet.
    */
-  async #hand(runId: RunId, hasBegun: boolean): Promise<boolean> {
+  async #sendToEngine(runId: RunId, hasBegun: boolean): Promise<boolean> {
     if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
     const order = await readOrder(this.#storage.store, runId).catch(explainNoOrder);
     if (order === "unread") return false;
@@ -458,23 +458,23 @@ class OverdueRuns {
     if (clock.monotonicMs() < this.#nextLookMs) return [];
     const rests = new Map<RunId, RunRest>();
     for (const run of await store.list({ status: "paused", limit: ALL_OF_THEM }))
-      rests.set(run.runId, await this.#restOf(run));
+      rests.set(run.runId, await this.#readRest(run));
     this.#rests = rests;
     this.#nextLookMs = clock.monotonicMs() + LOOK_MS;
     const nowMs = clock.nowMs();
     return [...rests].flatMap(([runId, { dueAtMs }]) => (dueAtMs <= nowMs ? [runId] : []));
   }
 
-  async #restOf({ runId, updatedAtMs, recordCount }: StoredRun): Promise<RunRest> {
+  async #readRest({ runId, updatedAtMs, recordCount }: StoredRun): Promise<RunRest> {
     const known = this.#rests.get(runId);
     if (known?.updatedAtMs === updatedAtMs) return known;
     if (recordCount === 0) return { updatedAtMs, dueAtMs: Infinity };
-    const dueAtMs = await this.#dueAtMs(runId).catch(() => undefined);
+    const dueAtMs = await this.#findDueTime(runId).catch(() => undefined);
     // A run that cannot be read does not delay others, and is read again.
     return dueAtMs === undefined ? UNREAD : { updatedAtMs, dueAtMs };
   }
 
-  async #dueAtMs(runId: RunId): Promise<number> {
+  async #findDueTime(runId: RunId): Promise<number> {
     const { folded, mail } = await readRun(this.#storage, runId);
     if (mail.at(-1)?.mail.type === "refused") return Infinity;
     return Math.min(...folded.run.questions.map(({ deadlineAtMs }) => deadlineAtMs ?? Infinity));

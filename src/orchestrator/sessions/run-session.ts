@@ -62,7 +62,7 @@ export class RunSession {
   /** Adds the root's messages if the root has ended, and releases the session. Never rejects. */
   async keep(root: AgentRuntime, usage: Usage): Promise<void> {
     try {
-      const outcome = await this.#stored(root, usage);
+      const outcome = await this.#store(root, usage);
       this.#outcome = outcome;
       if (outcome?.status === "saved") this.#ref = { ...this.#ref, version: outcome.version };
     } finally {
@@ -76,19 +76,19 @@ export class RunSession {
     this.#isHolding = false;
   }
 
-  async #stored(root: AgentRuntime, usage: Usage): Promise<SessionOutcome | undefined> {
+  async #store(root: AgentRuntime, usage: Usage): Promise<SessionOutcome | undefined> {
     const { settled, identity } = root;
-    const execution = executionOf(root, usage, this.settings);
+    const execution = createExecution(root, usage, this.settings);
     if (settled === undefined || execution === undefined) return undefined;
     const messages = storedMessages(settled.conversation, identity.agentId).filter(
       ({ role, note }) => role !== "system" && note !== "boundary",
     );
-    const writer = await this.#writer(execution);
+    const writer = await this.#openWriter(execution);
     return "status" in writer ? writer : await writer.add(execution, messages);
   }
 
   /** Returns the session as the run knew it. Rejects if it no longer exists. */
-  async #writer(execution: SessionExecution): Promise<SessionWriter | SessionOutcome> {
+  async #openWriter(execution: SessionExecution): Promise<SessionWriter | SessionOutcome> {
     if ("release" in this.#source) return this.#source;
     const { sessionId, version } = this.#ref;
     const missed = { sessionId, version, execution };
@@ -113,7 +113,7 @@ export function sessionMoved({ sessionId, version }: SessionRef, found: number):
   });
 }
 
-function executionOf(
+function createExecution(
   { settled, identity, role }: AgentRuntime,
   usage: Usage,
   { failedExecutionPolicy }: SessionSettings,

@@ -28,7 +28,7 @@ const KEPT_RECORDS = 100;
 
 /** Returns true if the execution is recorded. */
 export function hasExecution({ executions }: SessionRecord, executionId: ExecutionId): boolean {
-  return executions.some((one) => one.executionId === executionId);
+  return executions.some((execution) => execution.executionId === executionId);
 }
 
 /**
@@ -45,7 +45,7 @@ export function extended(
   return deepFreeze({
     ...record,
     messages: kept,
-    executions: retainedRecords([...record.executions, { ...execution, usage }], kept),
+    executions: selectRecords([...record.executions, { ...execution, usage }], kept),
     executionCount: record.executionCount + 1,
     usage: addUsage(record.usage, usage),
   });
@@ -72,7 +72,7 @@ export function mergeExecution(
  */
 function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecution): Usage {
   return executions
-    .filter((one) => one.runId === runId)
+    .filter((execution) => execution.runId === runId)
     .reduce((rest, earlier) => subtractEarlier(rest, earlier.usage), usage);
 }
 
@@ -82,7 +82,7 @@ function subtractEarlier(usage: Usage, earlier: Usage): Usage {
   return toUsage(UsageSchema().parse(amounts));
 }
 
-function retainedRecords(
+function selectRecords(
   executions: readonly SessionExecution[],
   messages: readonly StoredMessage[],
 ): readonly SessionExecution[] {
@@ -98,14 +98,14 @@ function retainedRecords(
  * `invalid_option` for an unknown execution.
  */
 export function withoutExecution(record: SessionRecord, executionId: string): SessionRecord {
-  const execution = record.executions.find((one) => one.executionId === executionId);
+  const execution = record.executions.find((candidate) => candidate.executionId === executionId);
   if (execution === undefined)
     throw unknownExecution("executionId", record.executions, executionId);
   return deepFreeze({
     ...record,
     messages: removeMessages(record.messages, execution.executionId),
-    executions: record.executions.map((one) =>
-      one === execution ? { ...one, isRemoved: true } : one,
+    executions: record.executions.map((candidate) =>
+      candidate === execution ? { ...candidate, isRemoved: true } : candidate,
     ),
   });
 }
@@ -185,7 +185,7 @@ export function historyFor(record: SessionRecord, showBoundaries: boolean): Sess
     const tag = { ...place, agentId, ...(note === undefined ? {} : { note }) };
     const ended = ends.get(messageId);
     const entry = { message, tag };
-    return ended === undefined ? [entry] : [entry, boundaryAfter(tag, ended, record)];
+    return ended === undefined ? [entry] : [entry, findBoundary(tag, ended, record)];
   });
   return {
     messages: entries.map(({ message }) => message),
@@ -193,7 +193,7 @@ export function historyFor(record: SessionRecord, showBoundaries: boolean): Sess
   };
 }
 
-function boundaryAfter(
+function findBoundary(
   tag: MessageTag,
   { executionId, role, status, endedAtMs }: SessionExecution,
   { messages }: SessionRecord,

@@ -51,24 +51,28 @@ export function forked(
   { sessionId, executionId, atStep }: ForkPoint,
   { ids, nowMs }: { readonly ids: IdSource; readonly nowMs: number },
 ): SessionRecord {
-  const last = lastExecution(record, executionId);
+  const last = findLastExecution(record, executionId);
   if (last === undefined) {
     if (atStep === undefined) return emptyRecord(sessionId, nowMs);
-    throw invalidForkStep(atStep, "left out, since the session has no history");
+    throw createForkStepError(atStep, "left out, since the session has no history");
   }
   const upTo = record.executions.slice(0, record.executions.indexOf(last) + 1);
-  const messages = adopted(cutAfter(record, last, atStep), upTo, last);
+  const messages = adoptSummaries(cutAfter(record, last, atStep), upTo, last);
   const speaking = new Set(messages.map((message) => message.executionId));
-  const executions = upTo.filter((one) => speaking.has(one.executionId));
+  const executions = upTo.filter((execution) => speaking.has(execution.executionId));
   const names: Names = {
-    execution: naming(() => ExecutionIdSchema().parse(ids.next("execution"))),
-    agent: naming(() => AgentIdSchema().parse(ids.next("agent"))),
+    execution: createNaming(() => ExecutionIdSchema().parse(ids.next("execution"))),
+    agent: createNaming(() => AgentIdSchema().parse(ids.next("agent"))),
   };
   return deepFreeze({
     ...emptyRecord(sessionId, nowMs),
-    messages: messages.map((message) => renamed(message, names)),
-    executions: executions.map((one) =>
-      copyExecution(record.sessionId, one === last ? cutExecution(one, atStep) : one, names),
+    messages: messages.map((message) => renameMessage(message, names)),
+    executions: executions.map((execution) =>
+      copyExecution(
+        record.sessionId,
+        execution === last ? cutExecution(execution, atStep) : execution,
+        names,
+      ),
     ),
     executionCount: executions.length,
     forkedFrom: {
@@ -80,15 +84,15 @@ export function forked(
   });
 }
 
-function lastExecution(
+function findLastExecution(
   { messages, executions }: SessionRecord,
   executionId: string | undefined,
 ): SessionExecution | undefined {
   const said = messages.filter(({ note }) => note === undefined);
   const speaking = new Set(said.map((message) => message.executionId));
-  const candidates = executions.filter((one) => speaking.has(one.executionId));
+  const candidates = executions.filter((execution) => speaking.has(execution.executionId));
   if (executionId === undefined) return candidates.at(-1);
-  const found = candidates.find((one) => one.executionId === executionId);
+  const found = candidates.find((candidate) => candidate.executionId === executionId);
   if (found !== undefined) return found;
   throw unknownExecution("fork options.executionId", candidates, executionId);
 }
@@ -99,12 +103,12 @@ function cutAfter(
   { executionId, stepCount, repliedSteps }: SessionExecution,
   atStep: number | undefined,
 ): readonly StoredMessage[] {
-  const isOf = (one: StoredMessage): boolean =>
-    one.executionId === executionId && one.note === undefined;
+  const isOf = (message: StoredMessage): boolean =>
+    message.executionId === executionId && message.note === undefined;
   if (atStep === undefined) return messages.slice(0, messages.findLastIndex(isOf) + 1);
   if (atStep < 1 || atStep > stepCount)
-    throw invalidForkStep(atStep, `a step of ${executionId} (1 to ${stepCount})`);
-  const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
+    throw createForkStepError(atStep, `a step of ${executionId} (1 to ${stepCount})`);
+  const late = messages.findIndex((message) => isOf(message) && stepNumberOf(message) > atStep);
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
   // Messages after the results of the step belong to later steps.
   const last = messages
@@ -112,22 +116,22 @@ function cutAfter(
     .findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
   const kept = messages.slice(0, last + 1);
   const replied = repliedSteps.findLast((number) => number <= atStep);
-  const isReply = (one: StoredMessage): boolean =>
-    isOf(one) && one.role === "assistant" && stepNumberOf(one) === replied;
+  const isReply = (message: StoredMessage): boolean =>
+    isOf(message) && message.role === "assistant" && stepNumberOf(message) === replied;
   if (replied === undefined || kept.some(isReply)) return kept;
-  throw invalidForkStep(atStep, `a step of ${executionId} whose history is complete`);
+  throw createForkStepError(atStep, `a step of ${executionId} whose history is complete`);
 }
 
 /**
  * Assigns a summary that a later execution made of earlier messages to the last execution of the
  * fork.
  */
-function adopted(
+function adoptSummaries(
   messages: readonly StoredMessage[],
   executions: readonly SessionExecution[],
   { executionId, agentId }: SessionExecution,
 ): readonly StoredMessage[] {
-  const known = new Set(executions.map((one) => one.executionId));
+  const known = new Set(executions.map((execution) => execution.executionId));
   let number = greatestNumber(messages);
   return messages.map((message) => {
     if (known.has(message.executionId)) return message;
@@ -137,7 +141,7 @@ function adopted(
   });
 }
 
-function invalidForkStep(got: unknown, expected: string): EspalierError {
+function createForkStepError(got: unknown, expected: string): EspalierError {
   return mismatch(
     "fork options.atStep",
     expected,
@@ -167,7 +171,7 @@ interface Names {
 }
 
 /** Returns a function that returns the same new name for an id each time. */
-function naming<Id>(newName: () => Id): (id: Id) => Id {
+function createNaming<Id>(newName: () => Id): (id: Id) => Id {
   const names = new Map<Id, Id>();
   return (id) => {
     const name = names.get(id) ?? newName();
@@ -176,7 +180,7 @@ function naming<Id>(newName: () => Id): (id: Id) => Id {
   };
 }
 
-function renamed(message: StoredMessage, names: Names): StoredMessage {
+function renameMessage(message: StoredMessage, names: Names): StoredMessage {
   const executionId = names.execution(message.executionId);
   const stepNumber = stepNumberOf(message);
   return {

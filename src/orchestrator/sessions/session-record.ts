@@ -164,21 +164,21 @@ export function readSessionRecord(sessionId: SessionId, body: unknown): SessionR
   const result = SessionRecordSchema().safeParse(value);
   if (!result.success) {
     const problem = z.prettifyError(new z.ZodError(result.error.issues.slice(0, MOST_ISSUES)));
-    throw unreadableSession(sessionId, problem, result.error);
+    throw createSessionError(sessionId, problem, result.error);
   }
   const problem = findSessionProblem(sessionId, result.data);
-  if (problem !== undefined) throw unreadableSession(sessionId, problem);
+  if (problem !== undefined) throw createSessionError(sessionId, problem);
   return deepFreeze(structuredClone(result.data));
 }
 
 const MOST_ISSUES = 3;
 
 function parseSession(sessionId: SessionId, body: unknown): unknown {
-  if (typeof body !== "string") throw unreadableSession(sessionId, `its body is ${shown(body)}`);
+  if (typeof body !== "string") throw createSessionError(sessionId, `its body is ${shown(body)}`);
   try {
     return JSON.parse(body);
   } catch (cause) {
-    throw unreadableSession(sessionId, "it is not JSON; it may be truncated", cause);
+    throw createSessionError(sessionId, "it is not JSON; it may be truncated", cause);
   }
 }
 
@@ -229,7 +229,7 @@ function parseCount(text: string): number {
   return Number.isSafeInteger(number) && number > 0 ? number : 0;
 }
 
-function unreadableSession(sessionId: SessionId, problem: string, cause?: unknown): EspalierError {
+function createSessionError(sessionId: SessionId, problem: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_session",
     message: `Cannot read session ${JSON.stringify(sessionId)}: ${problem}. Restore it from a copy, or remove it from the store.`,

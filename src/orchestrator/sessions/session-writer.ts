@@ -168,23 +168,23 @@ export class SessionWriter implements Session {
     messages: readonly StoredMessage[],
   ): Promise<SessionOutcome> {
     const { version: before } = this;
-    const outcome = (status: SessionOutcome["status"], cause?: unknown): SessionOutcome => ({
+    const createOutcome = (status: SessionOutcome["status"], cause?: unknown): SessionOutcome => ({
       sessionId: this.id,
       status,
       version: this.version,
       execution,
       error: cause === undefined ? undefined : errorRecord(cause),
     });
-    if (hasExecution(this.record, execution.executionId)) return outcome("saved");
+    if (hasExecution(this.record, execution.executionId)) return createOutcome("saved");
     try {
       const next = extended(this.record, execution, messages);
       this.#stored = await writeStored(this.#parts, next, before);
-      return outcome("saved");
+      return createOutcome("saved");
     } catch (cause) {
-      if (await this.#hasArrived(execution)) return outcome("saved");
+      if (await this.#hasArrived(execution)) return createOutcome("saved");
       this.#isStale = true;
       const isConflict = EspalierError.is(cause) && cause.code === "session_conflict";
-      return outcome(isConflict ? "conflict" : "failed", cause);
+      return createOutcome(isConflict ? "conflict" : "failed", cause);
     }
   }
 
@@ -213,7 +213,7 @@ export class SessionWriter implements Session {
         "Await run.result.",
       );
     const { session, newMessages } = structuredClone(parsed.data);
-    await this.#using("a merge", async () => {
+    await this.#use("a merge", async () => {
       for (let attempt = 1; ; attempt += 1) {
         const kept = await readStored(this.#parts);
         const next = mergeExecution(kept.record, session.execution, newMessages);
@@ -229,7 +229,7 @@ export class SessionWriter implements Session {
   }
 
   async reload(): Promise<void> {
-    await this.#using("a reload", () => readStored(this.#parts));
+    await this.#use("a reload", () => readStored(this.#parts));
   }
 
   async remove(executionId: string): Promise<void> {
@@ -247,7 +247,7 @@ export class SessionWriter implements Session {
   async #change(work: string, change: (record: SessionRecord) => SessionRecord): Promise<void> {
     this.assertReady();
     const next = change(this.record);
-    await this.#using(work, async () => {
+    await this.#use(work, async () => {
       try {
         return await writeStored(this.#parts, next, this.version);
       } catch (cause) {
@@ -273,7 +273,7 @@ export class SessionWriter implements Session {
   }
 
   /** Works on the session, and takes over the record that the work returns. */
-  async #using(work: string, read: () => Promise<SessionVersion>): Promise<void> {
+  async #use(work: string, read: () => Promise<SessionVersion>): Promise<void> {
     this.#assertFree();
     this.#work = work;
     try {
@@ -299,9 +299,10 @@ export function writerOf(field: string, session: unknown): SessionWriter {
 async function readStored({ store, sessionId, clock }: WriterParts): Promise<SessionVersion> {
   const stored: unknown = await callStore(sessionId, () => store.readSession(sessionId));
   if (stored === undefined) return { record: emptyRecord(sessionId, clock.nowMs()), version: 0 };
-  if (!isRecord(stored)) throw strange(sessionId, `returned ${shown(stored)}`);
+  if (!isRecord(stored)) throw createResponseError(sessionId, `returned ${shown(stored)}`);
   const { version, body } = stored;
-  if (!isVersion(version)) throw strange(sessionId, `returned version ${shown(version)}`);
+  if (!isVersion(version))
+    throw createResponseError(sessionId, `returned version ${shown(version)}`);
   return { record: readSessionRecord(sessionId, body), version };
 }
 
@@ -319,7 +320,8 @@ async function writeStored(
   const version: unknown = await callStore(sessionId, () =>
     store.writeSession(sessionId, expectedVersion, body),
   );
-  if (!isVersion(version)) throw strange(sessionId, `returned version ${shown(version)}`);
+  if (!isVersion(version))
+    throw createResponseError(sessionId, `returned version ${shown(version)}`);
   return { record, version };
 }
 
@@ -335,11 +337,11 @@ async function callStore<Answer>(
     return await ask();
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    throw strange(sessionId, `threw: ${messageOf(cause)}`, cause);
+    throw createResponseError(sessionId, `threw: ${messageOf(cause)}`, cause);
   }
 }
 
-function strange(sessionId: SessionId, what: string, cause?: unknown): EspalierError {
+function createResponseError(sessionId: SessionId, what: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "store_failed",
     message: `Cannot read or write session ${JSON.stringify(sessionId)}: the store ${what}. Check the store.`,

@@ -106,14 +106,14 @@ export function makeDynamicRole(
     return { refusal: { code: "forbidden_role", message } };
   }
   if (registry.find(name) !== undefined)
-    return invalidRole(
+    return refuseRole(
       `there is a role "${name}" already. Give yours another name, or start that one`,
     );
   const models = Object.keys(bounds.models);
   const { instructions, tools: asked, model: modelName = models[0] ?? "", steps } = draft;
   const model = Object.hasOwn(bounds.models, modelName) ? bounds.models[modelName] : undefined;
   if (model === undefined)
-    return invalidRole(`there is no model "${modelName}". Choose one of: ${models.join(", ")}`);
+    return refuseRole(`there is no model "${modelName}". Choose one of: ${models.join(", ")}`);
   const { tools, budget } = bounds;
   try {
     const role = defineAgent({
@@ -128,13 +128,11 @@ export function makeDynamicRole(
     });
     return { role };
   } catch (cause) {
-    return invalidRole(
-      `the role is invalid (${messageOf(cause)}). Correct the role and call again`,
-    );
+    return refuseRole(`the role is invalid (${messageOf(cause)}). Correct the role and call again`);
   }
 }
 
-function invalidRole(problem: string): RoleOrRefusal {
+function refuseRole(problem: string): RoleOrRefusal {
   return { refusal: { code: "invalid_role", message: `Not started: ${problem}.` } };
 }
 

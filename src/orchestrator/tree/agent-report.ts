@@ -133,7 +133,7 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
 
 /** Returns the report of a settled agent. `atMs` is the present time, for a paused agent. */
 export function agentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
-  return addSteps({ ...known, ...executionReport(settled, atMs) }, settled.log);
+  return addSteps({ ...known, ...createExecutionReport(settled, atMs) }, settled.log);
 }
 
 type StepList = Pick<AgentReport, "steps">;
@@ -149,7 +149,7 @@ const addSteps = lateFields<StepList, StepList & OnTools>({
   ...ON_TOOLS,
 });
 
-function executionReport(settled: SettledState, atMs: number) {
+function createExecutionReport(settled: SettledState, atMs: number) {
   const { status, reason, log, telemetry } = settled;
   const { output, signals, errors } = log;
   return {

@@ -119,9 +119,9 @@ function describeSibling(sibling: AgentRuntime): Sibling {
 
 /** Builds the context, or returns the problem of the request or the policy. */
 export function childContext(facts: ChildFacts, request: ContextRequest): OrRefusal<ChildContext> {
-  const unknown = unknownToolRefusal(facts, request);
+  const unknown = refuseUnknownTool(facts, request);
   if (unknown !== undefined) return { refusal: unknown };
-  const { results, refusal } = askedResults(facts, request.includeResultsFrom ?? []);
+  const { results, refusal } = findRequestedResults(facts, request.includeResultsFrom ?? []);
   if (refusal !== undefined) return { refusal };
   const { agentPath, policy, toolNames: names, noDepthLeft } = facts;
   const rules = [
@@ -132,7 +132,7 @@ export function childContext(facts: ChildFacts, request: ContextRequest): OrRefu
   const removedTools = [...toolsTakenAway({ names, rules, noDepthLeft }), ...facts.beyondBounds];
   try {
     const inherited = inheritContext(policy, facts, {
-      siblings: () => facts.siblings.flatMap((sibling) => inShort(sibling)),
+      siblings: () => facts.siblings.flatMap((sibling) => shortenResult(sibling)),
       results,
       removedTools,
     });
@@ -148,7 +148,7 @@ export function childContext(facts: ChildFacts, request: ContextRequest): OrRefu
  * Returns the refusal of an unknown tool. Only `allowedTools` must name existing tools; denying an
  * unknown tool is harmless.
  */
-function unknownToolRefusal(
+function refuseUnknownTool(
   facts: ChildFacts,
   { allowedTools }: ContextRequest,
 ): SpawnRefusal | undefined {
@@ -166,15 +166,15 @@ function unknownToolRefusal(
  * Returns the requested results in the requested order. One unavailable result refuses the whole
  * request.
  */
-function askedResults(
+function findRequestedResults(
   { siblings, agentPath }: ChildFacts,
   names: readonly string[],
 ): OrRefusal<{ readonly results: readonly FramedResult[] }> {
   const results: FramedResult[] = [];
   for (const name of new Set(names)) {
     const sibling = siblings.find(({ childName }) => childName === name);
-    if (sibling === undefined) return { refusal: unknownSibling(agentPath, name, siblings) };
-    const result = framedResult(sibling);
+    if (sibling === undefined) return { refusal: refuseUnknownSibling(agentPath, name, siblings) };
+    const result = frameResult(sibling);
     if (result === undefined) {
       const message = `Not started: ${name} (${agentPath}/${name}) has not ended, so it has no result to pass on. Wait for it, or call again without it.`;
       return { refusal: { code: "subagent_running", message } };
@@ -184,7 +184,7 @@ function askedResults(
   return { results };
 }
 
-function unknownSibling(
+function refuseUnknownSibling(
   agentPath: string,
   name: string,
   siblings: readonly Sibling[],
@@ -199,7 +199,7 @@ function unknownSibling(
   return { code: "unknown_subagent", message };
 }
 
-function framedResult({ childName, role, result }: Sibling): FramedResult | undefined {
+function frameResult({ childName, role, result }: Sibling): FramedResult | undefined {
   if (result === undefined) return undefined;
   const { outcome, text, output } = result;
   return { childName, role, outcome, text: output === undefined ? text : JSON.stringify(output) };
@@ -208,8 +208,8 @@ function framedResult({ childName, role, result }: Sibling): FramedResult | unde
 /** Maximum number of characters of a sibling's result that the request does not name. */
 const LONGEST_RESULT = 1_000;
 
-function inShort(sibling: Sibling): readonly FramedResult[] {
-  const result = framedResult(sibling);
+function shortenResult(sibling: Sibling): readonly FramedResult[] {
+  const result = frameResult(sibling);
   if (result === undefined) return [];
   const { text } = result;
   const { isShortened, shownCharacters } = shortenText(text, LONGEST_RESULT);

@@ -28,7 +28,7 @@ export function continueChild(
   const ended = parent.subagent(childName);
   if (parent.noStartSignal.aborted) return PARENT_ENDING;
   if (ended === undefined) return unknownChild(parent, childName);
-  if (group?.decision !== undefined) return notContinued("group_decided", group.decision);
+  if (group?.decision !== undefined) return refuseContinuation("group_decided", group.decision);
   const refusal =
     refuseChangedRequest(ended, request) ?? refuseUnlessRead(parent, ended, request, call);
   if (refusal !== undefined) return refusal;
@@ -68,17 +68,17 @@ function refuseChangedRequest(
   const who = `${childName} (${identity.agentPath})`;
   const own = JSON.stringify(role.name);
   if (draft !== undefined)
-    return notContinued(
+    return refuseContinuation(
       "invalid_role",
       `${who} keeps its role ${own}. Call again without newRole, or start another subagent with it, without continue.`,
     );
   if (asked !== role.name)
-    return notContinued(
+    return refuseContinuation(
       "invalid_role",
       `${who} has the role ${own}, not ${JSON.stringify(asked)}. Call again with its own role, or start another subagent, without continue.`,
     );
   if (includeResultsFrom.length === 0) return undefined;
-  return notContinued(
+  return refuseContinuation(
     "context_policy_failed",
     `results of other subagents are passed only to a new subagent. Call again without includeResultsFrom and write into the task what ${who} has to know.`,
   );
@@ -96,15 +96,16 @@ function refuseUnlessRead(
 ): SpawnRefusal | undefined {
   const who = `${childName} (${identity.agentPath})`;
   const { agentId } = identity;
-  const running = (why: string): SpawnRefusal => notContinued("subagent_running", `${who} ${why}`);
+  const refuseRunning = (why: string): SpawnRefusal =>
+    refuseContinuation("subagent_running", `${who} ${why}`);
   if (!hasEnded)
-    return running("has not ended. Wait for its result, or write to it while it runs.");
+    return refuseRunning("has not ended. Wait for its result, or write to it while it runs.");
   if (parent.mailbox?.hasReportOf(agentId) === true || isInBackground)
-    return running(
+    return refuseRunning(
       "has ended, and you have not read its result yet. It is in your next message: continue it then.",
     );
   if (isBackground && stepId !== undefined && wasReported(parent, agentId, stepId))
-    return notContinued(
+    return refuseContinuation(
       "subagent_running",
       `another call of the same reply gives you the result of ${who}. Read it first, and continue it then.`,
     );
@@ -124,6 +125,6 @@ function wasReported(parent: AgentRuntime, childId: AgentId, stepId: StepId): bo
   );
 }
 
-function notContinued(code: SpawnRefusal["code"], why: string): SpawnRefusal {
+function refuseContinuation(code: SpawnRefusal["code"], why: string): SpawnRefusal {
   return { code, message: `Not continued: ${why}` };
 }

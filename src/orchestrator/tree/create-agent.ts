@@ -44,8 +44,8 @@ export function modelForAgent({ settings }: RunRuntime, { name, model: given }: 
 }
 
 /** Creates an agent: ids, account, runtime. */
-export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
-  const { facts, parent, spendLimits: limits, timeMs, deadlineAtMs } = made;
+export function createAgent(run: RunRuntime, input: NewAgent): AgentRuntime {
+  const { facts, parent, spendLimits: limits, timeMs, deadlineAtMs } = input;
   const { role, agentPath } = facts;
   const { ids, ledger, tree } = run;
   const model = modelForAgent(run, role);
@@ -56,7 +56,7 @@ export function createAgent(run: RunRuntime, made: NewAgent): AgentRuntime {
   const account = ledger.open(opening, parent?.account);
   let agent: AgentRuntime | undefined;
   try {
-    const state = pendingState({ ...makeOpening(made, executionId), prefix: NO_PREFIX });
+    const state = pendingState({ ...makeOpening(input, executionId), prefix: NO_PREFIX });
     agent = new AgentRuntime(run, parent, facts, { agentId, executionId, model, state, account });
     tree.add(agent);
     return agent;
@@ -76,7 +76,7 @@ function makeOpening(
   executionId: ExecutionId,
 ): TaggedHistory {
   const place = { executionId, stepNumber: 0 };
-  const instructed = withAdded(NOTHING_SAID, [systemMessage(role, instructions)], place);
+  const instructed = withAdded(NOTHING_SAID, [getSystemMessage(role, instructions)], place);
   if (history === undefined) return withAdded(instructed, inherited, place);
   const messages = [...instructed.messages, ...history.messages];
   const tags = [...instructed.tags, ...history.tags];
@@ -89,7 +89,7 @@ const systemMessages = new WeakMap<AgentRole, Message>();
  * Returns the system message, one object for all agents of a role with the same instructions, so
  * that its token count and its wire form are memoised.
  */
-function systemMessage(role: AgentRole, text: string): Message {
+function getSystemMessage(role: AgentRole, text: string): Message {
   const known = systemMessages.get(role);
   if (known?.text === text) return known;
   const message = shared<Message>({ role: "system", text, origin: "instructions" });

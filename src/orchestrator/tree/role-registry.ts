@@ -71,7 +71,7 @@ export class RoleRegistry {
     const isHooked = this.#hooks.length > 0 || role.hooks.length > 0;
     const hooks = isHooked ? hookSet([...this.#hooks, ...role.hooks]) : NO_HOOKS;
     const parts = {
-      ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
+      ...createRoleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
       hooks,
       spendLimits: toLedgerLimits(role.budget),
       keptForSelf: toLedgerLimits(role.delegation.reserve),
@@ -96,10 +96,10 @@ export class RoleRegistry {
 
   /** Returns the role and all roles that can be started below it. */
   reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
-    return this.#reachOf(role).roles;
+    return this.#getReach(role).roles;
   }
 
-  #reachOf(role: AgentRole): Reach {
+  #getReach(role: AgentRole): Reach {
     const known = this.#reaches.get(role);
     if (known !== undefined) return known;
     const roles = new Set([role]);
@@ -114,7 +114,7 @@ export class RoleRegistry {
    * model that rejects a setting of the role.
    */
   assertReady(root: AgentRole, runBudget: Budget): void {
-    const { roles, players } = this.#reachOf(root);
+    const { roles, players } = this.#getReach(root);
     // The price of a model may depend on values that it reads when it is prepared.
     for (const { model } of players) model.assertReady?.();
     if (runBudget.costUsd !== undefined) this.requirePrices("budget.costUsd", root);
@@ -129,11 +129,11 @@ export class RoleRegistry {
    * role, of a role below it, or of a dynamic role. An unknown price never counts as zero.
    */
   requirePrices(field: string, role: AgentRole): void {
-    for (const { name, model } of this.#reachOf(role).players) {
+    for (const { name, model } of this.#getReach(role).players) {
       const unknown = modelsOf(readModel(name, model)).find(
-        (one) => this.#priceOf(one) === undefined,
+        (candidate) => this.#priceOf(candidate) === undefined,
       );
-      if (unknown !== undefined) throw unpriced(field, { name, model: unknown });
+      if (unknown !== undefined) throw createPriceError(field, { name, model: unknown });
     }
   }
 
@@ -176,14 +176,14 @@ export class RoleRegistry {
       const field = `${role.name}.subagents[${index}]`;
       const name = readRoleName(subagent);
       const known = this.#roles.get(name);
-      if (known === undefined) throw this.#unknown(field, name);
+      if (known === undefined) throw this.#createUnknownError(field, name);
       if (names.has(name)) throw misdefinition(field, "listed once", name, "Remove the duplicate.");
       names.add(name);
       checkDescription(role.name, known);
     }
   }
 
-  #unknown(field: string, name: string): EspalierError {
+  #createUnknownError(field: string, name: string): EspalierError {
     const names = [...this.#roles.keys()].join(", ");
     return new EspalierError({
       code: "unknown_subagent",
@@ -205,7 +205,7 @@ const toolsByRole = new WeakMap<AgentRole, RoleTools>();
  * Returns the tools of a role. `output` is the schema that the provider enforces, or `undefined` if
  * the agent reports its typed result with `Finish`.
  */
-function roleTools(
+function createRoleTools(
   role: AgentRole,
   subagents: readonly AgentRole[],
   output: RoleParts["nativeOutputSchema"],
@@ -265,7 +265,7 @@ function listPlayers(role: AgentRole): readonly Player[] {
   return [role, ...models.map((model) => ({ name: `defined by ${role.name}`, model }))];
 }
 
-function unpriced(field: string, { name, model }: Player): EspalierError {
+function createPriceError(field: string, { name, model }: Player): EspalierError {
   return new EspalierError({
     code: "price_unknown",
     message: `Expected a price for model ${model.id} of role ${name}, which ${field} limits, got none. The built-in table of ${PRICES_AS_OF} has prices only for models of OpenAI itself, and lacks this one. Give the model a price, for example openai(id, { price }), give the orchestrator prices, for example from espalier/prices, or leave the cost limit out.`,

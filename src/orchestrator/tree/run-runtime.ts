@@ -100,7 +100,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
       journal: this.journal,
       sinks:
         settings.hooks.length > 0 || registry.hasGuardsOrHooks
-          ? [...settings.sinks, ...observerSinks(this)]
+          ? [...settings.sinks, ...createObserverSinks(this)]
           : settings.sinks,
       eventCount: restored?.eventCount ?? 0,
     });
@@ -175,7 +175,7 @@ export function scopeOutsideExecutions({ identity }: AgentRuntime): EventScope {
  * Returns sinks that pass every event to the observers of the orchestrator and of its agent's role.
  * Empty without observers.
  */
-function observerSinks(run: RunRuntime): readonly EventSink[] {
+function createObserverSinks(run: RunRuntime): readonly EventSink[] {
   const { settings, registry } = run;
   const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];
   if (!hooks.some((hook) => hook.kind === "observe")) return [];

@@ -108,7 +108,7 @@ export class RunTree {
 
   /** Returns in how many other steps of the run a role was started with this task. */
   delegationsBefore(delegation: Delegation, stepId: StepId): number {
-    const steps = this.#delegations?.get(delegationKey(delegation));
+    const steps = this.#delegations?.get(createDelegationKey(delegation));
     return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
   }
 
@@ -119,7 +119,7 @@ export class RunTree {
   }
 
   #noteDelegation(delegation: Delegation, stepId: string | null): void {
-    const key = delegationKey(delegation);
+    const key = createDelegationKey(delegation);
     this.#delegations ??= new Map();
     const steps = this.#delegations.get(key) ?? new Set();
     this.#delegations.set(key, steps.add(stepId));
@@ -225,6 +225,6 @@ export class RunTree {
 }
 
 /** Returns the key of a delegation. Tasks that differ only in white space are the same. */
-function delegationKey({ role, task }: Delegation): string {
+function createDelegationKey({ role, task }: Delegation): string {
   return JSON.stringify([role, task.trim().split(/\s+/u)]);
 }

@@ -387,11 +387,11 @@ const BEGUN_PER_TURN = 64;
  * the actual value.
  */
 export function makeSettings<Roles extends AgentRole<unknown, never>>(
-  given?: OrchestratorOptions<Roles>,
+  input?: OrchestratorOptions<Roles>,
 ): Settings;
-export function makeSettings(given: OrchestratorOptions = {}): Settings {
-  checkOrchestratorOptions(given);
-  const options = { ...DEFAULTS, ...defined(given) };
+export function makeSettings(input: OrchestratorOptions = {}): Settings {
+  checkOrchestratorOptions(input);
+  const options = { ...DEFAULTS, ...defined(input) };
   const {
     approver,
     answerTimeoutMs,

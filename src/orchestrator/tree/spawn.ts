@@ -30,9 +30,9 @@ export function setUpChild(
   run: RunRuntime,
   parent: AgentRuntime,
   request: SpawnRequest,
-  asked: SpawnCall,
+  spawnCall: SpawnCall,
 ): AgentRuntime | SpawnRefusal {
-  const { call, group } = asked;
+  const { call, group } = spawnCall;
   const { callId, stepId } = call;
   if (callId !== undefined) group?.forget(callId);
   if (group?.decision !== undefined)
@@ -44,7 +44,7 @@ export function setUpChild(
     const { role, refusal } = findStartableRole(run, parent, request);
     if (refusal !== undefined) return refusal;
     agentPath = run.tree.admit(parent, role.name);
-    const { tightened, ...budget } = shareBudget(run, parent, role, asked);
+    const { tightened, ...budget } = shareBudget(run, parent, role, spawnCall);
     const asking = { role, agentPath, request };
     const context = inheritsNothing(parent, role, request)
       ? NOTHING

@@ -18,20 +18,20 @@ export function subagentService(
   parent: AgentRuntime,
   call: DelegatedCall,
 ): Omit<SubagentService, "continue"> {
-  const found = (childName: string): AgentRuntime | DelegationOutcome =>
+  const findChild = (childName: string): AgentRuntime | DelegationOutcome =>
     findOrRefuse(run, parent, call, childName);
-  const refusedEnd = (child: AgentRuntime): DelegationOutcome =>
-    refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
+  const refuseEnded = (child: AgentRuntime): DelegationOutcome =>
+    refuse(run, parent, { role: child.role.name, refusal: refuseEndedChild(child) }, call);
   const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
     list: () => parent.children.map((child) => describeChild(child)),
     wait: (request = {}) => waitForChildren(run, parent, call, request),
     sendMessage: (childName: string, text: string) => {
       checkText("message", text);
-      const child = found(childName);
+      const child = findChild(childName);
       if ("type" in child) return child;
       if (!wasDone(parent, call, child, text)) {
-        if (child.settled !== undefined) return refusedEnd(child);
+        if (child.settled !== undefined) return refuseEnded(child);
         const { agentId } = child.identity;
         run.journal?.append({ type: "letter", agentId, text, ...by });
         void child.openMailbox().write(text, parent.identity.agentId);
@@ -39,17 +39,17 @@ export function subagentService(
       return makeAnswer(`${childName} will read it before its next step, if it takes one.`);
     },
     cancel: async (childName: string, reason?: string) => {
-      const child = found(childName);
+      const child = findChild(childName);
       if ("type" in child) return child;
       const { agentId } = child.identity;
       const isAgain = wasDone(parent, call, child);
-      if (child.hasEnded && !isAgain) return refusedEnd(child);
+      if (child.hasEnded && !isAgain) return refuseEnded(child);
       if (reason !== undefined) checkText("reason", reason);
       const message = reason ?? `${parent.identity.agentPath}, its parent, cancelled it.`;
       if (!isAgain) run.journal?.append({ type: "cancel", agentId, message, ...by });
       child.cancel(message);
       await run.supervisor.dismiss(parent, agentId);
-      return reported(parent, call, [child]);
+      return reportChildren(parent, call, [child]);
     },
   });
 }
@@ -91,7 +91,7 @@ export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefu
   return { code: "unknown_subagent", message };
 }
 
-function ended({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
+function refuseEndedChild({ childName, identity, settled }: AgentRuntime): SpawnRefusal {
   const how =
     settled?.status === "paused"
       ? "is paused until a question is answered. Continue without it."
@@ -141,7 +141,7 @@ async function waitForChildren(
   await Promise.race([settled, timer]);
   linked.controller.abort();
   linked.unlink();
-  return reported(
+  return reportChildren(
     parent,
     call,
     children.map((child) => run.tree.find(child.identity.agentId) ?? child),
@@ -156,7 +156,7 @@ async function waitForChildren(
  * Returns the states of subagents, with the results of ended ones. These results are not reported
  * again.
  */
-function reported(
+function reportChildren(
   parent: AgentRuntime,
   call: DelegatedCall,
   children: readonly AgentRuntime[],

@@ -31,7 +31,7 @@ export function subagentTools(
 ): readonly DelegationTool[] {
   if (!mayDelegate(role)) return [];
   const spawn = spawnSubagentTool(role, subagents);
-  return role.delegation.background ? [spawn, ...backgroundTools()] : [spawn];
+  return role.delegation.background ? [spawn, ...createBackgroundTools()] : [spawn];
 }
 
 /**
@@ -60,7 +60,7 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
 }
 
 /** Creates a built-in tool, which uses only the public context of its calls. */
-function delegation<Input extends z.ZodType>(
+function createTool<Input extends z.ZodType>(
   name: string,
   description: string,
   input: Input,
@@ -122,7 +122,7 @@ function describeSpawnInput(
   const whole =
     dynamicRoles === undefined
       ? offered
-      : offered.extend({ newRole: dynamicRoleSchema(dynamicRoles) });
+      : offered.extend({ newRole: createDynamicRoleSchema(dynamicRoles) });
   return whole.refine(
     ({ role, continue: childName }) => role !== undefined || namesSubagent(childName),
     {
@@ -139,7 +139,7 @@ export function namesSubagent(name: unknown): name is string {
   return typeof name === "string" && name.trim() !== "";
 }
 
-function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
+function createDynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
   const toolNames = tools.map(({ name }) => name).join(", ") || "none";
   const modelNames = Object.keys(models).join(", ");
   return z
@@ -203,19 +203,19 @@ const MS_PER_SECOND = 1_000;
 let background: readonly DelegationTool[] | undefined;
 
 /** Returns the tools, created for the first role that needs them. */
-function backgroundTools(): readonly DelegationTool[] {
+function createBackgroundTools(): readonly DelegationTool[] {
   const name = z
     .string()
     .min(1)
     .meta({ description: "Name of the subagent, such as researcher#1." });
   background ??= [
-    delegation(
+    createTool(
       LIST,
       "Lists the subagents that you have started, with the state of each.",
       z.object({}),
-      (_input, { subagents }) => ({ type: "answered", text: listText(subagents.list()) }),
+      (_input, { subagents }) => ({ type: "answered", text: formatSubagents(subagents.list()) }),
     ),
-    delegation(
+    createTool(
       WAIT,
       "Waits until background subagents have ended, and returns their results.",
       z.object({
@@ -232,13 +232,13 @@ function backgroundTools(): readonly DelegationTool[] {
           ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
         }),
     ),
-    delegation(
+    createTool(
       MESSAGE,
       "Sends a message to a running subagent, which reads it before its next step.",
       z.object({ subagent: name, message: z.string().min(1) }),
       ({ subagent, message }, { subagents }) => subagents.sendMessage(subagent, message),
     ),
-    delegation(
+    createTool(
       CANCEL,
       "Cancels a subagent and all its subagents, and returns its partial result.",
       z.object({ subagent: name, reason: z.string().min(1).optional() }),
@@ -248,7 +248,7 @@ function backgroundTools(): readonly DelegationTool[] {
   return background;
 }
 
-function listText(subagents: readonly SubagentInfo[]): string {
+function formatSubagents(subagents: readonly SubagentInfo[]): string {
   return canonicalJson(
     subagents.map(({ childName: subagent, isBackground: _how, ...info }) => ({
       subagent,

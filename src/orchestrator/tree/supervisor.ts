@@ -63,12 +63,12 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
    */
   async #start(
     parent: AgentRuntime,
-    asked: { readonly role: string; readonly isBackground: boolean; readonly call: DelegatedCall },
+    input: { readonly role: string; readonly isBackground: boolean; readonly call: DelegatedCall },
     setUp: (group: SpawnGroup | undefined) => AgentRuntime | SpawnRefusal,
   ): Promise<SpawnOutcome> {
-    const { role, isBackground, call } = asked;
+    const { role, isBackground, call } = input;
     if (parent.persistence?.inFlight !== undefined) {
-      const adopted = this.#adopted(parent, call, isBackground);
+      const adopted = this.#adopt(parent, call, isBackground);
       if (adopted !== undefined) return await adopted;
     }
     const group = openGroup(parent, call);
@@ -86,7 +86,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
    * Returns the outcome of a subagent that the call had started or continued before its process
    * crashed: it is not started again (D2).
    */
-  #adopted(
+  #adopt(
     parent: AgentRuntime,
     call: DelegatedCall,
     isBackground: boolean,
@@ -230,7 +230,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   async dismiss(parent: AgentRuntime, childId: AgentId): Promise<void> {
     const child = this.run.tree.find(childId);
     if (child === undefined) return;
-    if (!child.hasEnded) child.cancel(stoppedParent(parent));
+    if (!child.hasEnded) child.cancel(describeStoppedParent(parent));
     await child.whenSettled(); // Also for an ended subagent, whose end is recorded with its parent.
     if (child.settled?.status === "paused") await this.resume(parent, childId, {});
     // Another call runs it to its end.
@@ -240,7 +240,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   cancelStartedBy(parent: AgentRuntime, stepId: StepId): void {
     for (const child of parent.children)
       if (child.facts.spawnStepId === stepId && !child.hasEnded && !child.isDetached)
-        child.cancel(stoppedParent(parent));
+        child.cancel(describeStoppedParent(parent));
   }
 
   detach(parent: AgentRuntime, childId: AgentId): Promise<void> {
@@ -275,7 +275,7 @@ export function reactivateDetached(run: RunRuntime, unblocked?: readonly AgentRu
   for (const agent of run.tree.nodes) {
     const { parent, isDetached, settled, identity } = agent;
     if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
-    if (unblocked?.some((one) => [...one.pathUp()].includes(agent)) === false) continue;
+    if (unblocked?.some((candidate) => [...candidate.pathUp()].includes(agent)) === false) continue;
     run.supervisor.reactivate(parent, [identity.agentId]);
     run.tree.trackDetached(agent.reporting);
   }
@@ -309,7 +309,7 @@ function describeReport(outcome: EndedSpawn): string {
   return `${childName}, which ran in the background, has ended. Its result: ${delegationText(outcome)}`;
 }
 
-function stoppedParent({ identity }: AgentRuntime): string {
+function describeStoppedParent({ identity }: AgentRuntime): string {
   return `${identity.agentPath}, its parent, stopped.`;
 }
 
