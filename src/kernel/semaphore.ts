@@ -1,4 +1,4 @@
-// Semaphore: bounds how many holders work at once, first come, first served. Owns the free permits.
+// Semaphore: limits the number of concurrent holders, FIFO. Owns the free permits.
 
 import type { AnySignal } from "./cancel.ts";
 import { TurnQueue } from "./turn-queue.ts";

@@ -32,7 +32,7 @@ export type OwnRecord = RecordOf<"state" | "effect" | "begun" | "signal" | "lett
 
 type GivenHold = Pick<PersistedHold, "lease" | "waitedMs">;
 
-/** Reason of the pause of an agent whose process died. */
+/** Reason of the pause of an agent whose process crashed. */
 const INTERRUPTED: StopReason = Object.freeze({
   code: "interrupted",
   message: "The process that ran the agent ended before the agent did.",

@@ -12,7 +12,7 @@ type SigningKey = string | Uint8Array;
 
 const LEAST_BYTES = 32;
 /**
- * Domain separation: a signature of something else under the same key is not a signature of a
+ * Domain separation: a signature of other data under the same key is not a valid signature of a
  * paused run.
  */
 const PURPOSE = "espalier paused run\n";

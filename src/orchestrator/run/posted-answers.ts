@@ -21,7 +21,7 @@ interface AskedQuestions {
   /** In the order in which they were asked. */
   readonly open: readonly Question[];
   readonly record: RunRecord;
-  /** Questions that were answered or need no answer any more, and how. */
+  /** Questions that were answered or no longer need an answer, with the type of answer. */
   readonly over: ReadonlyMap<QuestionId, AnswerType>;
   /** Answers that the owner of the run has not read yet, by question. */
   readonly posted: ReadonlyMap<QuestionId, Answer>;

@@ -98,7 +98,7 @@ export class RunHandle implements Run {
   }
 
   get settled(): Promise<JsonRunResult> {
-    // Created on demand: a caller that reads only `result` gets an error there, and nowhere else.
+    // Created on demand, so that a caller that reads only `result` gets an error only there.
     return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
   }
 

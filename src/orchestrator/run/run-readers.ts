@@ -241,7 +241,7 @@ export class Feed<T extends object> {
   /** Later values, in the order of arrival. */
   #arrived: T[] = [];
   readonly #demands: Demand<T>[] = [];
-  /** `undefined` while more may come. */
+  /** `undefined` until the feed has ended. */
   #end: { readonly failure: FeedFailure | undefined } | undefined;
 
   get unreadCount(): number {
@@ -257,7 +257,7 @@ export class Feed<T extends object> {
     return this.#end !== undefined;
   }
 
-  /** Gives a value to the first waiting read, or keeps it for the next. */
+  /** Passes a value to the first waiting read, or buffers it for the next. */
   add(value: T): void {
     const demand = this.#demands.shift();
     if (demand === undefined) this.#arrived.push(value);

@@ -437,7 +437,7 @@ const LOOK_MS = 30_000;
 /** Paused run. */
 interface RunRest {
   readonly updatedAtMs: number;
-  /** `Infinity` if the run waits for no time, or its last mail is a refusal. */
+  /** `Infinity` if the run has no deadline to wait for, or its last mail is a refusal. */
   readonly dueAtMs: number;
 }
 

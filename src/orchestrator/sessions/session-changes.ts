@@ -23,7 +23,7 @@ import {
   type SessionRecord,
 } from "./session-record.ts";
 
-/** Number of executions without messages whose records are kept. */
+/** Maximum number of stored records of executions without messages. */
 const KEPT_RECORDS = 100;
 
 /** Returns true if the execution is recorded. */

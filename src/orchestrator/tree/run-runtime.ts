@@ -1,5 +1,5 @@
-// RunRuntime: one run, and everything that its agents share. Owns the tree, the ledger, the
-// recorder and the limiter of the run, and knows its journal, if it has one.
+// RunRuntime: a run, and the parts that its agents share. Owns the tree, the ledger, the recorder
+// and the limiter of the run. Refers to its journal, if it has a store.
 
 import { CancelSignal } from "../../kernel/cancel.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
