@@ -36,7 +36,7 @@ const SSE_HEADERS = {
 /** POST /chats/<id>: streams the answer to the message. */
 async function post(req: IncomingMessage, res: ServerResponse, chat: string) {
   const session = await orchestrator.openSession(chat, {
-    retention: { maxMessages: 60, summarizeDropped: true }, // for the model
+    retention: { maxMessages: 60, maxExecutions: "unlimited" }, // for the model
   });
   const run = orchestrator.start(guide, await text(req), {
     session,

@@ -17,8 +17,9 @@ export type RunId = string & z.$brand<"RunId">;
  *
  * @example
  * ```ts
+ * const run = orchestrator.start(role, "Compare three pear markets.");
  * const agentIds = new Set<AgentId>();
- * for await (const { agentId } of run.events()) if (agentId) agentIds.add(agentId);
+ * for await (const { agentId } of run.events()) agentIds.add(agentId);
  * ```
  */
 export type AgentId = string & z.$brand<"AgentId">;

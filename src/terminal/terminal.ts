@@ -55,7 +55,8 @@ export interface TerminalView extends EventSink {
    * const view = terminalView();
    * const orchestrator = new Orchestrator({
    *   sinks: [view],
-   *   onStreamPart: (part) => part.type === "text" && view.print(part.text),
+   *   onStreamPart: (part) =>
+   *     part.type === "text" && part.agentPath === role.name && view.print(part.text),
    * });
    * ```
    */

@@ -62,7 +62,8 @@ export interface GrantOptions {
  * @example
  * ```ts
  * const run = orchestrator.start(role, "Compare three pear markets.");
- * for await (const part of run.stream()) if (part.type === "text") process.stdout.write(part.text);
+ * for await (const part of run.stream())
+ *   if (part.type === "text" && part.agentPath === role.name) process.stdout.write(part.text);
  * const { status, text, usage } = await run.result;
  * ```
  */
