@@ -168,13 +168,14 @@ proves(["S7.34"], "the document says which tab and which grouping to choose", ()
   expect(groupings).toEqual([agentName, requestModel, toolName]);
 });
 
-test("every attribute that the document about Jaeger speaks of is one that spans have", () => {
+test("every attribute that the documents about Jaeger and linked traces name is one that spans have", () => {
   const known = new Set<string>();
   for (const group of Object.values(names)) {
     if (typeof group !== "object") continue;
     for (const name of Object.values(group)) known.add(name);
   }
-  const text = readFileSync("docs/jaeger.md", "utf8");
+  const files = ["docs/jaeger.md", "docs/linked-traces.md"];
+  const text = files.map((file) => readFileSync(file, "utf8")).join("\n");
   const spoken = [...text.matchAll(/\b(?:espalier|gen_ai)\.[a-z_]+(?:\.[a-z_]+)*/g)].map(
     ([name]) => name,
   );
