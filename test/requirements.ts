@@ -2288,7 +2288,7 @@ const requirements = {
     text: "A command without runs, roles or a resumable run names each remedy, and asks for nothing that the remedy does not need",
   },
   D756: {
-    text: "The texts of a run round no used budget away, give an error code once, and tell a pause from an end and an answered run from a working one",
+    text: "The texts of a run round no used budget away, bound what a subagent has left by its parent, give an error code once, and tell a pause from an end and an answered run from a working one",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

@@ -1,12 +1,13 @@
-// Goal: show reports what was tried again, and the same time of a run as runs does.
-// Method: the command within the test, on a store with runs whose models and tools fail at first.
+// Goal: show reports what was tried again, the time of a run as runs does, and what is left of a
+// budget. Method: the command within the test, on a store with runs of scripted models.
 
 import { expect } from "vitest";
 import { z } from "zod";
 
 import { defineTool, Orchestrator, withRetries, ModelError, ToolRetryError } from "espalier";
-import { asks, says } from "espalier/testing";
+import { asks, ManualClock, says } from "espalier/testing";
 
+import { restLines } from "../../src/cli/run-text.ts";
 import { proves } from "../harness/proves.ts";
 import { agent, fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
@@ -117,4 +118,40 @@ proves(["D756"], "shows the code of a call that needs a correction once", async 
   await new Orchestrator({ store: kept.store }).start(role, "Read.").result;
   const text = await printed(kept, "show", "@last", "solo");
   expect(text).toMatch(/read ✖ needs correction tool_retry \d+ms/u);
+});
+
+proves(["D756"], "says that a subagent has at most the budget of its parent left", async () => {
+  await using kept = keptRuns();
+  const reader = agent("reader", [says("Read.")], { budget: { steps: 5 } });
+  const spawn = asks("SpawnSubagent", { role: "reader", task: "Read." });
+  const lead = agent("lead", [spawn, says("Done.")], { subagents: [reader] });
+  await kept.orchestrator.start(lead, "Read.", { budget: { steps: 9 } }).result;
+  const lines = async (path: string): Promise<readonly string[]> =>
+    (await printed(kept, "show", "run_1", path)).split("\n").filter((line) => /^left/.test(line));
+  expect(await lines("lead")).toEqual(["left: steps 6 of 9"]);
+  expect(await lines("lead/reader#1")).toEqual([
+    "left (at most what its parent has left): steps 4 of 5",
+  ]);
+});
+
+proves(["D756"], "gives a paused run the time until its pause, in show and after run", async () => {
+  await using kept = keptRuns();
+  const clock = new ManualClock(Date.UTC(2026, 0, 2));
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    inputSchema: z.object({}),
+    needsApproval: () => {
+      clock.advance(5_000);
+      return "It is expensive.";
+    },
+    execute: () => "Paid.",
+  });
+  const role = agent("buyer", [asks("pay", {})], { tools: [pay] });
+  const result = await new Orchestrator({ store: kept.store, clock }).start(role, "Buy.").result;
+  const options = { isQuiet: false, isKept: true, command: "espalier" };
+  expect(restLines(result, [], options)[0]).toMatch(/ paused \(answers_needed\): .*, 5\.0s$/);
+  const text = await printed(kept, "show", result.runId);
+  expect(text).toContain("‖ paused after 5.0s  1 agent, 1 paused");
+  expect(text).toMatch(/ lasted \d+h \d+m, paused for /);
 });
