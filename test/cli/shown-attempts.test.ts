@@ -127,7 +127,9 @@ proves(["D756"], "says that a subagent has at most the budget of its parent left
   const lead = agent("lead", [spawn, says("Done.")], { subagents: [reader] });
   await kept.orchestrator.start(lead, "Read.", { budget: { steps: 9 } }).result;
   const lines = async (path: string): Promise<readonly string[]> =>
-    (await printed(kept, "show", "run_1", path)).split("\n").filter((line) => /^left/.test(line));
+    (await printed(kept, "show", "run_1", path))
+      .split("\n")
+      .filter((line) => line.startsWith("left"));
   expect(await lines("lead")).toEqual(["left: steps 6 of 9"]);
   expect(await lines("lead/reader#1")).toEqual([
     "left (at most what its parent has left): steps 4 of 5",

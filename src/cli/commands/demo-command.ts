@@ -4,7 +4,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 
-import { deny, type EspalierEvent, type Model, type Question } from "espalier";
+import { deny, type EspalierEvent, type Question } from "espalier";
 import { formatRunReport, stripControlCharacters } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
@@ -47,7 +47,9 @@ export const body: CommandBody = async (call) => {
   const isPaced = isWatched(shell) && !call.has("fast");
   const name = readSetting(shell.env, "ESPALIER_MODEL");
   const planner = offlinePlanner({ delayMs: isPaced ? REPLY_DELAY_MS : 0 });
-  const model = name === undefined ? planner : await findModel(shell, name);
+  const problem = name === undefined ? undefined : modelProblem(name, shell.env);
+  if (problem !== undefined) throw new UsageError(problem);
+  const model = name === undefined ? planner : await modelByName(name);
   const project = await findProject(shell);
   await using kept = await storeForRun(call, project);
   const warn = (cause: unknown): undefined => {
@@ -110,10 +112,4 @@ function noteNextCommands(shell: Shell, runId: string, storeName: string): void 
     ["in Jaeger", `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ${command} demo`],
   ] as const)
     note(shell, `  ${what.padEnd(14)}  ${typed}`);
-}
-
-async function findModel({ env }: Shell, name: string): Promise<Model> {
-  const problem = modelProblem(name, env);
-  if (problem !== undefined) throw new UsageError(problem);
-  return await modelByName(name);
 }

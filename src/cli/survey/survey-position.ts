@@ -80,14 +80,10 @@ function readAnswer(position: Position, { toolName, argumentsText }: ToolCall, a
   const listing = listingSchema.safeParse(value).data;
   if (toolName === SPAWN_TOOL) readEnding(position, parseTask(task), value);
   else if (listing !== undefined) {
-    const found = [
-      ...listing.folders.map((name) => `${name}/`),
-      ...listing.files.map(({ name }) => name),
-    ];
-    inside.set(
-      path,
-      found.map((name) => posix.join(path, name)),
-    );
+    const folders = listing.folders.map((name) => `${name}/`);
+    const found = [...folders, ...listing.files.map(({ name }) => name)];
+    const paths = found.map((name) => posix.join(path, name));
+    inside.set(path, paths);
   } else if (answer.startsWith(`${path} (`)) readFile(position, path, answer);
   else if (toolName === WHOLE_TOOL) findings.push(`${path}: reading it whole was denied`);
   // A mistake that was corrected is not a finding.
