@@ -14,9 +14,9 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "espalier/extend"
 import { asks, says, ScriptedModel, sequentialIds, type ScriptStep } from "espalier/testing";
 import { startViewer, type Viewer } from "espalier/viewer";
 
-import { surveyTools } from "../src/cli/folder-tools.ts";
-import { offlinePlanner } from "../src/cli/survey/offline-planner.ts";
-import { surveyLead } from "../src/cli/survey/survey-roles.ts";
+import { createSurveyTools } from "../src/cli/folder-tools.ts";
+import { createOfflinePlanner } from "../src/cli/survey/offline-planner.ts";
+import { createSurveyLead } from "../src/cli/survey/survey-roles.ts";
 import { findChromium, openTab } from "../test/page/chromium.ts";
 
 const FOLDER = resolve("docs/pictures");
@@ -143,7 +143,10 @@ async function settled(page: Page): Promise<void> {
   );
 }
 
-const survey = surveyLead(offlinePlanner({ delayMs: REPLY_MS }), surveyTools(resolve("src")));
+const survey = createSurveyLead(
+  createOfflinePlanner({ delayMs: REPLY_MS }),
+  createSurveyTools(resolve("src")),
+);
 const SCENES: readonly Scene[] = [
   {
     name: "demo",

@@ -11,7 +11,7 @@ import { calcPrice, findProvider } from "@pydantic/genai-prices";
 import { z } from "zod";
 
 import type { ModelPrice } from "../src/model/model-price.ts";
-import { sourcePrice, SourcePricesSchema } from "../src/model/genai-prices/source-price.ts";
+import { computeSourcePrice, SourcePricesSchema } from "../src/model/genai-prices/source-price.ts";
 
 /** A release of the package that the prices are from, and the day on which it was published. */
 export interface Release {
@@ -149,7 +149,7 @@ function namesOf(match: z.infer<typeof MatchSchema>): readonly string[] {
 
 /** Undefined: not a price for text in and text out. */
 function costOf({ prices }: SourceModel, asOf: string): NamedPrice["cost"] | undefined {
-  const { price, isHighest = false } = sourcePrice(prices, asOf) ?? {};
+  const { price, isHighest = false } = computeSourcePrice(prices, asOf) ?? {};
   if (price === undefined || price.inputUsdPerMillion === 0 || price.outputUsdPerMillion === 0)
     return undefined;
   return { price, isHighest };

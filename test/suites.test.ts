@@ -8,8 +8,8 @@ import { join } from "node:path";
 
 import { afterAll, describe, expect, test } from "vitest";
 
-import { snapshotOf, restoreState } from "../src/agent/agent-snapshot.ts";
-import { stepOutcome } from "../src/agent/step-outcome.ts";
+import { createAgentSnapshot, restoreState } from "../src/agent/agent-snapshot.ts";
+import { decideStepOutcome } from "../src/agent/step-outcome.ts";
 import type { EspalierEvent } from "../src/protocol/event.ts";
 import { proves } from "./harness/proves.ts";
 import { checkContinuation } from "./support/golden-continuation.ts";
@@ -141,35 +141,38 @@ describe("state transition", () => {
     );
 });
 
-type Judge = typeof stepOutcome;
+type Judge = typeof decideStepOutcome;
 
 const BROKEN_JUDGES: Readonly<Record<string, Judge>> = {
-  "signals are not handled": (log, facts) => stepOutcome({ ...log, signals: [] }, facts),
+  "signals are not handled": (log, facts) => decideStepOutcome({ ...log, signals: [] }, facts),
   "calls are not handled": (log, facts) => {
     const steps = log.steps.map((step) => ({ ...step, tools: { calls: [], executions: [] } }));
-    return stepOutcome({ ...log, steps }, facts);
+    return decideStepOutcome({ ...log, steps }, facts);
   },
   "useless replies are forgiven for ever": (log, facts) =>
-    stepOutcome({ ...log, uselessReplies: Math.min(1, log.uselessReplies) }, facts),
-  "an overflow counts as an answer": (log, facts) => stepOutcome({ ...log, overflows: 0 }, facts),
-  "messages are not handled": (log, facts) => stepOutcome(log, { ...facts, hasMessages: false }),
-  "subtasks are not handled": (log, facts) => stepOutcome({ ...log, subtasks: [] }, facts),
+    decideStepOutcome({ ...log, uselessReplies: Math.min(1, log.uselessReplies) }, facts),
+  "an overflow counts as an answer": (log, facts) =>
+    decideStepOutcome({ ...log, overflows: 0 }, facts),
+  "messages are not handled": (log, facts) =>
+    decideStepOutcome(log, { ...facts, hasMessages: false }),
+  "subtasks are not handled": (log, facts) => decideStepOutcome({ ...log, subtasks: [] }, facts),
   "a typed result is not asked for": (log, facts) =>
-    stepOutcome(log, { ...facts, hasOutput: false }),
-  "a typed result is not taken": (log, facts) => stepOutcome({ ...log, output: undefined }, facts),
+    decideStepOutcome(log, { ...facts, hasOutput: false }),
+  "a typed result is not taken": (log, facts) =>
+    decideStepOutcome({ ...log, output: undefined }, facts),
   "nothing ever ends": (log, facts) => {
-    const outcome = stepOutcome(log, facts);
+    const outcome = decideStepOutcome(log, facts);
     return outcome.type === "stop" ? { type: "continue", work: ["messages"] } : outcome;
   },
   "a failure is an end": (log, facts) => {
-    const outcome = stepOutcome(log, facts);
+    const outcome = decideStepOutcome(log, facts);
     return outcome.type === "fail" ? { type: "stop", signal: undefined } : outcome;
   },
 };
 
 describe("continuation", () => {
   proves(["R185"], "the suite holds for the judgement as it is", () =>
-    checkContinuation(stepOutcome),
+    checkContinuation(decideStepOutcome),
   );
 
   for (const [what, broken] of Object.entries(BROKEN_JUDGES))
@@ -182,7 +185,7 @@ describe("continuation", () => {
 function losing(
   alter: (state: ReturnType<Serialiser["stateOf"]>) => ReturnType<Serialiser["stateOf"]>,
 ): Serialiser {
-  return { snapshotOf, stateOf: (snapshot) => alter(restoreState(snapshot)) };
+  return { snapshotOf: createAgentSnapshot, stateOf: (snapshot) => alter(restoreState(snapshot)) };
 }
 
 const BROKEN_SERIALISERS: Readonly<Record<string, Serialiser>> = {
@@ -211,14 +214,14 @@ const BROKEN_SERIALISERS: Readonly<Record<string, Serialiser>> = {
   "the state is not frozen": losing((state) => structuredClone(state)),
   "the snapshot is no JSON": {
     snapshotOf: (state) =>
-      Object.assign(structuredClone(snapshotOf(state)), { extra: undefined, at: 1n }),
+      Object.assign(structuredClone(createAgentSnapshot(state)), { extra: undefined, at: 1n }),
     stateOf: restoreState,
   },
 };
 
 describe("serialisation", () => {
   proves(["R185"], "the suite holds for the snapshots as they are", () =>
-    checkSerialisation({ snapshotOf, stateOf: restoreState }),
+    checkSerialisation({ snapshotOf: createAgentSnapshot, stateOf: restoreState }),
   );
 
   for (const [what, broken] of Object.entries(BROKEN_SERIALISERS))

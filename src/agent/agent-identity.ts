@@ -47,18 +47,18 @@ export function toEventPosition({ stepId, sideCall }: EffectPosition, number = 1
 }
 
 /** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */
-export function childNameOf(agentPath: string): string {
+export function getChildName(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
 
 /** The number of an agent among those of its role: `lead/leaf#2` is the second. */
-export function ordinalOf(agentPath: string): number {
+export function parseOrdinal(agentPath: string): number {
   const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
   return Number(ordinal);
 }
 
 /** Returns the error for an id that is not that of an agent of the run. */
-export function unknownAgent(agentId: unknown): EspalierError {
+export function createUnknownAgentError(agentId: unknown): EspalierError {
   return new EspalierError({
     code: "unknown_agent",
     message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take the id from an event or from the result.`,

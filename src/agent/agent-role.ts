@@ -1,7 +1,7 @@
 // A role: the immutable definition of an agent. Many agents may share one role, also at once.
 
 import type { z } from "zod";
-import { misdefinition, shown } from "../kernel/check.ts";
+import { misdefinition, describeReceived } from "../kernel/check.ts";
 import type { Hook } from "../hooks/hook.ts";
 import type { Model } from "../model/model.ts";
 import type { Budget } from "../policies/budget.ts";
@@ -20,7 +20,7 @@ import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 
 /**
  * Extracts the type of a role's typed result. For a union of roles it is the union of their
@@ -172,7 +172,7 @@ interface Delegating {
 }
 
 /** Returns true if agents of the role may start subagents. */
-export function mayDelegate({ subagents, dynamicRoles }: Delegating): boolean {
+export function canStartSubagents({ subagents, dynamicRoles }: Delegating): boolean {
   return subagents.length > 0 || dynamicRoles !== undefined;
 }
 
@@ -180,10 +180,10 @@ export function mayDelegate({ subagents, dynamicRoles }: Delegating): boolean {
  * Returns the names of the built-in tools for delegation that a role has. Empty if its agents may
  * not start subagents.
  */
-export function delegationToolNames(
+export function getDelegationToolNames(
   role: Delegating & { readonly delegation: DelegationPolicy },
 ): readonly string[] {
-  if (!mayDelegate(role)) return [];
+  if (!canStartSubagents(role)) return [];
   return role.delegation.background
     ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES]
     : [SPAWN_TOOL_NAME];
@@ -193,7 +193,7 @@ export function delegationToolNames(
  * Returns the instructions of an execution that is about to begin. Call it once per execution.
  * Throws `instructions_failed`.
  */
-export function instructionsFor({ name, instructions }: AgentRole, context: unknown): string {
+export function resolveInstructions({ name, instructions }: AgentRole, context: unknown): string {
   if (typeof instructions === "string") return instructions;
   return askForInstructions(name, instructions, context);
 }
@@ -214,11 +214,11 @@ function askForInstructions(
   try {
     text = instructions(context);
   } catch (cause) {
-    throw failed(`it threw: ${messageOf(cause)}`, cause);
+    throw failed(`it threw: ${getErrorMessage(cause)}`, cause);
   }
   if (typeof text === "string" && text.trim() !== "") return text;
   void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
-  throw failed(`it returned ${shown(text)}`);
+  throw failed(`it returned ${describeReceived(text)}`);
 }
 
 /** Returns true if `defineAgent` created the value. */

@@ -5,18 +5,23 @@
 // that of the calls of a reply listens to another: to `noStartSignal`.
 
 import { invariant } from "../kernel/assert.ts";
-import { CancelSignal, cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
+import {
+  CancelSignal,
+  findCancelReason,
+  type Bounds,
+  type CancelReason,
+} from "../kernel/cancel.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model, OutputSchema } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
 import { describeTimeLimit, toStopSignal } from "../policies/stop-signals.ts";
-import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
+import { tightenShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import { inScope } from "../protocol/correlation.ts";
+import { runInScope } from "../protocol/correlation.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
-import { contentText, type MessageContent } from "../protocol/message-content.ts";
+import { formatContent, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/message.ts";
 import type { StreamPartSource } from "../protocol/stream-part.ts";
@@ -24,11 +29,11 @@ import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type ToolLimits } from "../protocol/tool-rule.ts";
-import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
-import { withoutRemoved, type ToolSet } from "../tools/tool-set.ts";
+import { assignGuardNames, type NamedGuard } from "../tools/tool-guard.ts";
+import { excludeRemovedTools, type ToolSet } from "../tools/tool-set.ts";
 import {
-  childNameOf,
-  ordinalOf,
+  getChildName,
+  parseOrdinal,
   type AgentIdentity,
   type EffectPosition,
   type EventPosition,
@@ -189,13 +194,13 @@ export class AgentRuntime {
     this.model = start.model;
     this.priceOf = run.settings.priceOf;
     const { tools, hooks, nativeOutputSchema, roleCacheKey } = run.registry.partsOf(role);
-    this.cacheKey = { role: roleCacheKey, agent: ordinalOf(agentPath) };
-    this.taskText = contentText(facts.task);
-    this.shape = tighterShape(parent?.shape ?? run.tree.limits, role.limits);
+    this.cacheKey = { role: roleCacheKey, agent: parseOrdinal(agentPath) };
+    this.taskText = formatContent(facts.task);
+    this.shape = tightenShape(parent?.shape ?? run.tree.limits, role.limits);
     this.toolLimits = toolLimits;
     this.account = start.account;
     const { removed } = toolLimits;
-    this.tools = removed.length === 0 ? tools : withoutRemoved(tools, removed);
+    this.tools = removed.length === 0 ? tools : excludeRemovedTools(tools, removed);
     this.hooks = hooks;
     this.nativeOutputSchema = nativeOutputSchema;
     this.firstStartedAtMs = before?.firstStartedAtMs ?? run.clock.nowMs();
@@ -290,7 +295,7 @@ export class AgentRuntime {
   #follow(): void {
     const above = this.#above;
     if (above === undefined || above === this) return;
-    const reason = cancelReasonOf(above.cancelSignal);
+    const reason = findCancelReason(above.cancelSignal);
     if (reason === undefined) (above.#followers ??= new Set()).add(this);
     else this.#abort(reason);
   }
@@ -408,7 +413,7 @@ export class AgentRuntime {
     if (this.#guards !== undefined) return this.#guards;
     const { name, guards } = this.role;
     const above = this.parent === undefined ? this.run.settings.guards : this.parent.guards;
-    this.#guards = guards.length === 0 ? above : [...above, ...namedGuards(name, guards)];
+    this.#guards = guards.length === 0 ? above : [...above, ...assignGuardNames(name, guards)];
     return this.#guards;
   }
 
@@ -459,14 +464,14 @@ export class AgentRuntime {
 
   /** Runs what belongs to a position: `getCorrelationIds()` gives its ids to all that it begins. */
   at<T>(at: EventPosition, work: () => T): T {
-    return inScope(this.scope(at), this.run.recorder, work);
+    return runInScope(this.scope(at), this.run.recorder, work);
   }
 
   // Its place in the tree
 
   /** Returns what its parent, and the model of that, call it. */
   get childName(): string {
-    return childNameOf(this.identity.agentPath);
+    return getChildName(this.identity.agentPath);
   }
 
   get root(): AgentRuntime {

@@ -1,7 +1,7 @@
 // The state of an agent at rest, as plain JSON and back. Stable: its keys are part of the version of a paused run (R47). What is
 // transient, such as the error of an open step, is not in it.
 
-import { deepFreeze, defined } from "../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import { ExecutionIdSchema } from "../protocol/ids.ts";
 import { lazyObject, lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import type { Message } from "../protocol/message.ts";
@@ -37,17 +37,17 @@ export const AgentSnapshotSchema = lazyUnion("status", () => [
 export type AgentSnapshot = z.infer<ReturnType<typeof AgentSnapshotSchema>>;
 
 /** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
-export function snapshotOf(state: SettledState): AgentSnapshot {
+export function createAgentSnapshot(state: SettledState): AgentSnapshot {
   const { status, conversation, executionId, reason, step } = state;
-  const log = defined(state.log);
-  const telemetry = defined(state.telemetry);
-  const open = step && defined({ ...step, error: undefined });
+  const log = omitUndefined(state.log);
+  const telemetry = omitUndefined(state.telemetry);
+  const open = step && omitUndefined({ ...step, error: undefined });
   const plain = { status, executionId, reason, conversation, log, telemetry, step: open };
-  return frozenCopy(AgentSnapshotSchema().parse(defined(plain)));
+  return cloneFrozen(AgentSnapshotSchema().parse(omitUndefined(plain)));
 }
 
 /** Schemas freeze lists, and not what is in them: what they give is not frozen whole, though it may look so. */
-function frozenCopy<Snapshot>(snapshot: Snapshot): Snapshot {
+function cloneFrozen<Snapshot>(snapshot: Snapshot): Snapshot {
   return deepFreeze(structuredClone(snapshot));
 }
 
@@ -68,12 +68,12 @@ const PersistedStateSchema = lazySchema(() => {
 export const UNCOMPILED = { jitless: true } as const;
 
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
-export function stateFromPersisted(value: unknown, how?: typeof UNCOMPILED): AgentState {
+export function parsePersistedState(value: unknown, how?: typeof UNCOMPILED): AgentState {
   return restoreState(PersistedStateSchema().parse(value, how));
 }
 
 /** The history of one such state. Throws the same. */
-export function historyFromPersisted(value: unknown): readonly Message[] {
+export function parsePersistedHistory(value: unknown): readonly Message[] {
   return HistorySchema().parse(value, UNCOMPILED).conversation.messages;
 }
 
@@ -83,5 +83,5 @@ const HistorySchema = lazySchema(() => z.object({ conversation: ConversationSche
 export function restoreState(stored: AgentSnapshot): SettledState;
 export function restoreState(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState;
 export function restoreState(stored: z.infer<ReturnType<typeof PersistedStateSchema>>): AgentState {
-  return frozenCopy(stored);
+  return cloneFrozen(stored);
 }

@@ -3,7 +3,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
-import { shared } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
 import { HistoryChangeSchema, type TaggedHistory } from "./message-tags.ts";
@@ -11,7 +11,7 @@ import { FailureCountsSchema, NO_FAILURES } from "../policies/failure-counts.ts"
 import {
   AgentIdSchema,
   CallIdSchema,
-  stepIdOf,
+  createStepId,
   StepIdSchema,
   type AgentId,
   type CallId,
@@ -267,7 +267,7 @@ export type SettledState = PausedState | EndedState;
 /** Nothing of a history is measured yet. */
 export const NO_PREFIX: MeasuredPrefix = Object.freeze({ messageCount: 0, tokens: 0 });
 
-const NOTHING_DONE: ExecutionLog = deepFreeze({
+const EMPTY_LOG: ExecutionLog = deepFreeze({
   steps: [],
   compactions: [],
   signals: [],
@@ -295,12 +295,12 @@ const NONE: readonly never[] = Object.freeze([]);
  * Returns a state before anything happened. Messages that have no tags yet get them when the execution starts. The task enters in phase
  * prepare.
  */
-export function pendingState(
+export function createPendingState(
   opening: Pick<Conversation, "messages" | "prefix"> & Partial<TaggedHistory>,
 ): PendingState {
   const { messages, prefix, tags = NONE, dropped = NONE, added = 0 } = opening;
   const conversation = { messages, prefix, tags, dropped, added };
-  return shared({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
+  return freezeInTests({ status: "pending", conversation, log: EMPTY_LOG, telemetry: NOT_STARTED });
 }
 
 /** True if the model ended the reply of a step by itself: nothing of its text was cut off. */
@@ -309,7 +309,7 @@ export function isWholeReply({ reply }: Partial<Pick<OpenStep, "reply">>): boole
 }
 
 /** The open step. Throws `invalid_state` where there is none: nothing is made up by looking. */
-export function openStepOf(state: AgentState): OpenStep {
+export function getOpenStep(state: AgentState): OpenStep {
   const { step } = state;
   if (step !== undefined) return step;
   throw new EspalierError({
@@ -354,25 +354,25 @@ export function isUseless({ message, finishReason }: StepReply): boolean {
 }
 
 /** Where the step that is open, or will be opened next, stands. */
-export function stepPosition(
+export function getStepPosition(
   { identity: { executionId } }: { readonly identity: AgentIdentity },
   state: AgentState,
 ): EffectPosition {
   const stepNumber = state.log.steps.length + 1;
-  const stepId = state.step?.stepId ?? stepIdOf(executionId, stepNumber);
+  const stepId = state.step?.stepId ?? createStepId(executionId, stepNumber);
   return isRetryAfterOverflow(state)
     ? { stepId, stepNumber, isStepCounted: true }
     : { stepId, stepNumber };
 }
 
 /** The step to which an event about the state belongs: the open one, or the last. */
-export function eventPosition(state: AgentState): EventPosition {
+export function getEventPosition(state: AgentState): EventPosition {
   const step = state.step ?? state.log.steps.at(-1);
   return step === undefined ? {} : { stepId: step.stepId };
 }
 
 /** Calls of the open step's reply that have no result yet, in call order. */
-export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"] {
+export function getPendingCalls(state: AgentState): AssistantMessage["toolCalls"] {
   const { step } = state;
   if (step?.reply === undefined) return NONE;
   const { toolCalls } = step.reply.message;
@@ -398,7 +398,7 @@ export function findAskedQuestions(state: AgentState): readonly Question[] {
 }
 
 /** The subagents that it waits for and that are paused. */
-export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
+export function getPausedChildren(state: AgentState): readonly AgentId[] {
   const deferrals = state.step?.deferrals ?? NONE;
   if (deferrals.length === 0 && state.log.subtasks.length === 0) return NONE;
   const delegated = deferrals.flatMap((deferral) =>
@@ -408,7 +408,7 @@ export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
 }
 
 /** The subagents in the background whose results are not in the history yet, as the calls of the open step leave it. */
-export function backgroundOf(state: AgentState): readonly AgentId[] {
+export function getBackgroundChildren(state: AgentState): readonly AgentId[] {
   const { background } = state.log;
   const { step } = state;
   if (step === undefined || step.hasAppliedResults) return background;
@@ -425,7 +425,7 @@ export function backgroundOf(state: AgentState): readonly AgentId[] {
  * Returns the last text that the model wrote in this execution, the open step included, or an empty
  * text. The texts of a turn that the provider paused are one text, as without the pause.
  */
-export function lastTextOf(state: AgentState): string {
+export function getLastText(state: AgentState): string {
   const { steps } = state.log;
   const open = state.step?.reply?.message.text ?? "";
   const last = open === "" ? steps.findLastIndex((step) => step.io.text !== "") : steps.length;

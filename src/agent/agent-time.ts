@@ -7,7 +7,7 @@
 // The timer of the deadline also fires when a threshold of the agent's own limit in time is due (X6).
 
 import type { Clock } from "../kernel/clock.ts";
-import { nextThreshold } from "../policies/budget.ts";
+import { findNextThreshold } from "../policies/budget.ts";
 import type { BudgetAccount } from "../budget/budget-account.ts";
 
 /** The agent whose time it is, as far as it matters here. */
@@ -162,7 +162,7 @@ export class AgentTime {
     const { account, run } = this.#agent;
     const time = this.#stands ? undefined : account.timeSpent();
     if (time === undefined) return Infinity;
-    const next = nextThreshold(time.maximum, Math.max(this.#spentMs, time.spent));
+    const next = findNextThreshold(time.maximum, Math.max(this.#spentMs, time.spent));
     if (next === undefined) return Infinity;
     const dueAtMs = run.clock.nowMs() + next - time.spent;
     return dueAtMs < (account.deadlineAtMs() ?? Infinity) ? dueAtMs : Infinity;

@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 
-import { isPromiseLike, valueInTime } from "../kernel/cancel.ts";
-import { shown } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { isPromiseLike, runUntilTimeout } from "../kernel/cancel.ts";
+import { describeReceived } from "../kernel/check.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { PAUSE_CODES, StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import {
@@ -16,8 +16,8 @@ import {
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { consult } from "./consult.ts";
 import { failWith, addSignal } from "./stop-requests.ts";
-import { eventPosition, type AgentState, type FiredParts } from "./agent-state.ts";
-import { elapsed } from "./life-cycle.ts";
+import { getEventPosition, type AgentState, type FiredParts } from "./agent-state.ts";
+import { computeElapsedMs } from "./life-cycle.ts";
 import { recordFired } from "./transition.ts";
 
 /** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution. */
@@ -26,7 +26,7 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
   const { fired = {} } = state.log;
   if (stopWhen.length === 0 || agent.isEnding) return state;
   const facts = readStopFacts(agent, state);
-  const position = eventPosition(state);
+  const position = getEventPosition(state);
   const answers = await Promise.all(
     stopWhen.map((condition, index) =>
       consult(agent, () => askOne(agent, condition, index, { facts, fired }), position),
@@ -35,7 +35,7 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
   return answers.reduce<AgentState>((current, consulted, index) => {
     if (consulted.type === "cancelled") return current;
     if (consulted.type === "failed") return failWith(agent, current, consulted.error);
-    const name = conditionName(agent, index);
+    const name = getConditionName(agent, index);
     const { reasons, firing } = consulted.value;
     const hasFired = Object.keys(firing).length > 0;
     return reasons.reduce<AgentState>(
@@ -48,7 +48,7 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
 function readStopFacts(agent: AgentRuntime, state: AgentState): StopContext {
   const steps = deepFreeze(state.log.steps);
   const usage = deepFreeze(state.telemetry.usage);
-  const elapsedMs = elapsed(agent, state, agent.run.clock.nowMs());
+  const elapsedMs = computeElapsedMs(agent, state, agent.run.clock.nowMs());
   const { context } = agent.run; // The user's own: never frozen.
   return Object.freeze({ steps, usage, elapsedMs, context });
 }
@@ -59,19 +59,19 @@ async function askOne(
   index: number,
   { facts, fired }: Pick<Check, "facts" | "fired">,
 ): Promise<{ readonly reasons: readonly StopReason[]; readonly firing: FiredParts }> {
-  const name = conditionName(agent, index);
+  const name = getConditionName(agent, index);
   const firing = new Map<string, readonly StopReason[]>();
   try {
     const answer = askCondition(condition, { facts, place: `${index}`, fired, firing });
     const given: unknown = isPromiseLike(answer)
-      ? await valueInTime(() => answer, agent.bounds)
+      ? await runUntilTimeout(() => answer, agent.bounds)
       : answer;
-    return { reasons: reasonsIn(given), firing: Object.fromEntries(firing) };
+    return { reasons: readReasons(given), firing: Object.fromEntries(firing) };
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;
     throw new EspalierError({
       code: "stop_condition_failed",
-      message: `Expected ${field} (${name}) to return a reason with code, message and data, an array of reasons, or undefined, but: ${messageOf(cause)}.`,
+      message: `Expected ${field} (${name}) to return a reason with code, message and data, an array of reasons, or undefined, but: ${getErrorMessage(cause)}.`,
       data: { field, condition: name },
       cause,
     });
@@ -81,11 +81,11 @@ async function askOne(
 /** Codes that say what only the loop can know. */
 const RESERVED: ReadonlySet<string> = new Set(["error", "cancelled", "completed", ...PAUSE_CODES]);
 
-function reasonsIn(given: unknown): readonly StopReason[] {
+function readReasons(given: unknown): readonly StopReason[] {
   if (given === undefined) return [];
   const list: readonly unknown[] = Array.isArray(given) ? given : [given];
   return list.map((one) => {
-    if (!isRecord(one)) throw new TypeError(`it returned ${shown(one)}`);
+    if (!isRecord(one)) throw new TypeError(`it returned ${describeReceived(one)}`);
     const parsed = StopReasonSchema().safeParse(one);
     if (!parsed.success)
       throw new TypeError(`its reason is invalid: ${z.prettifyError(parsed.error)}`);
@@ -96,7 +96,7 @@ function reasonsIn(given: unknown): readonly StopReason[] {
 }
 
 /** The name of its function, or its place in the role's list. */
-function conditionName({ role }: AgentRuntime, index: number): string {
+function getConditionName({ role }: AgentRuntime, index: number): string {
   const name = role.stopWhen[index]?.name ?? "";
   return name === "" ? `${role.name}.stopWhen[${index}]` : name;
 }

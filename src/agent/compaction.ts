@@ -60,7 +60,7 @@ const STRATEGIES: readonly unknown[] = [
  * Returns a checked and frozen copy of the rules in a definition. Throws `invalid_option`, naming
  * the field.
  */
-export function compactionOf(
+export function copyCompaction(
   field: string,
   given: Compaction | undefined,
   maxOutputTokens: number,

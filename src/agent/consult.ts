@@ -4,7 +4,7 @@ import type { EventPosition } from "./agent-identity.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Consulted } from "./effects.ts";
-import { errorRecord } from "./error-record.ts";
+import { serializeError } from "./error-record.ts";
 import type { PointInput, PointPatch, TransformPoint, HookContext } from "../hooks/hook-points.ts";
 import { runChain, type ChainResult, type HookBounds } from "../hooks/run-chain.ts";
 import type { JsonValue } from "../kernel/json.ts";
@@ -24,16 +24,16 @@ export async function consult<T>(
       ? agent.at(at, run)
       : persistence.consult(() => agent.at(at, run)));
   } catch (cause) {
-    return brokenBy(agent, cause);
+    return classifyUserCodeError(agent, cause);
   } finally {
     agent.endWork();
   }
 }
 
 /** What an agent makes of what its user's code threw. */
-export function brokenBy(agent: AgentRuntime, cause: unknown): Consulted<never> {
+export function classifyUserCodeError(agent: AgentRuntime, cause: unknown): Consulted<never> {
   if (agent.cancelSignal.aborted) return { type: "cancelled" };
-  return { type: "failed", error: errorRecord(cause) };
+  return { type: "failed", error: serializeError(cause) };
 }
 
 // Hooks at the points of an execution: a chain of them is one effect, whose result is a patch or an error.
@@ -70,7 +70,7 @@ export function askHooks<P extends TransformPoint>(
   if (chain.length === 0) return undefined;
   return consult(
     agent,
-    () => runChain(point, chain, input, hookBounds(agent, stepNumber)),
+    () => runChain(point, chain, input, createHookBounds(agent, stepNumber)),
     position,
   );
 }
@@ -98,7 +98,7 @@ export async function applyChain<P extends TransformPoint>(
   const chain = agent.hooks.chain(point, toolName);
   agent.beginWork();
   try {
-    const said = await runChain(point, chain, input, hookBounds(agent, stepNumber));
+    const said = await runChain(point, chain, input, createHookBounds(agent, stepNumber));
     const { patch, changedBy } = said;
     if (changedBy.length > 0)
       agent.recordWithinCall({ type: "hook.applied", point, changedBy }, position);
@@ -116,15 +116,15 @@ export function readAgentFacts({ identity, facts, run: { context } }: AgentRunti
 }
 
 /** How long the hooks at a step may take, and what they may know. */
-export function hookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
+export function createHookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
   return {
     ...agent.bounds,
-    contextFor: (hookName) => hookContext(agent, stepNumber, hookName),
+    contextFor: (hookName) => createHookContext(agent, stepNumber, hookName),
   };
 }
 
 /** What a hook may know and do at a step of an execution. */
-export function hookContext(
+export function createHookContext(
   agent: AgentRuntime,
   stepNumber: number,
   hookName: string,

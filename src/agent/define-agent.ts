@@ -9,7 +9,7 @@ import {
   checkKeys,
   checkList,
   checkText,
-  defaultAdvice,
+  adviseDefault,
   misdefinition,
   mismatch,
 } from "../kernel/check.ts";
@@ -20,22 +20,22 @@ import {
   checkModelSettings,
   copyModelSettings,
   SETTING_NAMES,
-  toolChoiceAmong,
+  checkToolChoice,
   MAX_TEMPERATURE,
 } from "../model/check-model-settings.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
-import { delegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
+import { resolveDelegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
 import type { StopCondition } from "../policies/stop-conditions.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
 import {
-  subagentContextPolicy,
+  resolveSubagentContextPolicy,
   type SubagentContextPolicy,
 } from "../policies/subagent-context-policy.ts";
 import { checkLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
 import { checkHooks, type Hook } from "../hooks/hook.ts";
 import {
-  errorBudget,
-  errorPolicy,
+  resolveErrorBudget,
+  resolveErrorPolicy,
   type ErrorBudget,
   type ErrorPolicy,
 } from "../policies/error-budget.ts";
@@ -45,15 +45,15 @@ import type { Tool } from "../tools/tool.ts";
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
 import { checkNames } from "../tools/tool-set.ts";
-import { toolDefaults, type ToolDefaults } from "../tools/tool-settings.ts";
+import { checkToolDefaults, type ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
-import { compactionOf, type Compaction } from "./compaction.ts";
-import { finishTool, outputModeOf, requireNative } from "./typed-result.ts";
+import { copyCompaction, type Compaction } from "./compaction.ts";
+import { finishTool, resolveOutputMode, requireNative } from "./typed-result.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
-import { placedSections, type RequestSection } from "./request-sections.ts";
-import { dynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
+import { arrangeSections, type RequestSection } from "./request-sections.ts";
+import { copyDynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import {
-  delegationToolNames,
+  getDelegationToolNames,
   isAgentRole,
   SPAWN_TOOL_NAME,
   checkDescription,
@@ -614,10 +614,10 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     checkText(`${name}.description`, definition.description);
   checkModel(`${name}.model`, model);
   const { tools: given = [], subagents = [], stopWhen = [], hooks = [] } = definition;
-  checkList(`${name}.tools`, given, toolListAdvice(given));
+  checkList(`${name}.tools`, given, adviseOnToolList(given));
   for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
-  const result = makeTypedResult(definition);
+  const result = createTypedResult(definition);
   const { finish, outputMode } = result;
   const tools = finish === undefined || outputMode === "native" ? [...given] : [...given, finish];
   checkTools(name, tools);
@@ -635,10 +635,10 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   const { guards = [], toolFilters = [] } = definition;
   checkGuards(`${name}.guards`, guards);
   checkFilters(`${name}.toolFilters`, toolFilters);
-  const delegation = delegationPolicy(`${name}.delegation`, definition.delegation ?? {});
+  const delegation = resolveDelegationPolicy(`${name}.delegation`, definition.delegation ?? {});
   const toolNames = [
     ...tools.map((tool) => tool.name),
-    ...delegationToolNames({ subagents, dynamicRoles, delegation }),
+    ...getDelegationToolNames({ subagents, dynamicRoles, delegation }),
   ];
   checkFilterNames(name, toolFilters, toolNames);
   const maxOutputTokens = definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
@@ -648,26 +648,29 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     instructions: definition.instructions,
     model,
     tools: Object.freeze(tools),
-    toolDefaults: toolDefaults(`${name}.toolDefaults`, definition.toolDefaults ?? {}),
+    toolDefaults: checkToolDefaults(`${name}.toolDefaults`, definition.toolDefaults ?? {}),
     guards: Object.freeze([...guards]),
     toolFilters: Object.freeze([...toolFilters]),
-    errorBudget: errorBudget(`${name}.errorBudget`, definition.errorBudget ?? {}),
-    errorPolicy: errorPolicy(`${name}.errorPolicy`, definition.errorPolicy ?? {}),
+    errorBudget: resolveErrorBudget(`${name}.errorBudget`, definition.errorBudget ?? {}),
+    errorPolicy: resolveErrorPolicy(`${name}.errorPolicy`, definition.errorPolicy ?? {}),
     subagents: Object.freeze([...subagents]),
-    contextPolicy: subagentContextPolicy(`${name}.contextPolicy`, definition.contextPolicy ?? {}),
+    contextPolicy: resolveSubagentContextPolicy(
+      `${name}.contextPolicy`,
+      definition.contextPolicy ?? {},
+    ),
     delegation,
     limits: Object.freeze({ ...limits }),
     dynamicRoles:
       dynamicRoles === undefined
         ? undefined
-        : dynamicRoleBounds(`${name}.dynamicRoles`, dynamicRoles),
+        : copyDynamicRoleBounds(`${name}.dynamicRoles`, dynamicRoles),
     budget,
     showBudget,
     stopWhen: Object.freeze([...stopWhen]),
     hooks: Object.freeze([...hooks]),
     wrapUp: readWrapUp(name, definition.wrapUp),
-    sections: placedSections(`${name}.sections`, definition.sections ?? []),
-    compaction: compactionOf(`${name}.compaction`, definition.compaction, maxOutputTokens),
+    sections: arrangeSections(`${name}.sections`, definition.sections ?? []),
+    compaction: copyCompaction(`${name}.compaction`, definition.compaction, maxOutputTokens),
     maxOutputTokens,
     temperature: definition.temperature,
     ...readModelSettings(definition, toolNames),
@@ -676,7 +679,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
 }
 
 /** Returns the output schema of a role, and the tool and mode by which the result is requested. */
-function makeTypedResult({
+function createTypedResult({
   name,
   model,
   output,
@@ -684,7 +687,7 @@ function makeTypedResult({
 }: AgentDefinition): Pick<AgentRole, "output" | "hasOutput" | "outputMode" | "finish"> {
   const field = `${name}.output`;
   const hasOutput = output !== undefined;
-  const outputMode = outputModeOf(`${name}.outputMode`, given, hasOutput);
+  const outputMode = resolveOutputMode(`${name}.outputMode`, given, hasOutput);
   requireNative({ name, outputMode, model });
   if (!hasOutput) return { output, hasOutput, outputMode, finish: undefined };
   checkToolInput(field, output);
@@ -694,7 +697,7 @@ function makeTypedResult({
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
 
 /** Returns the advice for `tools` that are not an array. `undefined` for the advice of any list. */
-function toolListAdvice(tools: unknown): string | undefined {
+function adviseOnToolList(tools: unknown): string | undefined {
   if (isToolset(tools)) return "Pass its tools: server.tools.";
   return isTool(tools) ? "Pass an array: [a, b]." : undefined;
 }
@@ -769,12 +772,12 @@ function readModelSettings(
     toolChoice:
       toolChoice === undefined
         ? undefined
-        : toolChoiceAmong(`${field}.toolChoice`, toolChoice, toolNames),
+        : checkToolChoice(`${field}.toolChoice`, toolChoice, toolNames),
   };
 }
 
 function checkMaxOutputTokens(name: string, tokens: number, { id, minOutputTokens }: Model): void {
-  checkCount(`${name}.maxOutputTokens`, tokens, defaultAdvice(DEFAULT_MAX_OUTPUT_TOKENS));
+  checkCount(`${name}.maxOutputTokens`, tokens, adviseDefault(DEFAULT_MAX_OUTPUT_TOKENS));
   if (tokens === 0)
     throw mismatch(
       `${name}.maxOutputTokens`,

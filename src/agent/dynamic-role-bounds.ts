@@ -46,7 +46,7 @@ export interface DynamicRoleBounds<in Context = unknown> {
 /**
  * Returns a checked and frozen copy of the bounds. Throws `invalid_definition` or `invalid_option`.
  */
-export function dynamicRoleBounds(
+export function copyDynamicRoleBounds(
   field: string,
   given: DynamicRoleBounds,
 ): Required<DynamicRoleBounds> {

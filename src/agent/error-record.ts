@@ -1,5 +1,5 @@
-import { EspalierError, messageOf } from "../kernel/error.ts";
-import { isJsonObject, soundCopy } from "../kernel/json.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
+import { isJsonObject, cloneJson } from "../kernel/json.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 
@@ -7,11 +7,11 @@ import { redactSecrets } from "../tools/redact-secrets.ts";
 const MOST_LEVELS = 100;
 
 /** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
-export function errorRecord(cause: unknown): ErrorRecord {
-  const message = redactSecrets(messageOf(cause));
+export function serializeError(cause: unknown): ErrorRecord {
+  const message = redactSecrets(getErrorMessage(cause));
   try {
     if (EspalierError.is(cause)) {
-      const data = soundCopy(cause.data, MOST_LEVELS);
+      const data = cloneJson(cause.data, MOST_LEVELS);
       return { code: cause.code, message, data: isJsonObject(data) ? data : {} };
     }
   } catch {

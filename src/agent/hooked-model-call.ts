@@ -1,16 +1,16 @@
 // A model call with hooks around it: each call that they make of it is paid for and counted, the whole is one step.
 
-import { linkedController, runBounded, type BoundedOutcome } from "../kernel/cancel.ts";
-import { shown } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
-import { deepFreeze, defined } from "../kernel/json.ts";
+import { createLinkedController, runBounded, type BoundedOutcome } from "../kernel/cancel.ts";
+import { describeReceived } from "../kernel/check.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
+import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import type { ModelCall } from "../hooks/hook.ts";
-import { hookContract } from "../hooks/hook-error.ts";
-import { wrapped } from "../hooks/run-chain.ts";
+import { createHookResultError } from "../hooks/hook-error.ts";
+import { runInsideWraps } from "../hooks/run-chain.ts";
 import { isNothing } from "../model/check-reply.ts";
 import { checkMadeReply } from "../model/check-made-reply.ts";
 import type { ModelReply } from "../model/model.ts";
-import { timed, type TimeSpan } from "../protocol/step-timing.ts";
+import { attachTimeSpans, type TimeSpan } from "../protocol/step-timing.ts";
 import {
   addModelUsage,
   addUsage,
@@ -21,10 +21,10 @@ import {
 import { toEventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "../budget/lease.ts";
-import { callUsage } from "../budget/call-usage.ts";
+import { toCallUsage } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
-import { errorRecord } from "./error-record.ts";
-import { hookContext } from "./consult.ts";
+import { serializeError } from "./error-record.ts";
+import { createHookContext } from "./consult.ts";
 import { extendLease, runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { WrappedTime } from "./wrapped-time.ts";
@@ -37,17 +37,21 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   for (const part of Object.values<unknown>({ ...request })) deepFreeze(part);
   const callFor = (hookName: string): ModelCall => ({
     request,
-    context: hookContext(agent, call.effectPosition.stepNumber, hookName),
+    context: createHookContext(agent, call.effectPosition.stepNumber, hookName),
   });
   const { bounds } = agent;
-  const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
+  const work = (): Promise<ModelReply> =>
+    runInsideWraps(modelWraps, callFor, () => inner.next(), bounds);
   const bounded = await runBounded(
     () => agent.at(toEventPosition(call.effectPosition), work),
     bounds,
   );
   await inner.close();
   const { otherModels } = inner;
-  return timed({ ...inner.outcomeOf(bounded), ...defined({ otherModels }) }, inner.spans);
+  return attachTimeSpans(
+    { ...inner.outcomeOf(bounded), ...omitUndefined({ otherModels }) },
+    inner.spans,
+  );
 }
 
 type WithoutReply = Exclude<InferOutcome, { readonly type: "replied" }>;
@@ -56,8 +60,8 @@ type WithoutReply = Exclude<InferOutcome, { readonly type: "replied" }>;
 class InnerCalls {
   readonly #agent: AgentRuntime;
   readonly #call: InferCall;
-  readonly #end: ReturnType<typeof linkedController>;
-  readonly #start: ReturnType<typeof linkedController>;
+  readonly #end: ReturnType<typeof createLinkedController>;
+  readonly #start: ReturnType<typeof createLinkedController>;
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #replies = new Set<ModelReply>();
   /** What calls without a reply came to, by the error that the hooks get for it. */
@@ -71,8 +75,8 @@ class InnerCalls {
   #isClosed = false;
 
   constructor(agent: AgentRuntime, call: InferCall) {
-    this.#end = linkedController(agent.cancelSignal);
-    this.#start = linkedController(agent.noStartSignal);
+    this.#end = createLinkedController(agent.cancelSignal);
+    this.#start = createLinkedController(agent.noStartSignal);
     const { signal: cancelSignal } = this.#end.controller;
     const { signal: noStartSignal } = this.#start.controller;
     this.#agent = agent;
@@ -92,7 +96,7 @@ class InnerCalls {
   }
 
   async #next(): Promise<ModelReply> {
-    if (this.#isClosed) throw refusedCall("the hooks have already returned");
+    if (this.#isClosed) throw createModelCallError("the hooks have already returned");
     this.#begun += 1;
     const number = this.#begun;
     const call = number === 1 ? { ...this.#call, number } : await this.#paidAgain(number);
@@ -128,13 +132,13 @@ class InnerCalls {
   }
 
   #cancelledCall(): EspalierError {
-    const error = refusedCall("the agent was stopped");
+    const error = createModelCallError("the agent was stopped");
     this.#unanswered.set(error, { type: "cancelled", usage: NO_USAGE });
     return error;
   }
 
   #unpaidCall(refusal: BudgetRefusal): EspalierError {
-    const error = refusedCall("the budget does not allow another call");
+    const error = createModelCallError("the budget does not allow another call");
     this.#unanswered.set(error, { type: "refused", refusal, usage: NO_USAGE });
     return error;
   }
@@ -168,7 +172,9 @@ class InnerCalls {
     if (bounded.type === "threw") {
       const { error } = bounded;
       const unanswered = this.#unanswered.get(error); // The model's own, passed on; else a hook broke.
-      return unanswered === undefined ? failedWith(error, usage) : { ...unanswered, usage };
+      return unanswered === undefined
+        ? createFailedInferOutcome(error, usage)
+        : { ...unanswered, usage };
     }
     const { value } = bounded;
     try {
@@ -178,22 +184,27 @@ class InnerCalls {
       const isCharged = value.usage !== undefined && !isNothing(value.usage);
       const isOwn = this.#replies.size === 0 && isCharged;
       const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-      const sum = isOwn ? addUsage(usage, callUsage(this.#agent, { lease, steps: 0 }, own)) : usage;
+      const sum = isOwn
+        ? addUsage(usage, toCallUsage(this.#agent, { lease, steps: 0 }, own))
+        : usage;
       return { type: "replied", reply: unmeasured, usage: sum };
     } catch (cause) {
       const place = { point: "wrapModelCall", hook: hooks.modelWraps[0]?.name ?? "" };
-      const advice = `Return the result of next(), or a ModelReply. ${messageOf(cause)}`;
+      const advice = `Return the result of next(), or a ModelReply. ${getErrorMessage(cause)}`;
       const expected = "return a ModelReply";
-      return failedWith(hookContract(place, { expected, got: shown(value), advice, cause }), usage);
+      return createFailedInferOutcome(
+        createHookResultError(place, { expected, got: describeReceived(value), advice, cause }),
+        usage,
+      );
     }
   }
 }
 
-function failedWith(cause: unknown, usage: Usage): InferOutcome {
-  return { type: "failed", error: errorRecord(cause), isRetryable: false, usage };
+function createFailedInferOutcome(cause: unknown, usage: Usage): InferOutcome {
+  return { type: "failed", error: serializeError(cause), isRetryable: false, usage };
 }
 
-function refusedCall(why: string): EspalierError {
+function createModelCallError(why: string): EspalierError {
   return new EspalierError({
     code: "model_call_failed",
     message: `The model was not called: ${why}.`,

@@ -1,7 +1,7 @@
 // InFlightWork: the work that an agent had begun in the phase in which its process died. Owns the part that is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
-import { canonicalJson } from "../kernel/json.ts";
+import { stringifyCanonical } from "../kernel/json.ts";
 import type { LeaseOutcome } from "../budget/lease.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
@@ -101,7 +101,7 @@ export class InFlightWork {
 
   /** True if the event was recorded before the crash: it must not be recorded twice. */
   takeRecorded(body: EventBody, position: EventPosition | undefined): boolean {
-    const print = fingerprint(body, position);
+    const print = createEventFingerprint(body, position);
     const count = this.#recorded.get(print) ?? 0;
     if (count > 0) this.#recorded.set(print, count - 1);
     return count > 0;
@@ -130,13 +130,13 @@ export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefine
 /**
  * The identity of an event, by which it is recognized when it is to be recorded again. What becomes of a lease is recorded once, whatever is left then.
  */
-export function fingerprint(
+export function createEventFingerprint(
   body: object,
   { stepId = null, callId = null }: { readonly stepId?: unknown; readonly callId?: unknown } = {},
 ): string {
-  return canonicalJson([essence(body), stepId, callId]);
+  return stringifyCanonical([getComparisonKey(body), stepId, callId]);
 }
 
-function essence(body: object): unknown {
+function getComparisonKey(body: object): unknown {
   return "type" in body && "leaseId" in body ? [body.type, body.leaseId] : body;
 }

@@ -1,37 +1,37 @@
 // How an execution begins and ends, and how its steps open and are completed.
 
 import type { ModelRequest } from "../model/model.ts";
-import { statusOf, winningSignal } from "../policies/stop-signals.ts";
+import { getTerminalStatus, findWinningSignal } from "../policies/stop-signals.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
-import { userMessage } from "../protocol/message.ts";
+import { createUserMessage } from "../protocol/message.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
-import { resultBody } from "../protocol/stream-part.ts";
+import { createResultBody } from "../protocol/stream-part.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
-  backgroundOf,
-  eventPosition,
+  getBackgroundChildren,
+  getEventPosition,
   isRetryAfterOverflow,
-  lastTextOf,
+  getLastText,
   type AgentState,
   type EndedState,
   type PausedState,
   type PendingState,
   type SettledState,
   hasAllResults,
-  pendingCallsOf,
-  pausedChildrenOf,
+  getPendingCalls,
+  getPausedChildren,
   type MadeSection,
 } from "./agent-state.ts";
 import type { Lease, LastStep } from "../budget/lease.ts";
 import type { MailboxMessage } from "./mailbox.ts";
 import { releaseLeases } from "./model-call.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
-import { stepContext } from "./make-step-context.ts";
-import { addSignal, failWith, handleStopRequests, listOvershoots } from "./stop-requests.ts";
+import { createStepContext } from "./make-step-context.ts";
+import { addSignal, failWith, handleStopRequests, recordOvershoots } from "./stop-requests.ts";
 import {
   dropSubagents,
   endExecution,
@@ -45,7 +45,7 @@ import {
 } from "./transition.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { failCall, NOT_BEGUN } from "./tool-calls/call-outcome.ts";
-import { rejectedEvent } from "./tool-calls/record.ts";
+import { toRejectedEvent } from "./tool-calls/record.ts";
 
 /** The model call of a step, with the lease that pays for it. */
 export interface PreparedCall {
@@ -85,7 +85,7 @@ export function beginExecution(agent: AgentRuntime, from: PendingState | PausedS
   const atMs = agent.run.clock.nowMs();
   const type = from.status === "paused" ? "agent.resumed" : "agent.started";
   if (!agent.run.recorder.countUnheard(type)) agent.record(describeBeginning(agent, type));
-  const background = from.step === undefined ? from.log.background : backgroundOf(from);
+  const background = from.step === undefined ? from.log.background : getBackgroundChildren(from);
   if (background.length > 0) agent.run.supervisor.reactivate(agent, background);
   if (from.status === "paused") return resumeExecution(from);
   const { executionId } = agent.identity;
@@ -110,7 +110,7 @@ function describeBeginning(
 
 /** Returns the state with the task added to its history. */
 export function addTask(state: AgentState, task: MessageContent): AgentState {
-  return recordTask(state, [userMessage(task, "task")]);
+  return recordTask(state, [createUserMessage(task, "task")]);
 }
 
 /** True if no request may follow: the agent has to end, stop or wait. */
@@ -127,7 +127,7 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
   const { stepId, stepNumber: number } = effectPosition;
   const isOpen = state.step !== undefined;
   if (isOpen && !isRetryAfterOverflow(state)) return state;
-  const context = stepContext(agent, state, call);
+  const context = createStepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
   if (!isOpen && !agent.run.recorder.countUnheard("step.started"))
     agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
@@ -145,7 +145,7 @@ export function beginStep(agent: AgentRuntime, state: AgentState, call: Prepared
 }
 
 /** Time since the start of the execution in which it neither waited for an answer nor was paused. */
-export function elapsed(agent: AgentRuntime, state: AgentState, nowMs: number): number {
+export function computeElapsedMs(agent: AgentRuntime, state: AgentState, nowMs: number): number {
   const { startedAtMs = nowMs, pausedBeforeMs = 0 } = state.telemetry;
   return Math.max(0, nowMs - startedAtMs - (agent.account.pausedMs - pausedBeforeMs));
 }
@@ -158,7 +158,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const atMs = agent.run.clock.nowMs();
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
   const limited = limit === undefined || hasAppliedResults ? state : addSignal(agent, state, limit);
-  const elapsedMs = elapsed(agent, state, atMs);
+  const elapsedMs = computeElapsedMs(agent, state, atMs);
   const isComplete = hasAppliedResults || (reply?.message.toolCalls.length ?? 0) === 0;
   const complete = isComplete ? limited : answerRest(agent, limited, atMs);
   const completed = recordStep(complete, { atMs, elapsedMs });
@@ -189,19 +189,19 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Se
   const hasLeft = step !== undefined || log.background.length > 0 || log.subtasks.length > 0;
   const alone = hasLeft ? await leaveSubagents(agent, state) : state;
   // Signals may have come while its subagents ended. An answer that was given stands: there is nothing left to stop.
-  const hasAnswered = winningSignal(alone.log.signals)?.reason.code === "completed";
+  const hasAnswered = findWinningSignal(alone.log.signals)?.reason.code === "completed";
   const signalled = hasAnswered ? alone : handleStopRequests(agent, alone);
-  const completed = listOvershoots(agent, completeStep(agent, signalled));
+  const completed = recordOvershoots(agent, completeStep(agent, signalled));
   releaseLeases(agent);
   const { signals, sections } = completed.log;
-  const reason = winningSignal(signals)?.reason;
+  const reason = findWinningSignal(signals)?.reason;
   if (reason === undefined) return await settle(agent, failWith(agent, completed, UNEXPLAINED));
   if (!recorder.countUnheard("continuation.evaluated")) {
     const stopped = { decision: "stop", work: [], signals, winner: reason } as const;
-    agent.record({ type: "continuation.evaluated", ...stopped }, eventPosition(completed));
+    agent.record({ type: "continuation.evaluated", ...stopped }, getEventPosition(completed));
   }
   if (sections !== undefined) clearSections(agent, sections);
-  const status = statusOf(reason);
+  const status = getTerminalStatus(reason);
   const ended = endExecution(completed, { status, reason, atMs: clock.nowMs() });
   // The terminal event is the last of the execution (L2).
   if (!recorder.countUnheard("agent.ended")) agent.record(describeEnd(agent, ended));
@@ -220,7 +220,7 @@ function describeEnd({ role, account }: AgentRuntime, ended: EndedState): EventB
     status,
     reason,
     stepCount: steps.length,
-    text: lastTextOf(ended),
+    text: getLastText(ended),
     usage: account.usage(),
     ...(error === undefined ? {} : { error }),
     signals,
@@ -241,9 +241,9 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
   const { step } = state;
   if (step === undefined) return state;
   const times = { startedAtMs: atMs, endedAtMs: atMs };
-  const code = winningSignal(state.log.signals)?.reason.code ?? "unknown";
+  const code = findWinningSignal(state.log.signals)?.reason.code ?? "unknown";
   const ofReply = step.reply?.message.toolCalls ?? [];
-  const executions = pendingCallsOf(state).map((call): ToolExecution => {
+  const executions = getPendingCalls(state).map((call): ToolExecution => {
     const isDelegated = step.deferrals.some(
       ({ callId, type }) => callId === call.callId && type === "subagent",
     );
@@ -252,7 +252,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
     const outcome = { ...NOT_BEGUN, text };
     const { callId, toolName } = call;
     const place = { toolName, index: ofReply.indexOf(call) };
-    const body = rejectedEvent(place, agent.tools.find(toolName), outcome);
+    const body = toRejectedEvent(place, agent.tools.find(toolName), outcome);
     agent.record(body, { stepId: step.stepId, callId });
     return { call, ...outcome, ...times };
   });
@@ -262,7 +262,7 @@ function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): Agent
   const { pieces } = agent.run;
   if (pieces !== undefined) {
     const source = agent.pieceSource({ stepId: step.stepId, stepNumber: step.number });
-    for (const execution of executions) pieces.result(source, resultBody(execution));
+    for (const execution of executions) pieces.result(source, createResultBody(execution));
   }
   return hasAllResults(complete) ? recordResults(complete) : complete;
 }
@@ -278,7 +278,7 @@ const SUBAGENT_CUT_SHORT = failCall(
 /** Ends the subagents that are paused and whose calls will not be continued. */
 export async function dismissChildren(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { supervisor } = agent.run;
-  const children = pausedChildrenOf(state);
+  const children = getPausedChildren(state);
   if (children.length === 0) return state;
   await Promise.all(children.map((id) => supervisor.dismiss(agent, id)));
   return dropSubagents(state, state.log.background);
@@ -288,10 +288,10 @@ export async function dismissChildren(agent: AgentRuntime, state: AgentState): P
 async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { role } = agent;
   const { supervisor } = agent.run;
-  const background = backgroundOf(state);
-  const children = [...new Set([...pausedChildrenOf(state), ...background])];
+  const background = getBackgroundChildren(state);
+  const children = [...new Set([...getPausedChildren(state), ...background])];
   if (children.length === 0) return state;
-  const isAnswer = winningSignal(state.log.signals)?.reason.code === "completed";
+  const isAnswer = findWinningSignal(state.log.signals)?.reason.code === "completed";
   const isDetaching = isAnswer && role.delegation.parentEndPolicy === "detach";
   const kept = new Set(isDetaching ? background : []);
   await Promise.all(

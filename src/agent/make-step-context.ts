@@ -1,11 +1,11 @@
 // What a step begins with, as its record will say it (R172).
 
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { Model, ModelRequest, OutputSchema } from "../model/model.ts";
-import { remembered } from "../model/remembered.ts";
-import { headLength } from "../policies/message-groups.ts";
-import { fallbackOf } from "../model/fallback.ts";
-import { forModel, replayKeyOf } from "../model/written-by.ts";
+import { getOrCompute } from "../model/remembered.ts";
+import { countHeadMessages } from "../policies/message-groups.ts";
+import { asFallback } from "../model/fallback.ts";
+import { toHistory, toReplayKey } from "../model/written-by.ts";
 import { hashText } from "../protocol/definition.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
@@ -13,25 +13,24 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import { isRetryAfterOverflow, type AgentState } from "./agent-state.ts";
 import type { Lease, Remaining } from "../budget/lease.ts";
 import type { RunDefinitions } from "../run-services/run-definitions.ts";
-import { noteShown, shownParts } from "./shown-messages.ts";
+import { cacheShownMessages, findParts } from "./shown-messages.ts";
 
 /** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */
-export function stepContext(
+export function createStepContext(
   agent: AgentRuntime,
   state: AgentState,
   { request, lease }: { readonly request: ModelRequest; readonly lease: Lease },
 ): StepContext {
   const { account } = agent;
   const { definitions } = agent.run;
-  const { messages } = request;
+  const { messages, output } = request;
   const tools = definitions.defineTools(request.tools);
-  const { output } = request;
   const last = state.log.steps.at(-1)?.context;
   const { messages: stored } = state.conversation;
   const shown =
     messages === stored
       ? undefined
-      : shownParts(definitions, state, { history: forModel(stored, agent.model), shown: messages });
+      : findParts(definitions, state, { history: toHistory(stored, agent.model), shown: messages });
   const context: StepContext = {
     number: state.log.steps.length + 1,
     model: readModelNames(agent.model),
@@ -40,25 +39,25 @@ export function stepContext(
     toolsHash: tools.hash,
     ...(output === undefined
       ? {}
-      : { outputHash: definitions.define(remembered(outputTexts, output, JSON.stringify)) }),
-    budget: leftAtStep(state, account.remainingWith(lease)),
-    parameters: parametersOf(request),
+      : { outputHash: definitions.define(getOrCompute(outputTexts, output, JSON.stringify)) }),
+    budget: computeRemainingAtStep(state, account.remainingWith(lease)),
+    parameters: pickRequestParameters(request),
     ...(shown === undefined ? {} : { shown }),
   };
-  if (shown !== undefined || last?.shown !== undefined) noteShown(context, messages, last);
+  if (shown !== undefined || last?.shown !== undefined) cacheShownMessages(context, messages, last);
   return context;
 }
 
 const outputTexts = new WeakMap<OutputSchema, string>();
 
 /** What a request says of the reply that it wants. */
-export function parametersOf(request: ModelRequest): StepContext["parameters"] {
+export function pickRequestParameters(request: ModelRequest): StepContext["parameters"] {
   const { maxOutputTokens, temperature, settings, toolChoice } = request;
-  return { maxOutputTokens, ...defined({ temperature, settings, toolChoice }) };
+  return { maxOutputTokens, ...omitUndefined({ temperature, settings, toolChoice }) };
 }
 
 /** What is left as the open step, or the next one, finds it: one that is asked anew is counted already. */
-export function leftAtStep(state: AgentState, remaining: Remaining): Remaining {
+export function computeRemainingAtStep(state: AgentState, remaining: Remaining): Remaining {
   const { steps } = remaining;
   return steps === undefined || !isRetryAfterOverflow(state)
     ? remaining
@@ -73,11 +72,11 @@ function readModelNames(model: Model): StepContext["model"] {
   if (known !== undefined) return known;
   const { provider, id, replayKey, inputModalities = [] } = model;
   // Only a fallback has keys of several models.
-  const replayKeys = "replayKeys" in model ? fallbackOf(model)?.models.map(replayKeyOf) : undefined;
+  const replayKeys = "replayKeys" in model ? asFallback(model)?.models.map(toReplayKey) : undefined;
   const named = Object.freeze({
     provider,
     id,
-    ...defined({ replayKey, replayKeys }),
+    ...omitUndefined({ replayKey, replayKeys }),
     ...(inputModalities.length === 0
       ? {}
       : { inputModalities: Object.freeze([...inputModalities]) }),
@@ -92,15 +91,15 @@ const promptHashes = new WeakMap<Message, string>();
 function definePrompt(definitions: RunDefinitions, messages: ModelRequest["messages"]): string {
   const [first, second] = messages;
   if (first?.role !== "system" || second?.role === "system")
-    return definitions.define(promptOf(messages));
+    return definitions.define(joinInstructions(messages));
   return definitions.define(
     first.text,
-    remembered(promptHashes, first, ({ text }) => hashText(text)),
+    getOrCompute(promptHashes, first, ({ text }) => hashText(text)),
   );
 }
 
 /** The instructions of a request that has none, or several messages with them. */
-function promptOf(messages: ModelRequest["messages"]): string {
-  const head: readonly Message[] = messages.slice(0, headLength(messages));
+function joinInstructions(messages: ModelRequest["messages"]): string {
+  const head: readonly Message[] = messages.slice(0, countHeadMessages(messages));
   return head.map(({ text }) => text).join("\n\n");
 }

@@ -1,11 +1,11 @@
 // Where the messages of a history came from (R98): one tag for each message, in the same order, beside the messages themselves. A message
 // that goes to a model has no ids in it, whatever the adapter does with it. Pure; every tag is made here.
 
-import { grown } from "../kernel/grown.ts";
+import { appendToList } from "../kernel/grown.ts";
 import { invariant } from "../kernel/assert.ts";
-import { defined } from "../kernel/json.ts";
-import { shared } from "../kernel/shared.ts";
-import { messageIdOf, stepIdOf, type AgentId, type ExecutionId } from "../protocol/ids.ts";
+import { omitUndefined } from "../kernel/json.ts";
+import { freezeInTests } from "../kernel/shared.ts";
+import { createMessageId, createStepId, type AgentId, type ExecutionId } from "../protocol/ids.ts";
 import {
   MessageSchema,
   type Message,
@@ -38,13 +38,13 @@ export interface TagPlace {
 }
 
 /** The history with messages added at its end. With none, the same. */
-export function withAdded<History extends TaggedHistory>(
+export function appendMessages<History extends TaggedHistory>(
   history: History,
   added: readonly Message[],
   place: TagPlace,
 ): History {
   if (added.length === 0) return history;
-  return tagRest({ ...history, messages: grown(history.messages, added) }, place);
+  return tagRest({ ...history, messages: appendToList(history.messages, added) }, place);
 }
 
 /** Gives tags to the messages at the end that have none yet. */
@@ -106,38 +106,44 @@ function isAddedByAgent({ role }: Message, { agentId, note }: MessageTag): boole
 }
 
 /** The whole history, each message with its ids. `agentId`: whose history it is. */
-export function storedMessages(
+export function createStoredMessages(
   { messages, tags }: Pick<TaggedHistory, "messages" | "tags">,
   agentId: AgentId,
 ): readonly StoredMessage[] {
   return messages.map((message, index) => {
     const tag = tags[index];
     invariant(tag !== undefined, "every message of a history that was begun has a tag");
-    return storedMessage(message, tag, agentId);
+    return createStoredMessage(message, tag, agentId);
   });
 }
 
 /** What the agent itself has added, in order, also what compactions left out since. */
-export function addedMessages(history: TaggedHistory, agentId: AgentId): readonly StoredMessage[] {
+export function collectAddedMessages(
+  history: TaggedHistory,
+  agentId: AgentId,
+): readonly StoredMessage[] {
   return [...history.dropped, ...ownBetween(history, 0, history.messages.length)]
     .toSorted((left, right) => left.tag.number - right.tag.number)
-    .map(({ message, tag }) => storedMessage(message, tag, agentId));
+    .map(({ message, tag }) => createStoredMessage(message, tag, agentId));
 }
 
-function storedMessage(message: Message, tag: MessageTag, ownId: AgentId): StoredMessage {
+function createStoredMessage(message: Message, tag: MessageTag, ownId: AgentId): StoredMessage {
   const { executionId, stepNumber, number, agentId = ownId, note } = tag;
-  return shared({
+  return freezeInTests({
     ...message,
-    messageId: messageIdOf(executionId, number),
+    messageId: createMessageId(executionId, number),
     agentId,
     executionId,
-    ...(stepNumber === 0 ? {} : { stepId: stepIdOf(executionId, stepNumber) }),
-    ...defined({ note }),
+    ...(stepNumber === 0 ? {} : { stepId: createStepId(executionId, stepNumber) }),
+    ...omitUndefined({ note }),
   });
 }
 
 /** The tags of messages that another agent takes over: they say whose they were. */
-export function foreignTags(tags: readonly MessageTag[], agentId: AgentId): readonly MessageTag[] {
+export function assignTagOwner(
+  tags: readonly MessageTag[],
+  agentId: AgentId,
+): readonly MessageTag[] {
   return tags.map((tag) => (tag.agentId === undefined ? { ...tag, agentId } : tag));
 }
 
@@ -165,7 +171,7 @@ export type HistoryChange = Readonly<z.infer<ReturnType<typeof HistoryChangeSche
 export type PersistedHistory = Pick<TaggedHistory, "messages" | "dropped">;
 
 /** What has to be kept when a history becomes another one; undefined: nothing, since the new one begins with the old one. */
-export function historyChange(
+export function findHistoryChange(
   { messages: before }: PersistedHistory,
   after: PersistedHistory,
   afterStep: number,
@@ -195,7 +201,7 @@ function indexMessages(messages: readonly Message[]): ReadonlyMap<Message, numbe
 }
 
 /** A list that begins with the history as it was when the step began. */
-export function historyAtStep(
+export function rebuildHistoryAtStep(
   { messages, dropped }: PersistedHistory,
   changes: readonly HistoryChange[],
   stepNumber: number,

@@ -14,10 +14,10 @@
 
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { Release } from "../kernel/semaphore.ts";
 import type { PlannedAsk } from "../model/ask-model.ts";
-import { modelsOf } from "../model/fallback.ts";
+import { getFallbackModels } from "../model/fallback.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import {
   generateWithRetries,
@@ -27,28 +27,28 @@ import {
   type RetryOptions,
 } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
-import { toReadable, withoutData } from "../model/written-by.ts";
+import { toReadable, removeProviderData } from "../model/written-by.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { SpanContent } from "../protocol/message.ts";
-import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
+import { toSpans, attachTimeSpans, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { BudgetRefusal, LeaseOutcome } from "../budget/lease.ts";
 import { toEventPosition, type EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
-  callUsage,
-  costWarnings,
+  toCallUsage,
+  findCostWarnings,
   leaseTerms,
-  usageOfOthers,
+  findFallbackUsage,
   type ModelCallEnd,
 } from "../budget/call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
-import { errorRecord } from "./error-record.ts";
+import { serializeError } from "./error-record.ts";
 import {
   describeServer,
   describeModel,
   recordWarnings,
-  requestedBody,
+  createModelRequestedEvent,
   type InferCall,
 } from "./model-events.ts";
 
@@ -70,7 +70,7 @@ export async function runAttempts(agent: AgentRuntime, call: InferCall): Promise
   const outcome = attempts.end(settled);
   attempts.leaveSlot();
   if (call.number !== undefined) attempts.charge(outcome.usage);
-  return timed(outcome, attempts.spans());
+  return attachTimeSpans(outcome, attempts.spans());
 }
 
 /** How the attempts of a call settled. */
@@ -160,7 +160,7 @@ class Attempts implements RetryOptions {
   #countWait(sinceMs: number): void {
     const nowMs = this.clock.nowMs();
     this.#queuedMs += nowMs - sinceMs;
-    this.#spans.push(...spanOf("inference", this.#fromMs, sinceMs));
+    this.#spans.push(...toSpans("inference", this.#fromMs, sinceMs));
     this.#fromMs = nowMs;
   }
 
@@ -186,8 +186,8 @@ class Attempts implements RetryOptions {
     const { request, number = 1 } = call;
     const facts = { isStreaming: this.onDelta !== undefined, queuedMs: this.#queuedMs };
     if (!agent.run.recorder.countUnheard("model.requested")) {
-      agent.recordWithinCall(requestedBody(agent.model, call, facts), this.#position);
-      agent.recordContent(this.#position, () => requestContent(request));
+      agent.recordWithinCall(createModelRequestedEvent(agent.model, call, facts), this.#position);
+      agent.recordContent(this.#position, () => createRequestContent(request));
     }
     if (number > 1) this.#resetPieces("retry");
   }
@@ -199,7 +199,7 @@ class Attempts implements RetryOptions {
     const next = nextModel && { nextModel: describeModel(nextModel) };
     const queuedMs = this.#queuedMs - this.#reportedMs;
     const queued = queuedMs > 0 ? { queuedMs } : {};
-    const failure = { attempt, error: errorRecord(error), delayMs, ...queued, ...next };
+    const failure = { attempt, error: serializeError(error), delayMs, ...queued, ...next };
     this.#reportedMs = this.#queuedMs;
     this.#dueAtMs = this.clock.nowMs() + delayMs;
     this.#agent.recordWithinCall({ type: "model.retried", ...failure }, this.#position);
@@ -220,7 +220,7 @@ class Attempts implements RetryOptions {
     if (turn !== undefined) await turn;
     this.#lost = log;
     this.leaveSlot();
-    this.#spans.push(...spanOf("inference", this.#fromMs, this.clock.nowMs()));
+    this.#spans.push(...toSpans("inference", this.#fromMs, this.clock.nowMs()));
     const { request } = this.#call;
     if (this.signal.aborted) return request;
     this.charge(this.#spentOn({ type: "failed", ...log }).usage);
@@ -255,15 +255,15 @@ class Attempts implements RetryOptions {
 
   /** Returns the periods in which the call did not wait. */
   spans(): readonly TimeSpan[] {
-    return [...this.#spans, ...spanOf("inference", this.#fromMs, this.clock.nowMs())];
+    return [...this.#spans, ...toSpans("inference", this.#fromMs, this.clock.nowMs())];
   }
 
   /** Returns the usage of the call, and the part of other models than the first. */
   #spentOn(end: ModelCallEnd): Pick<InferOutcome, "usage" | "otherModels"> {
-    const usage = callUsage(this.#agent, this.#call, end);
+    const usage = toCallUsage(this.#agent, this.#call, end);
     if (!("repliedBy" in end || "lossOf" in end)) return { usage };
-    const otherModels = usageOfOthers(this.#agent, this.#call, end);
-    return { usage, ...defined({ otherModels }) };
+    const otherModels = findFallbackUsage(this.#agent, this.#call, end);
+    return { usage, ...omitUndefined({ otherModels }) };
   }
 
   /** Records the reply and returns it with its usage. */
@@ -275,7 +275,7 @@ class Attempts implements RetryOptions {
     const { repliedBy: model = agent.model } = settled;
     const isReported = reply.usage?.reportedCostUsd !== undefined;
     const ofCost = isReported
-      ? costWarnings({ model, priceOf: agent.priceOf }, reply.usage)
+      ? findCostWarnings({ model, priceOf: agent.priceOf }, reply.usage)
       : NO_WARNINGS;
     if (warnings.length + ofCost.length > 0)
       recordWarnings(agent, [...warnings, ...ofCost], position);
@@ -299,8 +299,8 @@ class Attempts implements RetryOptions {
       usage,
       attemptCount: this.#attempts,
       queuedMs: this.#queuedMs,
-      ...defined({ cacheWriteInputTokens, responseId, responseModel, serviceTier }),
-      ...repliedBy(this.#agent, answered),
+      ...omitUndefined({ cacheWriteInputTokens, responseId, responseModel, serviceTier }),
+      ...createRepliedByField(this.#agent, answered),
     };
   }
 
@@ -311,7 +311,11 @@ class Attempts implements RetryOptions {
     const outcome = this.#outcomeOf(settled);
     const isFailed = outcome.type === "failed";
     const isUnpaid = outcome.type === "refused" && settled.type === "unpaid";
-    const error = isFailed ? outcome.error : isUnpaid ? errorRecord(settled.error) : CANCELLED_CALL;
+    const error = isFailed
+      ? outcome.error
+      : isUnpaid
+        ? serializeError(settled.error)
+        : CANCELLED_CALL;
     const isRetryable = isUnpaid || (isFailed && outcome.isRetryable);
     agent.run.noteFailedCall(agent.identity.agentPath, error);
     const { usage } = outcome;
@@ -328,7 +332,7 @@ class Attempts implements RetryOptions {
     const isStopped = settled.type === "aborted" || settled.type === "unpaid";
     if (isStopped || this.signal.aborted) return { type: "cancelled", ...spent };
     const cause = settled.type === "failed" ? settled.error : undefined;
-    const error = errorRecord(settled.type === "threw" ? settled.error : cause);
+    const error = serializeError(settled.type === "threw" ? settled.error : cause);
     return { type: "failed", error, isRetryable: cause?.isRetryable === true, ...spent };
   }
 
@@ -365,13 +369,13 @@ export async function extendLease(
   return paid;
 }
 
-function requestContent({ messages, tools }: ModelRequest): SpanContent {
+function createRequestContent({ messages, tools }: ModelRequest): SpanContent {
   return { type: "request", messages: messages.map(toReadable), tools };
 }
 
 function replyContent({ message, finishReason, rawFinishReason }: ModelReply): SpanContent {
-  const raw = defined({ rawFinishReason });
-  return { type: "reply", message: withoutData(message), finishReason, ...raw };
+  const raw = omitUndefined({ rawFinishReason });
+  return { type: "reply", message: removeProviderData(message), finishReason, ...raw };
 }
 
 const NO_WARNINGS: readonly string[] = Object.freeze([]);
@@ -379,12 +383,12 @@ const NO_WARNINGS: readonly string[] = Object.freeze([]);
 const CANCELLED_CALL = { code: "cancelled", message: "The call was cancelled.", data: {} };
 
 /** Which model answered, if that was not the one that was asked for. */
-function repliedBy(
+function createRepliedByField(
   { model: asked }: AgentRuntime,
   model: Model | undefined,
 ): Pick<EventBody<"model.replied">, "repliedBy"> {
-  if (model === undefined || model === modelsOf(asked)[0]) return {};
-  const { server } = model;
+  if (model === undefined || model === getFallbackModels(asked)[0]) return {};
+  const server = model.server && describeServer(model.server);
   const answered = { ...describeModel(model), insteadOf: asked.id };
-  return { repliedBy: { ...answered, ...defined({ server: server && describeServer(server) }) } };
+  return { repliedBy: { ...answered, ...omitUndefined({ server }) } };
 }

@@ -1,8 +1,8 @@
 // One logical model call in this process: leased, made, and kept where the run is kept. Its attempts: model-attempts.ts; hooks around it:
 // hooked-model-call.ts.
 
-import { deepFreeze, defined } from "../kernel/json.ts";
-import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
+import { deepFreeze, omitUndefined } from "../kernel/json.ts";
+import { compareRequests, type RequestPrefix } from "../model/request-prefix.ts";
 import { toEventPosition, countAddedSteps, type EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "../budget/lease.ts";
@@ -12,7 +12,7 @@ import { runAttempts } from "./model-attempts.ts";
 import type { InferCall } from "./model-events.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
 import type { ModelRequest } from "../model/model.ts";
-import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
+import { computeTiming, type StepTiming } from "../protocol/step-timing.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { NO_PREFIX } from "./agent-state.ts";
 
@@ -70,7 +70,7 @@ export function settleCall(
     account.settle(lease, usage, otherModels);
   if (!agent.run.recorder.countUnheard("budget.settled")) {
     const left = { remaining: account.remaining(), runRemaining: account.runRemaining() };
-    const settled = { leaseId, usage, ...defined({ otherModels }), ...left };
+    const settled = { leaseId, usage, ...omitUndefined({ otherModels }), ...left };
     agent.record({ type: "budget.settled", ...settled }, toEventPosition(position));
   }
   if (outcome.type === "refused")
@@ -93,12 +93,12 @@ export type PaidCall = Pick<InferCall, "effectPosition" | "lease" | "request" | 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for. Never rejects. */
 export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { persistence } = agent;
-  if (persistence === undefined) return makeCall(agent, paid);
+  if (persistence === undefined) return createCall(agent, paid);
   const { effectPosition, lease } = paid;
-  return persistence.infer(effectPosition, lease, () => makeCall(agent, paid));
+  return persistence.infer(effectPosition, lease, () => createCall(agent, paid));
 }
 
-function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
+function createCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { effectPosition, lease, request, isEstimated } = paid;
   const isMainCall = effectPosition.sideCall === undefined;
   const isHeard = agent.run.recorder.isHeard("model.requested");
@@ -109,7 +109,7 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
     lease,
     request,
     isEstimated,
-    prefix: isHeard && isMainCall ? prefixFor(agent, paid) : undefined,
+    prefix: isHeard && isMainCall ? updateRequestPrefix(agent, paid) : undefined,
     signals: { cancelSignal: agent.cancelSignal, noStartSignal: agent.noStartSignal },
   };
   agent.beginWork();
@@ -127,13 +127,13 @@ function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
 }
 
 /** Returns the prefix that the request shares with that of the step before. `undefined` if nothing heard of that. */
-function prefixFor(
+function updateRequestPrefix(
   agent: AgentRuntime,
   { request, ephemeralCount }: PaidCall,
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
   agent.lastRequest = { request, ephemeralCount };
-  return last && prefixOf(last, request);
+  return last && compareRequests(last, request);
 }
 
 // A model call besides that of the step: a summary. It is leased, made, charged and recorded like any other (X1), and is no step.
@@ -161,7 +161,7 @@ export interface SideTask {
 }
 
 /** The lease, the model call, the settlement. */
-export async function makeSideCall(
+export async function createSideCall(
   agent: AgentRuntime,
   position: EffectPosition,
   { instructions, task, maxOutputTokens }: SideTask,
@@ -183,7 +183,7 @@ export async function makeSideCall(
   const call = { effectPosition: position, lease, request: capped, isEstimated, ephemeralCount: 0 };
   const outcome = await callModel(agent, call);
   const usage = settleCall(agent, position, lease, outcome);
-  const timing = timingOf(outcome.spans ?? []);
+  const timing = computeTiming(outcome.spans ?? []);
   return { usage, timing, waitedMs, text: readSideText(outcome) };
 }
 

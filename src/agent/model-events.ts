@@ -1,13 +1,13 @@
 // A model call that is paid for, and what events say of it.
 
 import type { AnySignal } from "../kernel/cancel.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { parametersOf } from "./make-step-context.ts";
+import { pickRequestParameters } from "./make-step-context.ts";
 import type { LeasedCall } from "../budget/call-usage.ts";
 
 /** A paid model call as its attempts make it. */
@@ -32,7 +32,7 @@ export function describeModel({ provider, id }: Model): {
 }
 
 /** Returns the event of a request. */
-export function requestedBody(
+export function createModelRequestedEvent(
   { provider, id, server, apiType, serviceTier }: Model,
   { lease, request, isEstimated, prefix }: InferCall,
   {
@@ -46,13 +46,13 @@ export function requestedBody(
     type: "model.requested",
     provider,
     model: id,
-    ...defined({ server: server && describeServer(server), prefix }),
+    ...omitUndefined({ server: server && describeServer(server), prefix }),
     messageCount: messages.length,
     toolNames: tools.map((tool) => tool.name),
     estimatedInputTokens: lease.inputTokens,
     isEstimated,
-    ...parametersOf(request),
-    ...defined({ outputType, apiType, serviceTier }),
+    ...pickRequestParameters(request),
+    ...omitUndefined({ outputType, apiType, serviceTier }),
     streaming,
     ...(queuedMs > 0 ? { queuedMs } : {}),
   };
@@ -63,7 +63,7 @@ export function describeServer({
   address,
   port,
 }: NonNullable<Model["server"]>): NonNullable<Model["server"]> {
-  return { address, ...defined({ port }) };
+  return { address, ...omitUndefined({ port }) };
 }
 
 // What a provider warns of besides its replies: each warning is recorded once in a run.

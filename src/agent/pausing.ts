@@ -5,10 +5,10 @@ import type { StopReason } from "../protocol/stop.ts";
 import { releaseLeases } from "./model-call.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
-  backgroundOf,
-  eventPosition,
+  getBackgroundChildren,
+  getEventPosition,
   isRequestTooLong,
-  pausedChildrenOf,
+  getPausedChildren,
   findAskedQuestions,
   type AgentState,
   type PausedState,
@@ -42,7 +42,7 @@ function isReplyDue({ mailbox }: AgentRuntime, state: AgentState): boolean {
 export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.log.signals.length > 0) return state;
   const questions = findAskedQuestions(state);
-  const children = pausedChildrenOf(state);
+  const children = getPausedChildren(state);
   if (questions.length === 0 && children.length === 0) return state;
   if (questions.length === 0 && agent.run.pauseSignal.aborted)
     return pauseExecution(state, REQUESTED);
@@ -74,21 +74,21 @@ const REQUESTED: StopReason = {
 /** The agent has nothing to do but to wait for subagents in the background, and one of them is paused. */
 export function pauseForSubagents(agent: AgentRuntime, state: AgentState): AgentState {
   if (agent.run.pauseSignal.aborted) return pauseExecution(state, REQUESTED);
-  const data = { questions: 0, pausedSubagents: backgroundOf(state).length };
+  const data = { questions: 0, pausedSubagents: getBackgroundChildren(state).length };
   return pauseExecution(state, { code: "answers_needed", message: "Subagents are paused.", data });
 }
 
 /** What a paused agent still holds of the budget goes back; it settles after its subagents in the background have. */
 export async function settlePaused(agent: AgentRuntime, state: PausedState): Promise<PausedState> {
   const { reason, log } = state;
-  const background = backgroundOf(state);
+  const background = getBackgroundChildren(state);
   if (background.length > 0) await agent.backgroundSettled(background);
   releaseLeases(agent);
   const stepCount = log.steps.length;
   const usage = agent.account.usage();
   agent.record(
     { type: "agent.paused", role: agent.role.name, reason, stepCount, usage },
-    eventPosition(state),
+    getEventPosition(state),
   );
   agent.settle(state);
   return state;
@@ -96,7 +96,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
 
 /** Withdraws the questions that are open at the end of an agent. */
 export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
-  const at = eventPosition(state);
+  const at = getEventPosition(state);
   for (const { questionId, toolName, callId, askedAtMs, kind } of findAskedQuestions(state)) {
     const answer = kind === "approval" ? "denied" : "failure";
     const waitedMs = nowMs - askedAtMs;

@@ -211,7 +211,7 @@ const MOST_SECTIONS = 100;
  * Returns all sections of a role in their order, including the built-in ones. Throws
  * `invalid_definition` or `invalid_option`, naming the field.
  */
-export function placedSections(
+export function arrangeSections(
   field: string,
   given: readonly RequestSection[],
 ): readonly PlacedSection[] {
@@ -220,10 +220,10 @@ export function placedSections(
   if (given.length > MOST_SECTIONS)
     throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Merge some of them.");
   const sections = Array.from(given, (section, index) =>
-    checkedSection(`${field}[${index}]`, section),
+    copySection(`${field}[${index}]`, section),
   );
   checkSectionNames(field, sections);
-  const placed = inOrder(field, sections);
+  const placed = orderSections(field, sections);
   for (const [index, { name }] of sections.entries()) {
     const at = placed.findIndex((one) => one.name === name);
     const section = placed[at];
@@ -232,7 +232,7 @@ export function placedSections(
   return Object.freeze(placed);
 }
 
-function checkedSection(field: string, given: RequestSection): RequestSection {
+function copySection(field: string, given: RequestSection): RequestSection {
   checkKeys(field, given, FIELDS);
   const section = Object.freeze({ ...given });
   const { name, lifetime, text, after, before, messageRole } = section;
@@ -283,15 +283,15 @@ function checkSectionNames(field: string, sections: readonly RequestSection[]): 
  * Returns the sections in their order. Sections form a tree by `after` and `before`, with the
  * built-in ones as its roots. Throws `invalid_definition` for a cycle.
  */
-function inOrder(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
+function orderSections(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
   // What goes into the history comes before what only stands behind it, by default.
   const isFirst = (section: RequestSection): boolean =>
     section.lifetime === "persistent" && section.after === undefined;
   const sections = [...listed.filter(isFirst), ...listed.filter((one) => !isFirst(one))];
   const beside = (side: "before" | "after", name: string): readonly PlacedSection[] =>
     sections
-      .filter((section) => anchorOf(section, side) === name)
-      .flatMap((one) => around(placed(one)));
+      .filter((section) => findAnchor(section, side) === name)
+      .flatMap((one) => around(createPlacedSection(one)));
   const around = (section: PlacedSection): readonly PlacedSection[] => [
     ...beside("before", section.name),
     section,
@@ -306,11 +306,16 @@ function inOrder(field: string, listed: readonly RequestSection[]): readonly Pla
   throw misdefinition(`${field}[${index}]`, expected, listed[index]?.name, advice);
 }
 
-function placed({ name, lifetime, messageRole = "user", text }: RequestSection): PlacedSection {
+function createPlacedSection({
+  name,
+  lifetime,
+  messageRole = "user",
+  text,
+}: RequestSection): PlacedSection {
   return Object.freeze({ name, lifetime, messageRole, text });
 }
 
-function anchorOf(section: RequestSection, side: "before" | "after"): string | undefined {
+function findAnchor(section: RequestSection, side: "before" | "after"): string | undefined {
   if (section.after !== undefined || section.before !== undefined) return section[side];
   const isDefault = side === (section.lifetime === "execution" ? "before" : "after");
   return isDefault ? "history" : undefined;

@@ -8,7 +8,7 @@ import {
   hasAllResults,
   isRequestTooLong,
   hasDeferredWork,
-  pendingCallsOf,
+  getPendingCalls,
   type AgentState,
   type PausedState,
   type PendingState,
@@ -37,22 +37,22 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   try {
     state = beginExecution(agent, from);
     from = undefined; // It has begun.
-    while (continues((state = handleStopsAndPause(agent, state)))) {
+    while (isActive((state = handleStopsAndPause(agent, state)))) {
       let call: PreparedCall | undefined;
       if (!hasReply(state) && !isRequestTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
         await agent.phaseOver("prepare", state);
         state = handleStopsAndWaits(agent, state);
       }
-      if (call !== undefined && continues(state)) {
+      if (call !== undefined && isActive(state)) {
         state = await infer(agent, state, call);
         await agent.phaseOver("infer", state);
       }
-      if (hasReply(state) && continues((state = handleStopRequests(agent, state)))) {
+      if (hasReply(state) && isActive((state = handleStopRequests(agent, state)))) {
         state = evaluate(agent, state);
         await agent.phaseOver("evaluate", state);
       }
-      if (pendingCallsOf(state).length > 0 && continues((state = pauseBeforeCalls(agent, state)))) {
+      if (getPendingCalls(state).length > 0 && isActive((state = pauseBeforeCalls(agent, state)))) {
         state = await executeTools(agent, state);
         await agent.phaseOver("execute", state);
         state = handleStopsAndWaits(agent, state);
@@ -75,7 +75,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   return settled;
 }
 
-function continues(state: AgentState): boolean {
+function isActive(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
 }
 

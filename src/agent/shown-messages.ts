@@ -4,7 +4,7 @@
 
 import { mismatch } from "../kernel/check.ts";
 import { sameJson, parseJson } from "../kernel/json.ts";
-import { forModel } from "../model/written-by.ts";
+import { toHistory } from "../model/written-by.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { ShownPart, StepContext } from "../protocol/step-context.ts";
@@ -13,7 +13,7 @@ import type { RunDefinitions } from "../run-services/run-definitions.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { lazyObject, lazySchema, z } from "../protocol/lazy-schema.ts";
-import { historyAtStep } from "./message-tags.ts";
+import { rebuildHistoryAtStep } from "./message-tags.ts";
 
 /**
  * The messages of an agent's last request, by the context of its step. Only requests that are
@@ -22,7 +22,7 @@ import { historyAtStep } from "./message-tags.ts";
 const recent = new WeakMap<StepContext, readonly Message[]>();
 
 /** Caches the messages of a step for the next step. */
-export function noteShown(
+export function cacheShownMessages(
   context: StepContext,
   shown: readonly Message[],
   before: StepContext | undefined,
@@ -35,12 +35,12 @@ export function noteShown(
  * Returns the parts that compose a list of messages. `undefined` if the list equals the history as
  * the model may see it.
  */
-export function shownParts(
+export function findParts(
   definitions: RunDefinitions,
   state: AgentState,
   { history, shown }: { readonly history: readonly Message[]; readonly shown: readonly Message[] },
 ): readonly ShownPart[] | undefined {
-  const common = commonLength(shown, history);
+  const common = countCommonMessages(shown, history);
   const isWhole = common === history.length;
   if (isWhole && shown.length === common) return undefined;
   const parts: ShownPart[] = common === 0 ? [] : [{ type: "history", from: 0, to: common }];
@@ -49,23 +49,23 @@ export function shownParts(
     ? []
     : [
         new MessageSource("history", history),
-        new MessageSource("earlier", shownBefore(definitions, state)),
+        new MessageSource("earlier", getPreviousMessages(definitions, state)),
       ];
   for (const message of shown.slice(common)) {
     const longer = extendPart(parts.at(-1), message, sources);
-    if (longer === undefined) parts.push(makePart(message, sources, definitions));
+    if (longer === undefined) parts.push(createPart(message, sources, definitions));
     else parts[parts.length - 1] = longer;
   }
   return parts;
 }
 
 /** Returns the messages of the last completed step. Empty if they are unknown. */
-function shownBefore(definitions: RunDefinitions, state: AgentState): readonly Message[] {
+function getPreviousMessages(definitions: RunDefinitions, state: AgentState): readonly Message[] {
   const last = state.log.steps.at(-1);
   if (last === undefined) return [];
   const known = recent.get(last.context);
   if (known !== undefined) return known;
-  return shownInStep(state, last.number, (hash) => definitions.textOf(hash)) ?? [];
+  return findStepMessages(state, last.number, (hash) => definitions.textOf(hash)) ?? [];
 }
 
 /** The parts of a persisted state from which the requests of its steps are rebuilt. */
@@ -81,13 +81,13 @@ interface ShownContext {
  * Returns the messages of a step's request. `undefined` if there is no such step, or a part is
  * missing.
  */
-function shownInStep(
+function findStepMessages(
   kept: PersistedSteps,
   stepNumber: number,
   textOf: RunDefinitions["textOf"],
 ): readonly Message[] | undefined {
-  return listInStep<Message>(kept, stepNumber, {
-    historyOf: (context, whole) => forModel(whole, context.model),
+  return rebuildStepList<Message>(kept, stepNumber, {
+    historyOf: (context, whole) => toHistory(whole, context.model),
     made: ({ message, textHash }) =>
       MessageSchema().safeParse({ ...message, text: textOf(textHash) }).data,
   });
@@ -97,19 +97,19 @@ function shownInStep(
  * Returns, for each message of a step's request, the message of the history that it is. `null` for
  * a message that was created for a step.
  */
-export function historyInStep(
+export function findStepHistory(
   kept: PersistedSteps,
   stepNumber: number,
 ): readonly (Message | null)[] | undefined {
-  return listInStep<Message | null>(kept, stepNumber, {
+  return rebuildStepList<Message | null>(kept, stepNumber, {
     historyOf: (_context, whole) => whole,
     made: () => null,
   });
 }
 
 /** Returns the hashes of the texts that compose the request of a step. */
-export function textsOfStep(kept: PersistedSteps, stepNumber: number): readonly string[] {
-  return leadingTo(kept, stepNumber).flatMap(({ context }) => [
+export function collectStepTextHashes(kept: PersistedSteps, stepNumber: number): readonly string[] {
+  return collectPrecedingSteps(kept, stepNumber).flatMap(({ context }) => [
     context.toolsHash,
     ...(context.outputHash === undefined ? [] : [context.outputHash]),
     ...(context.shown ?? []).flatMap((part) => (part.type === "message" ? [part.textHash] : [])),
@@ -125,14 +125,14 @@ interface Makings<Item> {
 
 type MadePart = Extract<ShownPart, { readonly type: "message" }>;
 
-function listInStep<Item>(
+function rebuildStepList<Item>(
   kept: PersistedSteps,
   stepNumber: number,
   { historyOf, made }: Makings<Item>,
 ): readonly Item[] | undefined {
   let shown: readonly Item[] | undefined;
-  for (const { context, messageCount } of leadingTo(kept, stepNumber)) {
-    const whole = historyAtStep(kept.conversation, kept.log.compactions, context.number);
+  for (const { context, messageCount } of collectPrecedingSteps(kept, stepNumber)) {
+    const whole = rebuildHistoryAtStep(kept.conversation, kept.log.compactions, context.number);
     const history = historyOf(context, whole);
     const parts = context.shown ?? [{ type: "history", from: 0, to: messageCount }];
     shown = joinParts(parts, { history, earlier: shown ?? [] }, made);
@@ -142,17 +142,17 @@ function listInStep<Item>(
 }
 
 /** Returns the step, preceded by the steps on which its request depends. */
-function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownContext[] {
-  const contexts = contextsOf(kept);
+function collectPrecedingSteps(kept: PersistedSteps, stepNumber: number): readonly ShownContext[] {
+  const contexts = collectStepContexts(kept);
   const first = contexts.findLastIndex(
-    ({ context }) => context.number <= stepNumber && !leansOnEarlier(context),
+    ({ context }) => context.number <= stepNumber && !hasEarlierPart(context),
   );
   const until = contexts.findIndex(({ context }) => context.number === stepNumber);
   return contexts.slice(Math.max(0, first), until + 1);
 }
 
 /** Returns the contexts of all steps in order, with that of the open step last. */
-function contextsOf({ log, step }: PersistedSteps): readonly ShownContext[] {
+function collectStepContexts({ log, step }: PersistedSteps): readonly ShownContext[] {
   const completed = log.steps.map(({ context, io: { messageCount } }) => ({
     context,
     messageCount,
@@ -160,7 +160,7 @@ function contextsOf({ log, step }: PersistedSteps): readonly ShownContext[] {
   return step === undefined ? completed : [...completed, step];
 }
 
-function leansOnEarlier({ shown = [] }: StepContext): boolean {
+function hasEarlierPart({ shown = [] }: StepContext): boolean {
   return shown.some(({ type }) => type === "earlier");
 }
 
@@ -184,7 +184,7 @@ function joinParts<Item>(
   return list;
 }
 
-function commonLength(shown: readonly Message[], history: readonly Message[]): number {
+function countCommonMessages(shown: readonly Message[], history: readonly Message[]): number {
   if (shown === history) return shown.length;
   const difference = shown.findIndex((message, index) => !isSameMessage(message, history[index]));
   return difference === -1 ? shown.length : difference;
@@ -207,8 +207,8 @@ class MessageSource {
 
   /** Returns the index of a message. `undefined` if it is not in the list. */
   placeOf(message: Message): number | undefined {
-    this.#places ??= new Map(this.messages.map((one, index) => [keyMessage(one), index]));
-    const place = this.#places.get(keyMessage(message));
+    this.#places ??= new Map(this.messages.map((one, index) => [computeMessageKey(one), index]));
+    const place = this.#places.get(computeMessageKey(message));
     return place !== undefined && isSameMessage(message, this.messages[place]) ? place : undefined;
   }
 }
@@ -217,7 +217,7 @@ class MessageSource {
  * Returns the key of a message in the index. Of two messages with the same key only the later one
  * is found; the step then stores the other one itself.
  */
-function keyMessage(message: Message): string {
+function computeMessageKey(message: Message): string {
   const callId =
     message.role === "tool"
       ? message.callId
@@ -238,7 +238,7 @@ function extendPart(
   return isSameMessage(message, next) ? { ...last, to: last.to + 1 } : undefined;
 }
 
-function makePart(
+function createPart(
   message: Message,
   sources: readonly MessageSource[],
   definitions: RunDefinitions,
@@ -292,12 +292,12 @@ interface NamedStep {
  * Throws `invalid_option` if the agent has no such step, and `invalid_paused_run` if a part is
  * missing or damaged.
  */
-export function requestOfStep(
+export function rebuildStepRequest(
   kept: PersistedSteps | undefined,
   { field, stepNumber, agentPath }: NamedStep,
   textOf: RunDefinitions["textOf"],
 ): RebuiltRequest {
-  const contexts = kept === undefined ? [] : contextsOf(kept);
+  const contexts = kept === undefined ? [] : collectStepContexts(kept);
   const { context } = contexts.findLast((step) => step.context.number === stepNumber) ?? {};
   if (kept === undefined || context === undefined) {
     const expected =
@@ -306,7 +306,7 @@ export function requestOfStep(
         : `a step of ${agentPath} (1 to ${contexts.length})`;
     throw mismatch(field, expected, stepNumber, "Steps are numbered from 1.");
   }
-  const rebuilt = assembleRequest(context, shownInStep(kept, stepNumber, textOf), textOf);
+  const rebuilt = assembleRequest(context, findStepMessages(kept, stepNumber, textOf), textOf);
   if (rebuilt !== undefined) return rebuilt;
   throw new EspalierError({
     code: "invalid_paused_run",

@@ -43,7 +43,7 @@ const MAX_USELESS_REPLIES = 1;
 const MAX_MISSED_OUTPUTS = 2;
 
 /** Decides what follows the step that has just completed, or whose request was too long. */
-export function stepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
+export function decideStepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
   const last = log.steps.at(-1);
   if (log.signals.length > 0) return { type: "stop", signal: undefined };
   if (log.overflows > 0) return { type: "compact" };
@@ -59,7 +59,7 @@ export function stepOutcome(log: ExecutionLog, facts: StepFacts): StepOutcome {
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
   }
   const cutOff = cutOffReason(last, facts);
-  const hasMissed = facts.hasOutput && missedOutputs(log, facts) > MAX_MISSED_OUTPUTS;
+  const hasMissed = facts.hasOutput && countMissedOutputs(log, facts) > MAX_MISSED_OUTPUTS;
   const hasNoCalls = last.tools.calls.length === 0;
   if (cutOff !== undefined && (hasMissed || hasNoCalls))
     return { type: "stop", signal: { source: "model", reason: cutOff } };
@@ -99,30 +99,30 @@ const COMPLETED: StopSignal = deepFreeze({
 function cutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
   const { finishReason, refusal } = last.io;
   if (refusal !== undefined)
-    return endedBy("The model declined to answer.", { finishReason: "refusal", refusal });
-  if (finishReason === "length") return capReason(last.context.parameters.maxOutputTokens, facts);
+    return createStopReason("The model declined to answer.", { finishReason: "refusal", refusal });
+  if (finishReason === "length") return toCapReason(last.context.parameters.maxOutputTokens, facts);
   if (finishReason !== "content_filter") return undefined;
-  return endedBy(`The model's reply ended early: ${finishReason}.`, { finishReason });
+  return createStopReason(`The model's reply ended early: ${finishReason}.`, { finishReason });
 }
 
-function endedBy(message: string, data: StopReason["data"]): StopReason {
+function createStopReason(message: string, data: StopReason["data"]): StopReason {
   return { code: "finish_reason", message, data };
 }
 
 /** What cut a reply off: the cap of the role, or what the lease had room for. */
-function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopReason {
+function toCapReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopReason {
   const isLease = cap < maxOutputTokens;
   const cause = isLease
     ? `the budget had no more left to reserve (maxOutputTokens of ${roleName} is ${maxOutputTokens})`
     : `maxOutputTokens of ${roleName}`;
-  return endedBy(`The model's reply was cut off at ${cap} output tokens: ${cause}.`, {
+  return createStopReason(`The model's reply was cut off at ${cap} output tokens: ${cause}.`, {
     finishReason: "length",
     maxOutputTokens: cap,
     limitedBy: isLease ? "lease" : "maxOutputTokens",
   });
 }
 
-function missedOutputs({ steps, waits = 0 }: ExecutionLog, { mustAwait }: StepFacts): number {
+function countMissedOutputs({ steps, waits = 0 }: ExecutionLog, { mustAwait }: StepFacts): number {
   const texts = steps.filter(isTextAlone).length - waits;
   const isWait = mustAwait && steps.slice(-1).some(isTextAlone);
   const rejectedResults = steps

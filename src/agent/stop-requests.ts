@@ -3,11 +3,11 @@
 
 import type { ErrorRecord, StopSignal } from "../protocol/stop.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { eventPosition, type AgentState } from "./agent-state.ts";
-import { errorRecord } from "./error-record.ts";
+import { getEventPosition, type AgentState } from "./agent-state.ts";
+import { serializeError } from "./error-record.ts";
 import { pauseIfPossible } from "./pausing.ts";
 import { recordError, recordEvaluation, recordSignal } from "./transition.ts";
-import { defined, type JsonObject } from "../kernel/json.ts";
+import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { getStopCode } from "../policies/budget.ts";
 import { describeTimeLimit } from "../policies/stop-signals.ts";
 import type { BudgetRefusal, LastStep } from "../budget/lease.ts";
@@ -51,12 +51,12 @@ function takeRequest(agent: AgentRuntime, state: AgentState, signal: StopSignal)
  */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
   if (!agent.run.recorder.countUnheard("signal.raised"))
-    agent.record({ type: "signal.raised", signal }, eventPosition(state));
+    agent.record({ type: "signal.raised", signal }, getEventPosition(state));
   return recordSignal(state, signal);
 }
 
 /** Lists the limits of the agent that its replies have passed, unless a signal says so already. None of them stops anything. */
-export function listOvershoots(agent: AgentRuntime, state: AgentState): AgentState {
+export function recordOvershoots(agent: AgentRuntime, state: AgentState): AgentState {
   const passed = findOvershoots(agent.account);
   if (passed.length === 0) return state;
   const isListed = (signal: StopSignal): boolean =>
@@ -67,32 +67,33 @@ export function listOvershoots(agent: AgentRuntime, state: AgentState): AgentSta
         data["accountPath"] === signal.reason.data["accountPath"],
     );
   return passed
-    .map(overshootSignal)
+    .map(toOvershootSignal)
     .filter((signal) => !isListed(signal))
     .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
 }
 
 /** The one failure path: whatever broke becomes one error in the log and one signal. */
 export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): AgentState {
-  return failWith(agent, state, errorRecord(cause));
+  return failWith(agent, state, serializeError(cause));
 }
 
 /** The same for an error that is data already. */
 export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRecord): AgentState {
   const failed = recordError(state, error);
   const signal = failed.log.signals.at(-1);
-  if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPosition(state));
+  if (signal !== undefined)
+    agent.record({ type: "signal.raised", signal }, getEventPosition(state));
   return failed;
 }
 
 /** The signal that a limit raises when it refuses something. */
-export function budgetSignal(refusal: BudgetRefusal): StopSignal {
+export function toBudgetSignal(refusal: BudgetRefusal): StopSignal {
   const { requested, reserve } = refusal;
-  return signalOf(refusal, explanation(refusal), defined({ requested, reserve }));
+  return toLimitSignal(refusal, explainRefusal(refusal), omitUndefined({ requested, reserve }));
 }
 
 /** The steps are used up, and the request said so in time. */
-export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
+export function toLastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
   return {
     source: "budget",
     reason: {
@@ -104,13 +105,13 @@ export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
 }
 
 /** The record that a reply used more than was left of a limit. */
-function overshootSignal(passed: BudgetRefusal): StopSignal {
+function toOvershootSignal(passed: BudgetRefusal): StopSignal {
   const { axis, accountPath, maximum, spent } = passed;
   const message = `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent, because a reply used more than was left.`;
-  return { ...signalOf(passed, message), isOvershoot: true };
+  return { ...toLimitSignal(passed, message), isOvershoot: true };
 }
 
-function signalOf(
+function toLimitSignal(
   { axis, accountPath, maximum, spent }: BudgetRefusal,
   message: string,
   more: JsonObject = {},
@@ -119,7 +120,7 @@ function signalOf(
   return { source: "budget", reason: { code: getStopCode(axis), message, data } };
 }
 
-function explanation(refusal: BudgetRefusal): string {
+function explainRefusal(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, requested, reserve } = refusal;
   if (axis === "timeMs") return describeTimeLimit(accountPath, maximum);
   const rest = reserve === undefined ? "" : `, ${reserve} are reserved for its own answer`;

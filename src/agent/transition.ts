@@ -8,7 +8,7 @@
 //                            paused
 
 import { EspalierError } from "../kernel/error.ts";
-import { shared } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { AgentId, ExecutionId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";
@@ -18,18 +18,18 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { countFailures, hasFailures } from "../policies/failure-counts.ts";
-import { resultMessage } from "../tools/tool-result.ts";
+import { createResultMessage } from "../tools/tool-result.ts";
 import {
   replaceMessages,
   tagRest,
-  withAdded,
-  historyChange,
+  appendMessages,
+  findHistoryChange,
   type TagPlace,
 } from "./message-tags.ts";
 import {
   isRetryAfterOverflow,
   NO_PREFIX,
-  pendingState,
+  createPendingState,
   type AgentState,
   type Deferral,
   type EndedState,
@@ -84,7 +84,7 @@ export function markStarted(
   { executionId, atMs, pausedMs }: ExecutionBegin,
 ): RunningState {
   if (state.status !== "pending") throw refuseChange(state, "markStarted");
-  return shared({
+  return freezeInTests({
     status: "running",
     executionId,
     conversation: tagRest(state.conversation, { executionId, stepNumber: 0 }),
@@ -96,13 +96,13 @@ export function markStarted(
 
 export function pauseExecution(state: AgentState, reason: StopReason): PausedState {
   assertRunning(state, "pauseExecution");
-  return shared({ ...state, status: "paused", reason });
+  return freezeInTests({ ...state, status: "paused", reason });
 }
 
 export function resumeExecution(state: AgentState): RunningState {
   if (state.status !== "paused") throw refuseChange(state, "resumeExecution");
   const { reason: _over, ...rest } = state;
-  return shared({ ...rest, status: "running" });
+  return freezeInTests({ ...rest, status: "running" });
 }
 
 export function endExecution(
@@ -118,7 +118,7 @@ export function endExecution(
   if (step !== undefined) throw refuseChange(state, "endExecution");
   const { status, reason, atMs } = given;
   const ended = { ...telemetry, endedAtMs: atMs };
-  return shared({ status, reason, executionId, conversation, log, telemetry: ended });
+  return freezeInTests({ status, reason, executionId, conversation, log, telemetry: ended });
 }
 
 /**
@@ -153,12 +153,12 @@ export function continueExecution(
     };
   }
   const messages = conversation.messages.concat(added);
-  const next = pendingState({ ...conversation, messages });
+  const next = createPendingState({ ...conversation, messages });
   const { subtasks, background } = state.log;
   const isTaskHandled =
     state.log.isTaskHandled ||
     added.some((message) => message.role === "user" && message.origin === "task");
-  return shared({ ...next, log: { ...next.log, subtasks, background, isTaskHandled } });
+  return freezeInTests({ ...next, log: { ...next.log, subtasks, background, isTaskHandled } });
 }
 
 // Its steps
@@ -183,8 +183,8 @@ export function openStep(
     timing: NO_TIMING,
     error: undefined,
   };
-  if (open === undefined)
-    return shared({ ...(log.isAwaiting ? withLog(state, { isAwaiting: false }) : state), step });
+  const resumed = log.isAwaiting ? updateLog(state, { isAwaiting: false }) : state;
+  if (open === undefined) return freezeInTests({ ...resumed, step });
   // The step shows the model a shorter history. What it showed before counts as never shown, but is paid for.
   if (!isRetryAfterOverflow(state) || open.error !== undefined)
     throw refuseChange(state, "openStep");
@@ -193,8 +193,8 @@ export function openStep(
     one.afterStep > afterStep ? { ...one, afterStep } : one,
   );
   const { startedAtMs, usage, timing } = open;
-  const reopened = withLog(state, { compactions });
-  return shared({ ...reopened, step: { ...step, startedAtMs, usage, timing } });
+  const reopened = updateLog(state, { compactions });
+  return freezeInTests({ ...reopened, step: { ...step, startedAtMs, usage, timing } });
 }
 
 /** `timing`: what the time went into. Left out if it took none. */
@@ -203,7 +203,7 @@ export function recordUsage(state: AgentState, added: Usage, timing?: StepTiming
   const { step } = state;
   const usage = addUsage(step.usage, added);
   const spent = timing === undefined ? step.timing : addTiming(step.timing, timing);
-  return shared({ ...state, step: { ...step, usage, timing: spent } });
+  return freezeInTests({ ...state, step: { ...step, usage, timing: spent } });
 }
 
 export function recordReply(
@@ -213,11 +213,11 @@ export function recordReply(
 ): RunningState {
   assertNoReply(state, "recordReply");
   const { step } = state;
-  const replied = withLog(state, { uselessReplies: 0, overflows: 0 });
+  const replied = updateLog(state, { uselessReplies: 0, overflows: 0 });
   const place = { executionId: state.executionId, stepNumber: step.number };
-  return shared({
+  return freezeInTests({
     ...replied,
-    conversation: { ...withAdded(state.conversation, [reply.message], place), prefix },
+    conversation: { ...appendMessages(state.conversation, [reply.message], place), prefix },
     step: { ...step, reply },
   });
 }
@@ -227,21 +227,21 @@ export function discardReply(state: AgentState, reply: StepReply): RunningState 
   assertNoReply(state, "discardReply");
   if (reply.message.toolCalls.length > 0) throw refuseChange(state, "discardReply");
   const uselessReplies = state.log.uselessReplies + 1;
-  const counted = withLog(state, { uselessReplies, overflows: 0 });
-  return shared({ ...counted, step: { ...state.step, reply } });
+  const counted = updateLog(state, { uselessReplies, overflows: 0 });
+  return freezeInTests({ ...counted, step: { ...state.step, reply } });
 }
 
 /** The model refused the request as too long. */
 export function recordOverflow(state: AgentState, error: ErrorRecord): RunningState {
   assertNoReply(state, "recordOverflow");
-  const overflowed = withLog(state, { overflows: state.log.overflows + 1 });
-  return shared({ ...overflowed, step: { ...state.step, error } });
+  const overflowed = updateLog(state, { overflows: state.log.overflows + 1 });
+  return freezeInTests({ ...overflowed, step: { ...state.step, error } });
 }
 
 /** Notes that evaluate has let the calls of the reply through. */
 export function recordEvaluation(state: AgentState): RunningState {
   assertInStep(state, "recordEvaluation");
-  return shared({ ...state, step: { ...state.step, isEvaluated: true } });
+  return freezeInTests({ ...state, step: { ...state.step, isEvaluated: true } });
 }
 
 /** Results come in as they are known and are kept in call order, also over a pause. */
@@ -272,7 +272,7 @@ export function recordExecutions(
   const isNew = executions.length === step.executions.length + given.executions.length;
   if (!isNew || step.hasAppliedResults) throw refuseChange(state, "recordExecutions");
   const { deferrals, limit, toolCalls = 0, timing = NO_TIMING } = given;
-  return shared({
+  return freezeInTests({
     ...state,
     step: {
       ...step,
@@ -299,7 +299,7 @@ export function recordResults(state: AgentState): RunningState {
   const background = [...state.log.background];
   const reportedIds: AgentId[] = [];
   for (const execution of step.executions) {
-    messages.push(resultMessage(execution));
+    messages.push(createResultMessage(execution));
     for (const request of execution.subtasks ?? []) subtasks.push({ request });
     background.push(...(execution.startedAgentIds ?? []));
     reportedIds.push(...(execution.reportedAgentIds ?? []));
@@ -308,9 +308,9 @@ export function recordResults(state: AgentState): RunningState {
   const failures = hasFailures(before, step.executions)
     ? countFailures(before, step.executions)
     : before;
-  const grown = withLog(withMessages(state, messages), { subtasks, background, failures });
-  return shared({
-    ...withoutReported(grown, reportedIds),
+  const grown = updateLog(extendHistory(state, messages), { subtasks, background, failures });
+  return freezeInTests({
+    ...dropReported(grown, reportedIds),
     step: { ...step, hasAppliedResults: true, deferrals: [] },
   });
 }
@@ -350,8 +350,8 @@ export function recordStep(
     ...(error === undefined ? {} : { error }),
   };
   const usage = addUsage(state.telemetry.usage, step.usage);
-  return shared({
-    ...withLog(state, { steps: state.log.steps.concat(record) }),
+  return freezeInTests({
+    ...updateLog(state, { steps: state.log.steps.concat(record) }),
     telemetry: { ...state.telemetry, usage },
     step: undefined,
   });
@@ -363,7 +363,7 @@ export function recordStep(
 export function recordTask(state: AgentState, messages: readonly Message[]): RunningState {
   assertRunning(state, "recordTask");
   if (state.log.isTaskHandled) throw refuseChange(state, "recordTask");
-  return shared(withLog(withMessages(state, messages), { isTaskHandled: true }));
+  return freezeInTests(updateLog(extendHistory(state, messages), { isTaskHandled: true }));
 }
 
 /** `reportedIds`: background subagents whose results are among the messages. */
@@ -373,12 +373,14 @@ export function addMessages(
   reportedIds: readonly AgentId[] = [],
 ): RunningState {
   assertRunning(state, "addMessages");
-  return shared(withoutReported(withMessages(state, messages), reportedIds));
+  return freezeInTests(dropReported(extendHistory(state, messages), reportedIds));
 }
 
 export function recordVeto(state: AgentState, message: Message): RunningState {
   assertRunning(state, "recordVeto");
-  return shared(withLog(withMessages(state, [message]), { vetoes: state.log.vetoes + 1 }));
+  return freezeInTests(
+    updateLog(extendHistory(state, [message]), { vetoes: state.log.vetoes + 1 }),
+  );
 }
 
 /** Records sections that were made for the execution. Those that stay go into the history. */
@@ -388,7 +390,7 @@ export function recordSections(
   messages: readonly Message[],
 ): RunningState {
   assertRunning(state, "recordSections");
-  return shared(withLog(withMessages(state, messages), { sections }));
+  return freezeInTests(updateLog(extendHistory(state, messages), { sections }));
 }
 
 /** Replaces the history by a shorter one. `spent`: usage between two steps, by which it was made. */
@@ -402,11 +404,11 @@ export function replaceHistory(
   const { log, step, telemetry } = state;
   // An open step was shown the history as it was.
   const shownTo = log.steps.length + (step === undefined ? 0 : 1);
-  const change = historyChange(state.conversation, conversation, shownTo);
+  const change = findHistoryChange(state.conversation, conversation, shownTo);
   const compactions = change === undefined ? log.compactions : [...log.compactions, change];
   const usage = spent === undefined ? telemetry.usage : addUsage(telemetry.usage, spent);
-  return shared({
-    ...withLog(state, { compactions }),
+  return freezeInTests({
+    ...updateLog(state, { compactions }),
     conversation: { ...conversation, prefix: NO_PREFIX },
     step: step === undefined ? undefined : { ...step, error: undefined },
     telemetry: { ...telemetry, usage },
@@ -423,24 +425,24 @@ export function recordOutput(
   assertRunning(state, "recordOutput");
   const { outputParse: _former, ...log } = state.log;
   const parse = outputParse === undefined ? {} : { outputParse };
-  return shared({ ...state, log: { ...log, output, ...parse } });
+  return freezeInTests({ ...state, log: { ...log, output, ...parse } });
 }
 
 /** The agent waits for its subagents with its text, though a typed result is due. */
 export function recordWait(state: AgentState): RunningState {
   assertRunning(state, "recordWait");
-  return shared(withLog(state, { waits: (state.log.waits ?? 0) + 1 }));
+  return freezeInTests(updateLog(state, { waits: (state.log.waits ?? 0) + 1 }));
 }
 
 export function recordSubtasks(state: AgentState, subtasks: readonly Subtask[]): RunningState {
   assertRunning(state, "recordSubtasks");
-  return shared(withLog(state, { subtasks }));
+  return freezeInTests(updateLog(state, { subtasks }));
 }
 
 /** The agent has answered, or has nothing to say, and waits for its background subagents. */
 export function awaitSubagents(state: AgentState): RunningState {
   assertRunning(state, "awaitSubagents");
-  return shared(withLog(state, { isAwaiting: true, uselessReplies: 0 }));
+  return freezeInTests(updateLog(state, { isAwaiting: true, uselessReplies: 0 }));
 }
 
 /**
@@ -450,18 +452,18 @@ export function awaitSubagents(state: AgentState): RunningState {
 export function dropSubagents(state: AgentState, unread: readonly AgentId[]): RunningState {
   assertRunning(state, "dropSubagents");
   const subtasks = state.log.subtasks.filter(({ childId }) => childId === undefined);
-  return shared(withLog(state, { subtasks, background: unread }));
+  return freezeInTests(updateLog(state, { subtasks, background: unread }));
 }
 
 /** Records parts of stop conditions that fired and stay so. They replace earlier reasons. */
 export function recordFired(state: AgentState, fired: FiredParts): RunningState {
   assertRunning(state, "recordFired");
-  return shared(withLog(state, { fired: { ...state.log.fired, ...fired } }));
+  return freezeInTests(updateLog(state, { fired: { ...state.log.fired, ...fired } }));
 }
 
 export function recordSignal(state: AgentState, signal: StopSignal): RunningState {
   assertRunning(state, "recordSignal");
-  return shared(withLog(state, { signals: [...state.log.signals, signal] }));
+  return freezeInTests(updateLog(state, { signals: [...state.log.signals, signal] }));
 }
 
 /** The error becomes a signal as well, and part of the open step. */
@@ -473,26 +475,26 @@ export function recordError(state: AgentState, error: ErrorRecord): RunningState
   const name = typeof by === "string" ? { name: by } : {};
   const errors = [...log.errors, error];
   const signals = [...log.signals, { source: "loop" as const, reason, ...name }];
-  const failed = withLog(state, { errors, signals });
-  return shared({ ...failed, step: step === undefined ? undefined : { ...step, error } });
+  const failed = updateLog(state, { errors, signals });
+  return freezeInTests({ ...failed, step: step === undefined ? undefined : { ...step, error } });
 }
 
 /** Adds time that the agent waited for a lease. */
 export function addWaitedTime(state: AgentState, waitedMs: number): RunningState {
   assertRunning(state, "addWaitedTime");
   const budgetWaitMs = state.telemetry.budgetWaitMs + waitedMs;
-  return shared({ ...state, telemetry: { ...state.telemetry, budgetWaitMs } });
+  return freezeInTests({ ...state, telemetry: { ...state.telemetry, budgetWaitMs } });
 }
 
 /** Removes subagents whose results the model has been given. */
-function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
+function dropReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
   if (reportedIds.length === 0) return state;
   const { background } = state.log;
-  return withLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
+  return updateLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
 }
 
-function withMessages(state: RunningState, added: readonly Message[]): RunningState {
-  return { ...state, conversation: withAdded(state.conversation, added, findPlace(state)) };
+function extendHistory(state: RunningState, added: readonly Message[]): RunningState {
+  return { ...state, conversation: appendMessages(state.conversation, added, findPlace(state)) };
 }
 
 /** Returns where a message comes in now: in the open step once the model has replied in it, else after the last one. */
@@ -500,6 +502,6 @@ function findPlace({ executionId, step, log }: RunningState): TagPlace {
   return { executionId, stepNumber: step?.reply === undefined ? log.steps.length : step.number };
 }
 
-function withLog(state: RunningState, part: Partial<ExecutionLog>): RunningState {
+function updateLog(state: RunningState, part: Partial<ExecutionLog>): RunningState {
   return { ...state, log: { ...state.log, ...part } };
 }

@@ -6,31 +6,34 @@ import { misdefinition } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
 import { EspalierError } from "../kernel/error.ts";
 import {
-  canonicalJson,
+  stringifyCanonical,
   isJsonList,
   isRecord,
   sameJson,
   isJsonObject,
   deepFreeze,
-  valueAt,
+  findValueAtPath,
   type JsonObject,
   type JsonValue,
 } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { OutputSchema } from "../model/model.ts";
 import type { ToolChoice } from "../protocol/model-settings.ts";
-import { argumentsOf } from "../tools/bind-call.ts";
+import { parseRawArguments } from "../tools/bind-call.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { jsonCopy, NotJsonError } from "../kernel/json-copy.ts";
-import { remembered } from "../model/remembered.ts";
-import { toStrictSchema, withoutAddedNulls } from "../model/strict-schema.ts";
+import { copyForeignJson, NotJsonError } from "../kernel/json-copy.ts";
+import { getOrCompute } from "../model/remembered.ts";
+import { toStrictSchema, removeAddedNulls } from "../model/strict-schema.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { Checked } from "../tools/arguments/check-input.ts";
-import { inputSchema, type ToolInput, zodInput } from "../tools/arguments/input-schema.ts";
+import { compileInput, type ToolInput, compileZodInput } from "../tools/arguments/input-schema.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import type { ExecutionLog, OutputParse } from "./agent-state.ts";
-import { problemsOf, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
+import {
+  collectArgumentProblems,
+  type ArgumentProblem,
+} from "../tools/arguments/argument-problems.ts";
 import type { Issues, Path } from "../tools/arguments/validation-issue.ts";
 import type { AgentRole } from "./agent-role.ts";
 
@@ -38,11 +41,11 @@ import type { AgentRole } from "./agent-role.ts";
 export function finishTool(field: string, output: ToolInput): FinishTool {
   if (output instanceof z.ZodType) refuseLoose(field, output);
   const isWrapped = output instanceof z.ZodType && isListOrUnion(output);
-  const shape = isWrapped ? wrappedShape(field, output) : resultShape(field, output);
+  const shape = isWrapped ? buildWrappedShape(field, output) : buildResultShape(field, output);
   const { jsonSchema, bind } = shape;
   const hasStrictForm = toStrictSchema(jsonSchema).isStrict;
   const check = (input: JsonValue): ReturnType<FinishTool["bind"]> =>
-    bind(hasStrictForm ? withoutAddedNulls(input, jsonSchema) : input);
+    bind(hasStrictForm ? removeAddedNulls(input, jsonSchema) : input);
   return Object.freeze({
     name: FINISH_TOOL_NAME,
     description: "Ends your work with your result. Call it once, alone, when you are done.",
@@ -50,12 +53,12 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
     settings: UNBOUNDED,
     sequential: false,
     kind: "finish",
-    bind: isWrapped ? (input: JsonValue) => checkedWrapped(check, input) : check,
+    bind: isWrapped ? (input: JsonValue) => checkWrappedResult(check, input) : check,
   });
 }
 
 /** A result under its key, or without it; the key may also be one of the result's own. */
-function checkedWrapped(
+function checkWrappedResult(
   check: FinishTool["bind"],
   input: JsonValue,
 ): ReturnType<FinishTool["bind"]> {
@@ -75,18 +78,19 @@ interface ResultShape {
 }
 
 /** What a zod schema makes of the arguments has to be JSON; a JSON Schema makes nothing of them. */
-function resultShape(field: string, output: ToolInput): ResultShape {
+function buildResultShape(field: string, output: ToolInput): ResultShape {
   if (output instanceof z.ZodType) {
-    const schema = zodInput(field, output, true);
+    const schema = compileZodInput(field, output, true);
     return {
       jsonSchema: schema.jsonSchema,
-      bind: (input) => used(schema.check(input), ({ value }) => jsonResult(field, value)),
+      bind: (input) =>
+        attachResultValue(schema.check(input), ({ value }) => copyJsonResult(field, value)),
     };
   }
-  const schema = inputSchema(field, output, { coerces: true });
+  const schema = compileInput(field, output, { coerces: true });
   return {
     jsonSchema: schema.jsonSchema,
-    bind: (input) => used(schema.check(input), (checked) => checked.input),
+    bind: (input) => attachResultValue(schema.check(input), (checked) => checked.input),
   };
 }
 
@@ -96,22 +100,22 @@ function resultShape(field: string, output: ToolInput): ResultShape {
  */
 const WRAPPING_KEY = "result";
 
-function wrappedShape(field: string, output: z.ZodType): ResultShape {
+function buildWrappedShape(field: string, output: z.ZodType): ResultShape {
   const whole = z.object({ [WRAPPING_KEY]: output });
-  const schema = zodInput(field, whole, true);
+  const schema = compileZodInput(field, whole, true);
   return {
     jsonSchema: schema.jsonSchema,
     bind: (input) =>
-      used(schema.check(input), ({ value: { [WRAPPING_KEY]: result = null } }) =>
-        jsonResult(field, result),
+      attachResultValue(schema.check(input), ({ value: { [WRAPPING_KEY]: result = null } }) =>
+        copyJsonResult(field, result),
       ),
   };
 }
 
 /** Returns a copy of what a schema makes of a result. Throws `invalid_definition` if it is not JSON. */
-function jsonResult(field: string, value: unknown): JsonValue {
+function copyJsonResult(field: string, value: unknown): JsonValue {
   try {
-    return JsonValueSchema().parse(jsonCopy(value));
+    return JsonValueSchema().parse(copyForeignJson(value));
   } catch (cause) {
     if (!(cause instanceof NotJsonError)) throw cause;
     const { place, got } = cause;
@@ -127,7 +131,7 @@ function jsonResult(field: string, value: unknown): JsonValue {
 
 type ValidResult<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
 
-function used<Value>(
+function attachResultValue<Value>(
   checked: Checked<Value>,
   resultOf: (checked: ValidResult<Value>) => JsonValue,
 ): ReturnType<FinishTool["bind"]> {
@@ -138,7 +142,7 @@ function used<Value>(
 export type ParsedOutput = Pick<ExecutionLog, "output" | "outputParse">;
 
 /** Returns a typed result as the log has it. `schema`: the `output` of the role. */
-export function parsedOutput(
+export function createParsedOutput(
   schema: ToolInput,
   { use: output, input }: { readonly use: JsonValue; readonly input: JsonValue },
 ): ParsedOutput {
@@ -154,12 +158,12 @@ const hashes = new WeakMap<ToolInput, string>();
  * that a transform that was added or removed changes it, too.
  */
 function hashOutputSchema(schema: ToolInput): string {
-  return remembered(hashes, schema, (output) => {
+  return getOrCompute(hashes, schema, (output) => {
     const shapes =
       output instanceof z.ZodType
         ? IO.map((io) => z.toJSONSchema(output, { io, unrepresentable: "any" }))
         : output.schema;
-    return sha256(canonicalJson(shapes));
+    return sha256(stringifyCanonical(shapes));
   });
 }
 
@@ -222,7 +226,7 @@ export function findOutputProblems(
   const attempts = [again, finish.bind(output), finish.bind(wrapResult(output))];
   if (attempts.some((bound) => bound.type === "valid" && sameJson(bound.use, output))) return [];
   if (again.type === "invalid") return again.problems;
-  return problemsOf(output, findDifferences(output, again.use));
+  return collectArgumentProblems(output, findDifferences(output, again.use));
 }
 
 /** The problem of any result of a role without one. */
@@ -244,14 +248,17 @@ function findDifferences(
   if (!isSameKind) return [{ path, keyword: "enum", values: [expected] }];
   const keys = new Set([...Object.keys(expected), ...Object.keys(stored)]);
   return [...keys].flatMap((key) =>
-    findDifferences(valueAt(stored, [key]), valueAt(expected, [key]), [...path, key]),
+    findDifferences(findValueAtPath(stored, [key]), findValueAtPath(expected, [key]), [
+      ...path,
+      key,
+    ]),
   );
 }
 
 // How the result is asked for: natively, where the provider holds the model to its schema, or by a call of Finish.
 
 /** The mode that a definition says. Throws `invalid_definition` for what is none, or none of a role without a typed result. */
-export function outputModeOf(
+export function resolveOutputMode(
   field: string,
   given: unknown,
   hasOutput: boolean,
@@ -274,7 +281,7 @@ export function requireNative({
 }
 
 /** The schema to which its model is held, under these hooks; undefined: it calls `Finish`. */
-export function nativeOutput(role: AgentRole, hooks: HookSet): OutputSchema | undefined {
+export function findNativeOutputSchema(role: AgentRole, hooks: HookSet): OutputSchema | undefined {
   const { finish, outputMode, model, toolChoice } = role;
   if (finish === undefined) return undefined;
   const isNative =
@@ -283,13 +290,13 @@ export function nativeOutput(role: AgentRole, hooks: HookSet): OutputSchema | un
         !isFinishWatched(hooks) &&
         !isFinishChosen(toolChoice)
       : outputMode === "native";
-  return isNative ? remembered(outputs, finish, schemaOf) : undefined;
+  return isNative ? getOrCompute(outputs, finish, createOutputSchema) : undefined;
 }
 
 /** One value for all agents of a role. */
 const outputs = new WeakMap<FinishTool, OutputSchema>();
 
-function schemaOf({ inputSchema }: FinishTool): OutputSchema {
+function createOutputSchema({ inputSchema }: FinishTool): OutputSchema {
   const strict = toStrictSchema(inputSchema);
   return deepFreeze({
     name: "result",
@@ -311,18 +318,18 @@ function isFinishChosen(choice: ToolChoice | undefined): boolean {
 }
 
 /** True if the agent may give its typed result as a JSON text instead of calling Finish. */
-export function acceptsTextResult({ role, hooks, nativeOutputSchema }: AgentRuntime): boolean {
+export function isTextResultAccepted({ role, hooks, nativeOutputSchema }: AgentRuntime): boolean {
   const isOnlyByTool = nativeOutputSchema === undefined && isFinishWatched(hooks);
   return role.finish !== undefined && !isOnlyByTool;
 }
 
 /** Checks a text against the schema of the result. `undefined` if it is not JSON, or texts are not accepted. */
-export function textResult(
+export function parseTextResult(
   agent: AgentRuntime,
   text: string,
 ): ReturnType<FinishTool["bind"]> | undefined {
   const { finish } = agent.role;
-  if (finish === undefined || !acceptsTextResult(agent)) return undefined;
+  if (finish === undefined || !isTextResultAccepted(agent)) return undefined;
   const written = findJson(text);
   return written === undefined ? undefined : finish.bind(written);
 }
@@ -343,7 +350,7 @@ function findJson(text: string): JsonValue | undefined {
 function parseJsonText(json: string): JsonValue | undefined {
   if (json.trim() === "") return undefined;
   try {
-    return argumentsOf(json);
+    return parseRawArguments(json);
   } catch {
     return undefined;
   }

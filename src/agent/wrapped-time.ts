@@ -1,7 +1,7 @@
 // The time of hooks that go around something, computed from the time of what they go around.
 
 import type { Clock } from "../kernel/clock.ts";
-import { spanOf, type TimeSpan } from "../protocol/step-timing.ts";
+import { toSpans, type TimeSpan } from "../protocol/step-timing.ts";
 
 /** Begins when it is made: the hooks are at work whenever nothing inside them is. */
 export class WrappedTime {
@@ -51,8 +51,8 @@ export class WrappedTime {
   #turn(): void {
     const nowMs = this.#clock.nowMs();
     if (this.#underWay === 0)
-      this.#hooks = [...this.#hooks, ...spanOf("hooks", this.#sinceMs, nowMs)];
-    else this.#inside = [...this.#inside, ...spanOf("tool", this.#sinceMs, nowMs)];
+      this.#hooks = [...this.#hooks, ...toSpans("hooks", this.#sinceMs, nowMs)];
+    else this.#inside = [...this.#inside, ...toSpans("tool", this.#sinceMs, nowMs)];
     this.#sinceMs = nowMs;
   }
 }

@@ -87,7 +87,7 @@ interface Shortage {
  * Returns the refusal of an account, in the units of a budget. Reports the part kept for its own
  * agent apart from the spent amount.
  */
-export function makeBudgetRefusal(
+export function createBudgetRefusal(
   at: AccountFigures,
   { axis, requested, asker }: Shortage,
 ): BudgetRefusal {
@@ -107,7 +107,7 @@ export function makeBudgetRefusal(
 }
 
 /** Returns the report of a reached threshold, in the units of a budget. */
-export function makeReachedThreshold(
+export function createReachedThreshold(
   { agentId, agentPath: accountPath }: AccountFigures & Pick<ReachedThreshold, "agentId">,
   axis: LedgerAxis | "timeMs",
   { threshold, spent, maximum }: Pick<ReachedThreshold, "threshold" | "spent" | "maximum">,

@@ -9,7 +9,7 @@ import type { BudgetRefusal } from "./lease.ts";
 import type { AccountFigures } from "./account-figures.ts";
 
 /** Returns the earliest deadline on the agent's path. `null` without a time limit. */
-export function deadlineAtMs(account: AccountFigures, nowMs: number): number | null {
+export function computeDeadline(account: AccountFigures, nowMs: number): number | null {
   let deadline = account.fixedDeadlineAtMs;
   for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
     deadline = pickEarlier(deadline, findMovingDeadline(at, nowMs));
@@ -17,7 +17,7 @@ export function deadlineAtMs(account: AccountFigures, nowMs: number): number | n
 }
 
 /** Returns the spent part of the account's own time limit. `undefined` if the account has none. */
-export function timeSpent(
+export function computeTimeSpent(
   account: AccountFigures,
   nowMs: number,
 ): { readonly maximum: number; readonly spent: number } | undefined {
@@ -30,7 +30,7 @@ export function timeSpent(
  * Returns the deadline that the agent itself has to watch. `null` if an ancestor watches the
  * deadline, or if the agent's clock is paused, so that the deadline never arrives.
  */
-export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number | null {
+export function computeOwnDeadline(account: AccountFigures, nowMs: number): number | null {
   const { fixedDeadlineAtMs: fixed, parent, pausedSinceMs } = account;
   const moving = findMovingDeadline(account, nowMs);
   const comes = moving !== null && (pausedSinceMs === undefined || moving <= nowMs);
@@ -39,8 +39,8 @@ export function ownDeadlineAtMs(account: AccountFigures, nowMs: number): number 
 }
 
 /** Returns the time left on the path of the account. */
-export function timeLeft(account: AccountFigures, nowMs: number): number {
-  return Math.max(0, (deadlineAtMs(account, nowMs) ?? Infinity) - nowMs);
+export function computeTimeLeft(account: AccountFigures, nowMs: number): number {
+  return Math.max(0, (computeDeadline(account, nowMs) ?? Infinity) - nowMs);
 }
 
 /**
@@ -48,7 +48,7 @@ export function timeLeft(account: AccountFigures, nowMs: number): number {
  * deadline, names the account nearest to the root.
  */
 export function findTimeRefusal(account: AccountFigures, nowMs: number): BudgetRefusal | undefined {
-  const deadline = deadlineAtMs(account, nowMs);
+  const deadline = computeDeadline(account, nowMs);
   if (deadline === null || nowMs < deadline) return undefined;
   let owner = account;
   for (let at: AccountFigures | undefined = account; at !== undefined; at = at.parent)
@@ -57,7 +57,7 @@ export function findTimeRefusal(account: AccountFigures, nowMs: number): BudgetR
   const { openedAtMs } = owner;
   if (findMovingDeadline(owner, nowMs) !== deadline)
     return { ...refusal, maximum: deadline - openedAtMs, spent: nowMs - openedAtMs };
-  const { maximum = 0, spent = 0 } = timeSpent(owner, nowMs) ?? {};
+  const { maximum = 0, spent = 0 } = computeTimeSpent(owner, nowMs) ?? {};
   return { ...refusal, maximum, spent };
 }
 

@@ -11,11 +11,11 @@
 import { invariant } from "../kernel/assert.ts";
 import type { AnySignal } from "../kernel/cancel.ts";
 import { MICRO_PER_USD } from "../kernel/money.ts";
-import { shared } from "../kernel/shared.ts";
+import { freezeInTests } from "../kernel/shared.ts";
 import {
   isEarly,
   NO_AMOUNTS,
-  reachedThresholds,
+  findReachedThresholds,
   toLedgerLimits,
   type Amounts,
   type SpendLimits,
@@ -26,7 +26,7 @@ import {
   type LedgerAccount,
   type LedgerAxis,
 } from "../protocol/account.ts";
-import { idOf, type AgentId, type LeaseId } from "../protocol/ids.ts";
+import { parseId, type AgentId, type LeaseId } from "../protocol/ids.ts";
 import {
   addModelUsage,
   addUsage,
@@ -40,7 +40,7 @@ import {
 } from "../protocol/usage.ts";
 import {
   findRoom,
-  makeReachedThreshold,
+  createReachedThreshold,
   mapAxes,
   NEW_CHILD,
   type AccountFigures,
@@ -176,7 +176,7 @@ export class BudgetAccount implements AccountFigures {
       const attempt = this.extendLease(ask.leaseId, hold);
       return { type: "granted", lease: { leaseId: ask.leaseId, ...sizes, attempt }, waitedMs };
     }
-    const leaseId = idOf<"LeaseId">(`lease_${this.#ledger.leaseCount + 1}`);
+    const leaseId = parseId<"LeaseId">(`lease_${this.#ledger.leaseCount + 1}`);
     const last = this.axes.includes("steps") ? findLastStep(this, hold.steps) : undefined;
     const lease = { leaseId, ...sizes, ...(last === undefined ? {} : { lastStep: last }) };
     this.openLease({ agentId: this.agentId, lease, hold, waitedMs });
@@ -357,9 +357,9 @@ export class BudgetAccount implements AccountFigures {
     before: number,
     spent: number,
   ): void {
-    for (const threshold of reachedThresholds(maximum, before, spent))
+    for (const threshold of findReachedThresholds(maximum, before, spent))
       this.#ledger.watch.onThreshold?.(
-        makeReachedThreshold(this, axis, { threshold, spent, maximum }),
+        createReachedThreshold(this, axis, { threshold, spent, maximum }),
       );
   }
 
@@ -406,12 +406,12 @@ export class BudgetAccount implements AccountFigures {
     if (this.#usage !== undefined) return this.#usage;
     const [own, total] = [this.#own, this.total];
     const descendants = total === own ? NO_USAGE : subtractUsage(total, own);
-    return (this.#usage = shared({ own, descendants, total }));
+    return (this.#usage = freezeInTests({ own, descendants, total }));
   }
 
   /** Returns the account as it is stored at a time. */
   snapshotAt(nowMs: number): LedgerAccount {
-    return shared({
+    return freezeInTests({
       agentId: this.agentId,
       parentAgentId: this.parent?.agentId ?? null,
       agentPath: this.agentPath,
@@ -464,7 +464,7 @@ export class BudgetAccount implements AccountFigures {
    * so far. `null` without a time limit.
    */
   deadlineAtMs(): number | null {
-    return this.isTimed ? time.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
+    return this.isTimed ? time.computeDeadline(this, this.#ledger.clock.nowMs()) : null;
   }
 
   /**
@@ -472,7 +472,7 @@ export class BudgetAccount implements AccountFigures {
    * deadline, its ancestors watch the deadline, or its clock is paused.
    */
   ownDeadlineAtMs(): number | null {
-    return time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs());
+    return time.computeOwnDeadline(this, this.#ledger.clock.nowMs());
   }
 
   /** Returns the milliseconds that the agent had until a deadline that has passed. */
@@ -485,7 +485,7 @@ export class BudgetAccount implements AccountFigures {
    * has none.
    */
   timeSpent(): { readonly maximum: number; readonly spent: number } | undefined {
-    return time.timeSpent(this, this.#ledger.clock.nowMs());
+    return time.computeTimeSpent(this, this.#ledger.clock.nowMs());
   }
 
   /**

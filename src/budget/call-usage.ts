@@ -2,12 +2,12 @@
 // estimate, since limits would be exceeded if these tokens did not count.
 
 import { estimateTokens } from "../model/count-tokens.ts";
-import { modelsOf } from "../model/fallback.ts";
+import { getFallbackModels } from "../model/fallback.ts";
 import type { Model, ModelReply } from "../model/model.ts";
 import type { AttemptLoss } from "../model/retry.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
-import { ceilMicroUsd, MICRO_PER_USD } from "../kernel/money.ts";
-import { costMicroUsd, type ModelPrice } from "../model/model-price.ts";
+import { roundUpMicroUsd, MICRO_PER_USD } from "../kernel/money.ts";
+import { computeMicroUsd, type ModelPrice } from "../model/model-price.ts";
 import { isStandardTier, type PriceOf } from "../model/prices.ts";
 import { addUsage, NO_USAGE, toUsage, type ModelUsage, type Usage } from "../protocol/usage.ts";
 import type { Lease, LeaseAsk } from "./lease.ts";
@@ -61,7 +61,7 @@ export interface LeasedCall {
 }
 
 /** Returns the usage of a call. A step counts even if its call failed. */
-export function callUsage({ model, priceOf }: Payer, call: LeasedCall, end: ModelCallEnd): Usage {
+export function toCallUsage({ model, priceOf }: Payer, call: LeasedCall, end: ModelCallEnd): Usage {
   if (end.type === "unsent") return { ...NO_USAGE, steps: call.steps };
   const shares =
     end.type === "replied" && end.brokenAttempts === 0
@@ -77,12 +77,12 @@ export function callUsage({ model, priceOf }: Payer, call: LeasedCall, end: Mode
  * Returns the part of the usage that belongs to models of a fallback other than the first.
  * `undefined` if only the first was used.
  */
-export function usageOfOthers(
+export function findFallbackUsage(
   { model, priceOf }: Payer,
   { lease, steps }: LeasedCall,
   end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
 ): readonly ModelUsage[] | undefined {
-  const [own] = modelsOf(model);
+  const [own] = getFallbackModels(model);
   const charges = computeShares(model, lease, end).map((share) => ({
     asked: share.model,
     usage: chargeShare(priceOf, share),
@@ -185,7 +185,7 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
       if (price === undefined || !holds) unpricedCalls = 1;
     } else reportedMicroUsd += reported;
   }
-  const microUsd = reportedMicroUsd + (price === undefined ? 0 : costMicroUsd(price, ...priced));
+  const microUsd = reportedMicroUsd + (price === undefined ? 0 : computeMicroUsd(price, ...priced));
   return {
     ...NO_USAGE,
     inputTokens,
@@ -206,15 +206,15 @@ function chargeShare(priceOf: PriceOf, { model, requests, estimatedCalls }: Shar
 function findBelievedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
   const { reportedCostUsd } = request;
   if (reportedCostUsd === undefined) return undefined;
-  const isFree = price === undefined || costMicroUsd(price, request) === 0;
-  return reportedCostUsd > 0 || isFree ? ceilMicroUsd(reportedCostUsd) : undefined;
+  const isFree = price === undefined || computeMicroUsd(price, request) === 0;
+  return reportedCostUsd > 0 || isFree ? roundUpMicroUsd(reportedCostUsd) : undefined;
 }
 
 /** A reported cost above this multiple of the price cannot be a rounding difference. */
 const DEAR_TIMES = 2;
 
 /** Returns warnings about a reported cost that is implausible, or far above the price. */
-export function costWarnings(
+export function findCostWarnings(
   { model, priceOf }: Payer,
   usage: TokenUsage | undefined,
 ): readonly string[] {
@@ -226,7 +226,7 @@ export function costWarnings(
     return [
       `${model.provider} reports that calls of ${model.id} cost nothing, but the model has a price. Calls are charged at that price. Set the price to 0 if they are free.`,
     ];
-  if (reported <= DEAR_TIMES * costMicroUsd(price, usage)) return [];
+  if (reported <= DEAR_TIMES * computeMicroUsd(price, usage)) return [];
   return [
     `${model.provider} reports that calls of ${model.id} cost more than twice their price. Calls are charged at the reported cost. Correct the price, by which budget is reserved.`,
   ];

@@ -20,17 +20,17 @@
 
 import type { LeaseAsk, LeaseOutcome, LedgerWatch } from "./lease.ts";
 import { invariant } from "../kernel/assert.ts";
-import { onAbort, type AnySignal } from "../kernel/cancel.ts";
+import { addAbortHandler, type AnySignal } from "../kernel/cancel.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
 import { LEDGER_AXES, type LedgerAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
 import { findRoom, NEW_CHILD, type AccountFigures } from "./account-figures.ts";
-import { deadlineAtMs } from "./account-time.ts";
+import { computeDeadline } from "./account-time.ts";
 import {
   decideLease,
-  lacksRoom,
-  makeLeastHold,
-  makeWantedHold,
+  hasNoRoom,
+  createLeastHold,
+  createWantedHold,
   type LeaseAnswer,
   type Now,
 } from "./room.ts";
@@ -114,7 +114,7 @@ export class LeaseQueue {
   wait(account: WaitingAccount, ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
     const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
     const askedAtMs = this.#clock.nowMs();
-    const stopListening = onAbort(signal, () => {
+    const stopListening = addAbortHandler(signal, () => {
       this.#leave(waiter);
       resolve({ type: "cancelled", waitedMs: this.#clock.nowMs() - askedAtMs });
       this.serve();
@@ -127,14 +127,14 @@ export class LeaseQueue {
     this.#waiters.add(waiter);
     this.#watchDeadline(waiter, askedAtMs);
     this.#enter(waiter);
-    this.#contest(waiter, makeWantedHold(account, ask));
+    this.#contest(waiter, createWantedHold(account, ask));
     return promise;
   }
 
   /** Adds a waiter to the nodes above it. */
   #enter(waiter: LeaseWaiter): void {
     const { account, ask } = waiter;
-    const [least, wanted] = [makeLeastHold(ask), makeWantedHold(account, ask)];
+    const [least, wanted] = [createLeastHold(ask), createWantedHold(account, ask)];
     const nodes: AccountNode[] = [];
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const node = this.#nodes.get(at) ?? createNode(at);
@@ -247,7 +247,8 @@ export class LeaseQueue {
 
   /** Reads the deadline of a waiter if it may have passed. */
   #watchDeadline(waiter: LeaseWaiter, nowMs: number): void {
-    if (waiter.dueAtMs <= nowMs) waiter.dueAtMs = deadlineAtMs(waiter.account, nowMs) ?? Infinity;
+    if (waiter.dueAtMs <= nowMs)
+      waiter.dueAtMs = computeDeadline(waiter.account, nowMs) ?? Infinity;
     if (waiter.dueAtMs > nowMs) this.#dueAtMs = Math.min(this.#dueAtMs, waiter.dueAtMs);
   }
 
@@ -257,7 +258,7 @@ export class LeaseQueue {
    */
   #contest({ account, nodes }: LeaseWaiter, hold: Amounts): boolean {
     const before = this.#contested.size;
-    for (const node of nodes) if (lacksRoom(account, node.account, hold)) this.#contested.add(node);
+    for (const node of nodes) if (hasNoRoom(account, node.account, hold)) this.#contested.add(node);
     return this.#contested.size > before;
   }
 

@@ -67,7 +67,7 @@ export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: 
 }
 
 /** Returns every grant that is contained in the limits of an account. */
-export function allGrants({
+export function collectGrants({
   grants,
   grantsBeforeFork = [],
 }: LedgerAccount): readonly AccountGrant[] {

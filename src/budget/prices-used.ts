@@ -1,4 +1,4 @@
-import { modelsOf } from "../model/fallback.ts";
+import { getFallbackModels } from "../model/fallback.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { Model } from "../model/model.ts";
 import type { PriceOf } from "../model/prices.ts";
@@ -53,13 +53,13 @@ export const PriceUsedSchema = lazyObject(() => ({
  * Returns the prices of the models of a run, including those behind a fallback, in order. Begins
  * with `before`, the prices of the run before it was paused.
  */
-export function pricesUsed(
+export function collectAppliedPrices(
   models: readonly Model[],
   priceOf: PriceOf,
   before: readonly AppliedPrice[],
 ): readonly AppliedPrice[] {
   const prices = new Map(before.map((used) => [JSON.stringify(used), used]));
-  for (const model of new Set(models.flatMap(modelsOf))) {
+  for (const model of new Set(models.flatMap(getFallbackModels))) {
     const { provider, id } = model;
     const used = { provider, model: id, price: priceOf(model) ?? null };
     prices.set(JSON.stringify(used), used);

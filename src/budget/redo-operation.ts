@@ -7,7 +7,7 @@ import type { BudgetLedger } from "./ledger.ts";
 import type { Booking, LedgerOperation } from "./ledger-operation.ts";
 
 /** Repeats an operation of an account. Throws if it does not fit the operations before it. */
-export function redoOperation(account: BudgetAccount, done: LedgerOperation): void {
+export function replayOperation(account: BudgetAccount, done: LedgerOperation): void {
   switch (done.operation) {
     case "lease": {
       const { operation: _operation, ...given } = done;
@@ -44,7 +44,7 @@ export function redoOperation(account: BudgetAccount, done: LedgerOperation): vo
  * Repeats an operation of a call in flight, which a replay does not execute. Does nothing if the
  * operation does not fit.
  */
-export function redoInFlight(ledger: BudgetLedger, done: Booking): void {
+export function replayInFlight(ledger: BudgetLedger, done: Booking): void {
   const { leaseId, hold } = done;
   const account = ledger.findHolder(leaseId);
   const parts = account?.getLease(leaseId)?.parts ?? [];

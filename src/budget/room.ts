@@ -6,18 +6,18 @@
 
 import type { Clock } from "../kernel/clock.ts";
 import { MICRO_PER_USD } from "../kernel/money.ts";
-import { dearestCost, heldRates, type ModelPrice } from "../model/model-price.ts";
+import { computeMaxCost, computeHighestRates, type ModelPrice } from "../model/model-price.ts";
 import { NO_AMOUNTS, type Amounts } from "../policies/budget.ts";
 import type { BudgetAxis, LedgerAxis } from "../protocol/account.ts";
 import {
   findRoom,
   findTightest,
-  makeBudgetRefusal,
+  createBudgetRefusal,
   NEW_CHILD,
   type AccountFigures,
   type Asker,
 } from "./account-figures.ts";
-import { findTimeRefusal, timeLeft } from "./account-time.ts";
+import { findTimeRefusal, computeTimeLeft } from "./account-time.ts";
 import type { BudgetRefusal, LastStep, LeaseAsk, Remaining } from "./lease.ts";
 
 /** The clock of a ledger. */
@@ -41,11 +41,11 @@ export type LeaseDecision =
 export function decideLease(account: AccountFigures, ask: LeaseAsk, clock: Now): LeaseDecision {
   const overdue = account.isTimed ? findTimeRefusal(account, clock.nowMs()) : undefined;
   if (overdue !== undefined) return { type: "refused", refusal: overdue };
-  const whole = makeHold(ask, Math.max(1, ask.maxOutputTokens));
+  const whole = createHold(ask, Math.max(1, ask.maxOutputTokens));
   if (findLackingAccount(account, whole) === undefined) return { type: "granted", hold: whole };
-  const refusal = findUnfitLimit(account, makeLeastHold(ask));
+  const refusal = findUnfitLimit(account, createLeastHold(ask));
   if (refusal !== undefined) return { type: "refused", refusal };
-  const hold = makeWantedHold(account, ask);
+  const hold = createWantedHold(account, ask);
   const at = findLackingAccount(account, hold);
   return at === undefined ? { type: "granted", hold } : { type: "wait", hold, at };
 }
@@ -53,7 +53,7 @@ export function decideLease(account: AccountFigures, ask: LeaseAsk, clock: Now):
 /** Returns the first account on the path that lacks room beside the calls in flight. */
 function findLackingAccount(account: AccountFigures, hold: Amounts): AccountFigures | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
-    if (lacksRoom(account, at, hold)) return at;
+    if (hasNoRoom(account, at, hold)) return at;
   return undefined;
 }
 
@@ -61,7 +61,7 @@ function findLackingAccount(account: AccountFigures, hold: Amounts): AccountFigu
  * Returns true if an account on the path lacks room for a hold of `account`, besides the calls in
  * flight.
  */
-export function lacksRoom(account: AccountFigures, at: AccountFigures, hold: Amounts): boolean {
+export function hasNoRoom(account: AccountFigures, at: AccountFigures, hold: Amounts): boolean {
   for (const axis of account.axes)
     if (hold[axis] > 0 && hold[axis] > findRoom(at, account, axis) - at.reserved[axis]) return true;
   return false;
@@ -73,14 +73,14 @@ export function findUnfitLimit(account: AccountFigures, hold: Amounts): BudgetRe
     const requested = hold[axis];
     const at = requested === 0 ? undefined : findTightest(account, account, axis);
     if (at !== undefined && requested > findRoom(at, account, axis))
-      return makeBudgetRefusal(at, { axis, requested, asker: account });
+      return createBudgetRefusal(at, { axis, requested, asker: account });
   }
   return undefined;
 }
 
 /** Returns the hold of the smallest lease for the request, with room for the shortest reply. */
-export function makeLeastHold(ask: LeaseAsk): Amounts {
-  return makeHold(ask, findLeastOutput(ask));
+export function createLeastHold(ask: LeaseAsk): Amounts {
+  return createHold(ask, findLeastOutput(ask));
 }
 
 function findLeastOutput({ minOutputTokens = 1, maxOutputTokens }: LeaseAsk): number {
@@ -91,7 +91,7 @@ function findLeastOutput({ minOutputTokens = 1, maxOutputTokens }: LeaseAsk): nu
  * Returns the hold with the largest output cap that the unspent room can pay for. The least hold
  * must fit.
  */
-export function makeWantedHold(account: AccountFigures, ask: LeaseAsk): Amounts {
+export function createWantedHold(account: AccountFigures, ask: LeaseAsk): Amounts {
   const { inputTokens, price } = ask;
   const least = findLeastOutput(ask);
   let cap = ask.maxOutputTokens;
@@ -102,7 +102,7 @@ export function makeWantedHold(account: AccountFigures, ask: LeaseAsk): Amounts 
     const room = findRoom(at, account, "costMicroUsd");
     cap = clampToCost(price, inputTokens, { cap, least, room });
   }
-  return makeHold(ask, Math.max(least, cap));
+  return createHold(ask, Math.max(least, cap));
 }
 
 /** Returns the largest cap, from the least one up, that the room can pay for. */
@@ -111,11 +111,11 @@ function clampToCost(
   inputTokens: number,
   { cap: wanted, least, room }: Readonly<Record<"cap" | "least" | "room", number>>,
 ): number {
-  const { inputUsdPerMillion, outputUsdPerMillion } = heldRates(price, inputTokens);
+  const { inputUsdPerMillion, outputUsdPerMillion } = computeHighestRates(price, inputTokens);
   if (outputUsdPerMillion === 0) return wanted;
   const inputCost = inputTokens * inputUsdPerMillion;
   let cap = Math.min(wanted, Math.ceil((room - inputCost) / outputUsdPerMillion));
-  while (cap > least && dearestCost(price, inputTokens, cap) > room) cap -= 1;
+  while (cap > least && computeMaxCost(price, inputTokens, cap) > room) cap -= 1;
   return cap;
 }
 
@@ -123,7 +123,7 @@ function clampToCost(
  * Returns the hold of a call with an output cap. Reserves the input on both axes, because all or
  * none of the input may be cached.
  */
-function makeHold(ask: LeaseAsk, outputTokens: number): Amounts {
+function createHold(ask: LeaseAsk, outputTokens: number): Amounts {
   const { inputTokens, price } = ask;
   return {
     steps: ask.steps ?? 1,
@@ -131,7 +131,7 @@ function makeHold(ask: LeaseAsk, outputTokens: number): Amounts {
     inputTokens,
     cachedInputTokens: inputTokens,
     outputTokens,
-    costMicroUsd: price === undefined ? 0 : dearestCost(price, inputTokens, outputTokens),
+    costMicroUsd: price === undefined ? 0 : computeMaxCost(price, inputTokens, outputTokens),
     toolCalls: 0,
   };
 }
@@ -175,7 +175,7 @@ export function findReachedLimit(
     if (!(asker === NEW_CHILD ? CHILD_AXES : REPLY_AXES).includes(axis)) continue;
     const at = findTightest(account, asker, axis);
     if (at !== undefined && findRoom(at, asker, axis) <= 0)
-      return makeBudgetRefusal(at, { axis, requested: 0, asker });
+      return createBudgetRefusal(at, { axis, requested: 0, asker });
   }
   return account.isTimed ? findTimeRefusal(account, clock.nowMs()) : undefined;
 }
@@ -202,7 +202,7 @@ export function computeRemaining(
     if (axis === "costMicroUsd") left.costUsd = Math.max(0, least + returned[axis]) / MICRO_PER_USD;
     else left[axis] = Math.max(0, least + returned[axis]);
   }
-  if (isTimed) left.timeMs = timeLeft(account, clock.nowMs());
+  if (isTimed) left.timeMs = computeTimeLeft(account, clock.nowMs());
   return left;
 }
 
@@ -214,6 +214,6 @@ export function findOvershoots(account: AccountFigures): readonly BudgetRefusal[
   const passed: BudgetRefusal[] = [];
   for (const axis of account.axes)
     if (findRoom(account, account, axis) < 0)
-      passed.push(makeBudgetRefusal(account, { axis, requested: 0, asker: account }));
+      passed.push(createBudgetRefusal(account, { axis, requested: 0, asker: account }));
   return passed;
 }

@@ -11,27 +11,31 @@ import type {
   RunRecord,
 } from "espalier/view";
 
-import { table, type Column } from "../terminal/table.ts";
-import { painter, stripControlCharacters, singleLine } from "../terminal/terminal-text.ts";
+import { formatTable, type Column } from "../terminal/table.ts";
+import {
+  createPainter,
+  stripControlCharacters,
+  formatSingleLine,
+} from "../terminal/terminal-text.ts";
 import {
   AXES,
-  costText,
-  costWords,
-  durationText,
-  numberOf,
-  shortCount,
-  countText,
+  formatCost,
+  describeCost,
+  formatDuration,
+  formatQuantity,
+  formatShortCount,
+  formatFullCount,
 } from "../view/amounts.ts";
-import { headOf, joinSections, type OutputStyle } from "./run-text.ts";
+import { truncateWithCount, joinSections, type OutputStyle } from "./run-text.ts";
 
 /** The report of an agent. `fold`: of its run. */
-export function agentText(detail: AgentDetail, fold: RunFold, style: OutputStyle): string {
+export function formatAgentReport(detail: AgentDetail, fold: RunFold, style: OutputStyle): string {
   const { task, refusals } = detail;
   const refused = refusals.map(
     ({ role, code, message }) => `  ⊘ spawn of ${role} refused (${code}): ${message}`,
   );
   const steps = describeSteps(detail, fold, style);
-  const sections = [describeAgentHead(detail), ["Task:", headOf(task)], steps, refused];
+  const sections = [describeAgentHead(detail), ["Task:", truncateWithCount(task)], steps, refused];
   return joinSections(sections.map((lines) => lines.map(stripControlCharacters)));
 }
 
@@ -52,14 +56,14 @@ function describeAgentHead(detail: AgentDetail): readonly string[] {
   return [
     [agentPath, status, ...again].join(" · "),
     `${role}, ${model} (${provider})`,
-    ...(isBrief ? [] : [`${why.code}: ${singleLine(why.message)}`]),
+    ...(isBrief ? [] : [`${why.code}: ${formatSingleLine(why.message)}`]),
     `own ${describeSpent(detail.own)} · with subagents ${describeSpent(detail.subtree)}`,
     ...describeBudgetLeft(detail),
   ];
 }
 
 function describeSpent(spent: AgentDetail["own"]): string {
-  return `${numberOf(spent.totalTokens, "token")}, ${costWords(spent)}`;
+  return `${formatQuantity(spent.totalTokens, "token")}, ${describeCost(spent)}`;
 }
 
 function describeBudgetLeft({ depth, budget, remaining: left }: AgentDetail): readonly string[] {
@@ -97,43 +101,45 @@ function describeSteps(
 ): readonly string[] {
   if (steps.length === 0) return ["No steps yet."];
   const rows = steps.flatMap((step) => describeStepLines(step, fold, executions > 1));
-  return table(COLUMNS, rows, width, painter(hasColor));
+  return formatTable(COLUMNS, rows, width, createPainter(hasColor));
 }
 
 /** A line for the step, with its first call, and one for each further call. */
 function describeStepLines(step: StepFold, fold: RunFold, isNumbered: boolean): readonly Line[] {
   const { execution, number, startedAtMs, endedAtMs, usage, error } = step;
   const calls = step.calls.flatMap((call) => [
-    callText(call, fold),
-    ...attemptLines(call.attempts).map((line) => `  ${line}`),
-    ...(call.message ? [`  ${singleLine(call.message)}`] : []),
+    formatCallReport(call, fold),
+    ...describeFailedAttempts(call.attempts).map((line) => `  ${line}`),
+    ...(call.message ? [`  ${formatSingleLine(call.message)}`] : []),
   ]);
-  const broke = error === undefined ? [] : [`✖ ${error.code}: ${singleLine(error.message)}`];
-  const [first = "", ...others] = [...attemptLines(step.attempts), ...calls, ...broke];
+  const broke = error === undefined ? [] : [`✖ ${error.code}: ${formatSingleLine(error.message)}`];
+  const [first = "", ...others] = [...describeFailedAttempts(step.attempts), ...calls, ...broke];
   const blank = { step: "", time: "", tokens: "", cost: "" };
   const line = {
     step: isNumbered ? `${execution}.${number}` : String(number),
-    time: endedAtMs === undefined ? "open" : durationText(endedAtMs - startedAtMs),
-    tokens: usage === undefined ? "" : shortCount(usage.totalTokens),
-    cost: usage === undefined ? "" : costText(usage),
+    time: endedAtMs === undefined ? "open" : formatDuration(endedAtMs - startedAtMs),
+    tokens: usage === undefined ? "" : formatShortCount(usage.totalTokens),
+    cost: usage === undefined ? "" : formatCost(usage),
     what: first,
   };
   return [line, ...others.map((what) => ({ ...blank, what }))];
 }
 
 /** Returns a line for each failed attempt. */
-export function attemptLines(attempts: readonly AttemptFold[] = []): readonly string[] {
+export function describeFailedAttempts(attempts: readonly AttemptFold[] = []): readonly string[] {
   return attempts.map((failed) => {
     const { attempt, code, message } = failed;
     const why = message === "" ? "" : `: ${message}`;
-    return singleLine(`↻ attempt ${attempt} failed (${sequelText(failed)}): ${code}${why}`);
+    return formatSingleLine(
+      `↻ attempt ${attempt} failed (${describeAttemptSequel(failed)}): ${code}${why}`,
+    );
   });
 }
 
 /** Returns what followed a failed attempt. */
-function sequelText({ delayMs, nextModel }: AttemptFold): string {
+function describeAttemptSequel({ delayMs, nextModel }: AttemptFold): string {
   if (nextModel !== undefined) return `then ${nextModel}`;
-  return delayMs === undefined ? "gave up" : `waited ${durationText(delayMs)}`;
+  return delayMs === undefined ? "gave up" : `waited ${formatDuration(delayMs)}`;
 }
 
 const OUTCOMES: Readonly<Record<CallFold["outcome"], string>> = {
@@ -146,17 +152,17 @@ const OUTCOMES: Readonly<Record<CallFold["outcome"], string>> = {
   cancelled: "⊘ cancelled",
 };
 
-function callText(
+function formatCallReport(
   { toolName, outcome, errorCode, errorName, durationMs, children }: CallFold,
   fold: RunFold,
 ): string {
   const path = fold.agents[children[0] ?? -1]?.agentPath;
   return [
-    singleLine(toolName),
+    formatSingleLine(toolName),
     OUTCOMES[outcome],
     ...(errorCode === undefined ? [] : [errorCode]),
     ...(errorName === undefined || errorName === errorCode ? [] : [`(${errorName})`]),
-    ...(durationMs === undefined ? [] : [durationText(durationMs)]),
+    ...(durationMs === undefined ? [] : [formatDuration(durationMs)]),
     ...(path === undefined ? [] : [`→ ${path}`]),
   ].join(" ");
 }
@@ -185,15 +191,15 @@ interface ShownStepParts {
   readonly pathOf: (agentId: string) => string;
 }
 
-export function stepText(parts: ShownStepParts): string {
+export function formatStepReport(parts: ShownStepParts): string {
   const { agentPath, execution, of, step, request, attempts } = parts;
   const model = `${step.context.model.id} (${step.context.model.provider})`;
   const place = `${agentPath} · execution ${execution} · step ${step.number} of ${of}`;
   return [
-    [place, [model, ...figures(step)].join(" · ")],
-    request === undefined ? [] : ["Asked:", ...requestLines(request, parts.pathOf)],
-    attemptLines(attempts.model),
-    saidLines(step),
+    [place, [model, ...describeStepFigures(step)].join(" · ")],
+    request === undefined ? [] : ["Asked:", ...formatRequestLines(request, parts.pathOf)],
+    describeFailedAttempts(attempts.model),
+    describeStepReply(step),
     describeCalls(step, attempts),
     "error" in step && step.error !== undefined
       ? [`✖ ${step.error.code}: ${step.error.message}`]
@@ -204,20 +210,20 @@ export function stepText(parts: ShownStepParts): string {
     .join("\n\n");
 }
 
-function figures(step: KeptStep): readonly string[] {
+function describeStepFigures(step: KeptStep): readonly string[] {
   if (!("telemetry" in step)) return ["open"];
   const { usage, startedAtMs, endedAtMs } = step.telemetry;
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
-  const cached = cachedInputTokens === 0 ? "" : ` (${countText(cachedInputTokens)} cached)`;
+  const cached = cachedInputTokens === 0 ? "" : ` (${formatFullCount(cachedInputTokens)} cached)`;
   return [
-    `${countText(inputTokens)} in${cached}`,
-    `${countText(outputTokens)} out`,
-    costWords(usage),
-    durationText(endedAtMs - startedAtMs),
+    `${formatFullCount(inputTokens)} in${cached}`,
+    `${formatFullCount(outputTokens)} out`,
+    describeCost(usage),
+    formatDuration(endedAtMs - startedAtMs),
   ];
 }
 
-function requestLines(
+function formatRequestLines(
   { request, inheritedFrom }: NonNullable<ShownStepParts["request"]>,
   pathOf: ShownStepParts["pathOf"],
 ): readonly string[] {
@@ -225,17 +231,17 @@ function requestLines(
     const from = inheritedFrom[index] ?? null;
     const origin = "origin" in message ? ` (${message.origin})` : "";
     const heir = from === null ? "" : `, from ${pathOf(from)}`;
-    return [`  ${message.role}${origin}${heir}`, ...indentLines(messageText(message))];
+    return [`  ${message.role}${origin}${heir}`, ...indentLines(formatRequestMessage(message))];
   });
   const tools = request.tools.map(({ name }) => name);
   return [...messages, ...(tools.length === 0 ? [] : [`  tools: ${tools.join(", ")}`])];
 }
 
-function messageText(message: Message): string {
+function formatRequestMessage(message: Message): string {
   switch (message.role) {
     case "assistant": {
       const calls = message.toolCalls.map(
-        ({ toolName, argumentsText }) => `→ ${toolName} ${headOf(argumentsText)}`,
+        ({ toolName, argumentsText }) => `→ ${toolName} ${truncateWithCount(argumentsText)}`,
       );
       return [...(message.text === "" ? [] : [message.text]), ...calls].join("\n");
     }
@@ -246,7 +252,7 @@ function messageText(message: Message): string {
   }
 }
 
-function saidLines(step: KeptStep): readonly string[] {
+function describeStepReply(step: KeptStep): readonly string[] {
   if ("io" in step) {
     const { text, refusal, finishReason } = step.io;
     const said = refusal ?? text;
@@ -266,11 +272,11 @@ function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly strin
   const made = new Map(executions.map((execution) => [execution.call.callId, execution]));
   const lines = calls.flatMap(({ callId, toolName, argumentsText }) => {
     const execution = made.get(callId);
-    const tries = attemptLines(byCall.get(callId)).map((line) => `    ${line}`);
-    const head = [`  ${singleLine(toolName)} ${headOf(argumentsText)}`, ...tries];
+    const tries = describeFailedAttempts(byCall.get(callId)).map((line) => `    ${line}`);
+    const head = [`  ${formatSingleLine(toolName)} ${truncateWithCount(argumentsText)}`, ...tries];
     if (execution === undefined) return [...head, "    … has not ended"];
     const code = execution.errorCode === undefined ? "" : ` (${execution.errorCode})`;
-    const took = durationText(execution.endedAtMs - execution.startedAtMs);
+    const took = formatDuration(execution.endedAtMs - execution.startedAtMs);
     return [
       ...head,
       `    ${execution.type}${code}, ${took}`,
@@ -281,7 +287,7 @@ function describeCalls(step: KeptStep, { byCall }: StepAttempts): readonly strin
 }
 
 function indentLines(text: string, by = "    "): readonly string[] {
-  return headOf(text)
+  return truncateWithCount(text)
     .split("\n")
     .map((line) => by + line);
 }

@@ -3,7 +3,7 @@
 import type { Budget } from "espalier";
 
 import { UsageError } from "./exit-codes.ts";
-import { numberOf } from "../view/amounts.ts";
+import { formatQuantity } from "../view/amounts.ts";
 
 /** What holds for a run unless something else is said. The cost only where prices are known. */
 export const DEFAULT_BUDGET: Budget = { costUsd: 1, steps: 120, timeMs: 600_000 };
@@ -19,7 +19,7 @@ const WHOLE = /^\d+$/;
 const TIME = /^(?<count>\d+(\.\d+)?)(?<unit>ms|s|m|h)$/;
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-const counted = (axis: keyof Budget): AmountName => ({
+const createCountAmount = (axis: keyof Budget): AmountName => ({
   axis,
   read: (text) => (WHOLE.test(text) ? Number(text) : undefined),
   form: "a whole number",
@@ -31,20 +31,20 @@ const NAMES: Readonly<Record<string, AmountName>> = {
     read: (text) => (NUMBER.test(text) ? Number(text) : undefined),
     form: "dollars, for example 0.5",
   },
-  steps: counted("steps"),
-  tokens: counted("totalTokens"),
-  "tool-calls": counted("toolCalls"),
-  time: { axis: "timeMs", read: milliseconds, form: "a time, for example 90s, 10m or 2h" },
+  steps: createCountAmount("steps"),
+  tokens: createCountAmount("totalTokens"),
+  "tool-calls": createCountAmount("toolCalls"),
+  time: { axis: "timeMs", read: parseMilliseconds, form: "a time, for example 90s, 10m or 2h" },
 };
 
 /** The budget of a run: the default one with what was said in its place. `none` takes a limit away. Throws UsageError. */
-export function budgetOf(said: string | undefined): Budget {
-  return said === undefined ? DEFAULT_BUDGET : amountsIn("--budget", said, DEFAULT_BUDGET);
+export function parseBudgetOption(said: string | undefined): Budget {
+  return said === undefined ? DEFAULT_BUDGET : parseAmounts("--budget", said, DEFAULT_BUDGET);
 }
 
 /** What `--grant` adds to limits. Throws UsageError. */
-export function grantOf(said: string): Budget {
-  return amountsIn("--grant", said);
+export function parseGrantOption(said: string): Budget {
+  return parseAmounts("--grant", said);
 }
 
 /** By the reason of a run that a limit stopped, what it may be granted. */
@@ -57,13 +57,17 @@ const GRANTS: Readonly<Record<string, string>> = {
 };
 
 /** What to type to continue a run that a limit stopped; undefined: it ended for another reason. */
-export function wayToGrant(reasonCode: string, runId: string, command: string): string | undefined {
+export function suggestGrantCommand(
+  reasonCode: string,
+  runId: string,
+  command: string,
+): string | undefined {
   const grant = GRANTS[reasonCode];
   return grant === undefined ? undefined : `${command} resume ${runId} --grant ${grant}`;
 }
 
 /** What an option says, in the place of what `usual` has. Throws UsageError. */
-function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
+function parseAmounts(option: string, said: string, usual: Budget = {}): Budget {
   const limits = new Map<string, number>(Object.entries(usual));
   for (const part of said.split(",")) {
     const [name = "", amount = ""] = part.split("=", 2).map((text) => text.trim());
@@ -87,18 +91,18 @@ function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
 }
 
 /** A budget in words. */
-export function budgetText(budget: Budget): string {
+export function describeBudget(budget: Budget): string {
   const parts = [
     budget.costUsd === undefined ? undefined : `$${budget.costUsd.toFixed(2)}`,
-    budget.steps === undefined ? undefined : numberOf(budget.steps, "step"),
-    budget.totalTokens === undefined ? undefined : numberOf(budget.totalTokens, "token"),
-    budget.toolCalls === undefined ? undefined : numberOf(budget.toolCalls, "tool call"),
+    budget.steps === undefined ? undefined : formatQuantity(budget.steps, "step"),
+    budget.totalTokens === undefined ? undefined : formatQuantity(budget.totalTokens, "token"),
+    budget.toolCalls === undefined ? undefined : formatQuantity(budget.toolCalls, "tool call"),
     budget.timeMs === undefined ? undefined : writeTimeOption(budget.timeMs),
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? "no limits" : parts.join(", ");
 }
 
-function milliseconds(text: string): number | undefined {
+function parseMilliseconds(text: string): number | undefined {
   const { count, unit = "" } = TIME.exec(text)?.groups ?? {};
   const unitMs = UNITS_MS[unit];
   return count === undefined || unitMs === undefined

@@ -14,9 +14,9 @@ import {
 } from "espalier";
 import { stripControlCharacters } from "espalier/terminal";
 
-import { shortLine } from "../terminal/terminal-text.ts";
-import { jsonLine, jsonOrText, jsonText, objectIn } from "./json-text.ts";
-import { note, type Shell } from "./shell.ts";
+import { formatShortLine } from "../terminal/terminal-text.ts";
+import { formatJsonLine, parseJsonOrText, formatJson, parseJsonObject } from "./json-text.ts";
+import { printNotice, type Shell } from "./shell.ts";
 
 /** What stands around a prompt. */
 export interface PromptPlace {
@@ -28,7 +28,7 @@ export interface PromptPlace {
 }
 
 /** An approver that asks at the terminal. A question that is left open pauses the run. */
-export function askingPerson(place: PromptPlace): Approver {
+export function createTerminalApprover(place: PromptPlace): Approver {
   let last: Promise<unknown> = Promise.resolve();
   return (question, { signal }) => {
     const answer = last.then(async () => {
@@ -87,14 +87,15 @@ class Asking {
   async answer(): Promise<Answer | undefined> {
     const { agentPath, toolName, reason, kind } = this.#question;
     this.#show(`${agentPath} asks: ${toolName}`, this.#question.arguments);
-    if (reason.length > LONGEST_IN_PROMPT) note(this.#place.shell, stripControlCharacters(reason));
+    if (reason.length > LONGEST_IN_PROMPT)
+      printNotice(this.#place.shell, stripControlCharacters(reason));
     else prompts.log.message(stripControlCharacters(reason), { output: this.#place.shell.stderr });
     return kind === "approval" ? await this.#approval() : await this.#result();
   }
 
   async #approval(): Promise<Answer | undefined> {
     const question = this.#question;
-    const isEditable = jsonLine(question.arguments).length <= LONGEST_IN_PROMPT;
+    const isEditable = formatJsonLine(question.arguments).length <= LONGEST_IN_PROMPT;
     const choices = APPROVALS.filter(({ value }) => isEditable || value !== "edit");
     const choice = await this.#chosen(`May ${shortenToolName(question)} run?`, choices);
     if (choice === "approve") return approve(question);
@@ -106,13 +107,13 @@ class Asking {
 
   async #edited(): Promise<Answer | undefined> {
     const { arguments: shown, writtenArguments = shown } = this.#question;
-    const before = jsonLine(writtenArguments);
+    const before = formatJsonLine(writtenArguments);
     const text = await this.#written("Arguments as JSON", before, (given) =>
-      objectIn(given) === undefined
+      parseJsonObject(given) === undefined
         ? 'Write a JSON object, for example {"path": "a.txt"}.'
         : undefined,
     );
-    const input = text === undefined ? undefined : objectIn(text);
+    const input = text === undefined ? undefined : parseJsonObject(text);
     if (input === undefined) return undefined;
     this.#show(`${this.#question.toolName}, edited`, input);
     const choice = await this.#chosen("Run it with these arguments?", CONFIRMATIONS);
@@ -127,7 +128,7 @@ class Asking {
     );
     if (choice === "result") {
       const text = await this.#written("Result (JSON or text):");
-      return text === undefined ? undefined : provideResult(question, jsonOrText(text));
+      return text === undefined ? undefined : provideResult(question, parseJsonOrText(text));
     }
     if (choice !== "failure") return undefined;
     const why = await this.#written("Failure message (the model reads it):");
@@ -136,9 +137,9 @@ class Asking {
 
   #show(title: string, value: JsonValue): void {
     const { shell } = this.#place;
-    const text = jsonText(value);
-    const heading = shortLine(title);
-    if (text.length > LONGEST_IN_PROMPT) note(shell, `${heading}\n${text}`);
+    const text = formatJson(value);
+    const heading = formatShortLine(title);
+    if (text.length > LONGEST_IN_PROMPT) printNotice(shell, `${heading}\n${text}`);
     else prompts.note(text, heading, { output: shell.stderr });
   }
 
@@ -186,7 +187,7 @@ class Asking {
 }
 
 function shortenToolName({ toolName }: Question): string {
-  return shortLine(toolName, LONGEST_NAME);
+  return formatShortLine(toolName, LONGEST_NAME);
 }
 
 function requireText(text: string): string | undefined {

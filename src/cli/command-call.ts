@@ -27,7 +27,7 @@ export interface CommandCall {
 export type CommandBody = (call: CommandCall) => Promise<number>;
 
 /** The use of a command that was parsed. */
-export function callOf(command: Command, tree: Command, shell: Shell): CommandCall {
+export function createCommandCall(command: Command, tree: Command, shell: Shell): CommandCall {
   const options: Readonly<Record<string, unknown>> = command.opts();
   return {
     shell,
@@ -45,7 +45,7 @@ export function callOf(command: Command, tree: Command, shell: Shell): CommandCa
 const GREATEST_PORT = 65_535;
 
 /** Returns the port of `--port`. Throws UsageError if the value is not a port. */
-export function portOf({ text }: CommandCall): number | undefined {
+export function readPortOption({ text }: CommandCall): number | undefined {
   const said = text("port");
   if (said === undefined) return undefined;
   const port = /^\d{1,5}$/.test(said) ? Number(said) : NaN;
@@ -56,7 +56,7 @@ export function portOf({ text }: CommandCall): number | undefined {
 }
 
 /** A folder that was named, absolute; the working folder if none was. Throws UsageError if it is none, or cannot be read. */
-export function readableFolder({ cwd }: Shell, named: string | undefined): string {
+export function resolveReadableFolder({ cwd }: Shell, named: string | undefined): string {
   const folder = resolve(cwd, named ?? ".");
   const name = JSON.stringify(named ?? ".");
   let isFolder: boolean | undefined;

@@ -5,17 +5,17 @@ import { Command } from "commander";
 
 import type { CommandBody } from "./command-call.ts";
 import { COMPLETE } from "./completion-scripts.ts";
-import { ownVersion } from "./installed-copy.ts";
+import { getPackageVersion } from "./installed-copy.ts";
 
 /** Returns the action of a command, from the function that loads its body. */
 export type ActionOf = (load: () => Promise<CommandBody>) => (command: Command) => Promise<void>;
 
 /** The tree of commands. */
-export function commandTree(actionOf: ActionOf): Command {
+export function buildCommandTree(actionOf: ActionOf): Command {
   const tree = new Command("espalier")
     .description("Run trees of agents within limits and one budget, and inspect their runs.")
     .option("--verbose", "show where errors occurred")
-    .version(ownVersion(), "-v, --version", "print the version")
+    .version(getPackageVersion(), "-v, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "Print the help of a command.")
     .addHelpText("after", EXIT_CODES_TEXT);

@@ -10,25 +10,27 @@ export const ASKED_WORDS = ["run", "question"] as const;
 export type AskedWords = (typeof ASKED_WORDS)[number];
 
 /** A command as completion sees it. */
-type Completed = ReturnType<typeof completed>;
+type Completed = ReturnType<typeof collectCompletions>;
 
 /** The script for a shell. */
-export function completionScript(shell: ShellName, tree: Command): string {
-  const commands = tree.commands.filter((command) => command.name() !== COMPLETE).map(completed);
+export function buildCompletionScript(shell: ShellName, tree: Command): string {
+  const commands = tree.commands
+    .filter((command) => command.name() !== COMPLETE)
+    .map(collectCompletions);
   switch (shell) {
     case "bash":
-      return bash(commands);
+      return buildBashScript(commands);
     case "zsh":
-      return zsh(commands);
+      return buildZshScript(commands);
     case "fish":
-      return fish(commands);
+      return buildFishScript(commands);
   }
 }
 
 /** The hidden command that completion asks. */
 export const COMPLETE = "__complete";
 
-function completed(command: Command) {
+function collectCompletions(command: Command) {
   const [argument] = command.registeredArguments;
   const all = [command, ...command.commands].flatMap(({ options }) => options);
   const asked = argument?.name();
@@ -47,14 +49,15 @@ function listCompletions({ below, options }: Completed): string {
   return [...below, ...options.map(({ flag }) => flag), "--help"].join(" ");
 }
 
-function asking(asks: AskedWords): string {
+function formatWordsCommand(asks: AskedWords): string {
   return `espalier ${COMPLETE} ${asks} 2>/dev/null`;
 }
 
-function bash(commands: readonly Completed[]): string {
+function buildBashScript(commands: readonly Completed[]): string {
   const cases = commands.map((command) => {
     const { name, asks } = command;
-    const ids = asks === undefined ? "" : ` [[ $current == -* ]] || words="$(${asking(asks)})";`;
+    const ids =
+      asks === undefined ? "" : ` [[ $current == -* ]] || words="$(${formatWordsCommand(asks)})";`;
     return `    ${name}) words="${listCompletions(command)}";${ids} ;;`;
   });
   return `# espalier completion for bash: source this file, or save it in your completions folder.
@@ -73,11 +76,13 @@ complete -o default -F _espalier espalier
 `;
 }
 
-function zsh(commands: readonly Completed[]): string {
+function buildZshScript(commands: readonly Completed[]): string {
   const cases = commands.map((command) => {
     const { name, asks } = command;
     const ids =
-      asks === undefined ? "" : ` [[ $PREFIX == -* ]] || found=(\${(f)"$(${asking(asks)})"});`;
+      asks === undefined
+        ? ""
+        : ` [[ $PREFIX == -* ]] || found=(\${(f)"$(${formatWordsCommand(asks)})"});`;
     return `    ${name}) found=(${listCompletions(command)});${ids} ;;`;
   });
   return `#compdef espalier
@@ -101,13 +106,15 @@ function quoteForFish(text: string): string {
   return `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
 }
 
-function fish(commands: readonly Completed[]): string {
+function buildFishScript(commands: readonly Completed[]): string {
   const lines = commands.flatMap(({ name, summary, options, below, asks }) => {
     const seen = `-n '__fish_seen_subcommand_from ${name}'`;
     return [
       `complete -c espalier -n __fish_use_subcommand -f -a ${name} -d ${quoteForFish(summary)}`,
       ...below.map((one) => `complete -c espalier ${seen} -f -a ${one}`),
-      ...(asks === undefined ? [] : [`complete -c espalier ${seen} -f -a '(${asking(asks)})'`]),
+      ...(asks === undefined
+        ? []
+        : [`complete -c espalier ${seen} -f -a '(${formatWordsCommand(asks)})'`]),
       ...options.map(
         (option) =>
           `complete -c espalier ${seen} -l ${option.flag.slice(2)} -d ${quoteForFish(option.summary)}`,

@@ -4,7 +4,7 @@ import { on } from "node:events";
 
 import { approve, deny, type Approver, type EspalierEvent } from "espalier";
 
-import { plainLine } from "../terminal/plain-view.ts";
+import { formatEventLine } from "../terminal/plain-view.ts";
 import type { RunFollower } from "./follow-run.ts";
 import type { Shell } from "./shell.ts";
 
@@ -17,7 +17,7 @@ const CTRL_C = "\u0003";
 export function printMoment({ view }: RunFollower, event: EspalierEvent): void {
   const isEarlyEnd = event.type === "agent.ended" && event.status === "stopped";
   const isShown = view?.isLive === true && (isEarlyEnd || MOMENTS.includes(event.type));
-  const line = isShown ? plainLine(event) : undefined;
+  const line = isShown ? formatEventLine(event) : undefined;
   if (line !== undefined) view?.print(`${line}\n`);
 }
 

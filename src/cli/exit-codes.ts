@@ -61,7 +61,7 @@ const MISUSE_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /** The exit code for an error with this code. */
-export function exitCodeOf(code: string | undefined): number {
+export function chooseExitCode(code: string | undefined): number {
   if (code === undefined) return BROKEN;
   if (STORE_CODES.has(code)) return STORE_FAILED;
   return MISUSE_CODES.has(code) ? MISUSED : BROKEN;
@@ -79,7 +79,7 @@ export function describeCause(cause: unknown): string {
 }
 
 /** Returns the code of an error, such as `ENOENT`. `undefined` if it has none. */
-export function codeOf(cause: unknown): string | undefined {
+export function findErrorCode(cause: unknown): string | undefined {
   const code: unknown = cause instanceof Error ? Reflect.get(cause, "code") : undefined;
   return typeof code === "string" ? code : undefined;
 }

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { defineTool, type FunctionTool } from "espalier";
 import { z } from "zod";
 
-import { codeOf } from "./exit-codes.ts";
+import { findErrorCode } from "./exit-codes.ts";
 import { getTimeMs } from "./machine-time.ts";
 
 const MAX_ENTRIES = 200;
@@ -28,13 +28,13 @@ const MAX_SEARCHED_BYTES = 512 * 1_024;
 const MAX_LINE_LENGTH = 160;
 
 /** `folder_list`, `folder_read` and `folder_search` for the folder `rootFolder`, which must exist. */
-export function folderTools(rootFolder: string): readonly FunctionTool[] {
+export function createFolderTools(rootFolder: string): readonly FunctionTool[] {
   const folder = new ConfinedFolder(rootFolder);
-  return [listTool(folder), readTool(folder), searchTool(folder)];
+  return [createListTool(folder), createReadTool(folder), createSearchTool(folder)];
 }
 
 /** Returns `folderTools` and `folder_read_whole`, which needs an approval. */
-export function surveyTools(rootFolder: string): readonly FunctionTool[] {
+export function createSurveyTools(rootFolder: string): readonly FunctionTool[] {
   const folder = new ConfinedFolder(rootFolder);
   const wholeFile = defineTool({
     name: "folder_read_whole",
@@ -43,7 +43,7 @@ export function surveyTools(rootFolder: string): readonly FunctionTool[] {
     needsApproval: (input) => `Reading ${input.path} whole costs more than its beginning.`,
     execute: async (input) => await readText(folder, input.path, MAX_WHOLE_BYTES),
   });
-  return [...folderTools(rootFolder), wholeFile];
+  return [...createFolderTools(rootFolder), wholeFile];
 }
 
 const path = z.string().max(1_000).meta({
@@ -51,7 +51,7 @@ const path = z.string().max(1_000).meta({
     'Path relative to the readable folder, for example "docs/guide.md"; "." is the folder itself.',
 });
 
-function listTool(folder: ConfinedFolder): FunctionTool {
+function createListTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "folder_list",
     description:
@@ -61,12 +61,12 @@ function listTool(folder: ConfinedFolder): FunctionTool {
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
       const place = await folder.place(input.path);
-      return await bounded(folder, place);
+      return await readFolderListing(folder, place);
     },
   });
 }
 
-async function bounded(folder: ConfinedFolder, place: FolderPlace) {
+async function readFolderListing(folder: ConfinedFolder, place: FolderPlace) {
   const listing = await folder.list(place);
   const folders = listing.folders.slice(0, MAX_ENTRIES);
   const files = listing.files.slice(0, MAX_ENTRIES - folders.length);
@@ -85,7 +85,7 @@ async function bounded(folder: ConfinedFolder, place: FolderPlace) {
   };
 }
 
-function readTool(folder: ConfinedFolder): FunctionTool {
+function createReadTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "folder_read",
     description:
@@ -112,7 +112,7 @@ async function readText(folder: ConfinedFolder, path: string, maxBytes: number):
   return `${place.path} (${size} bytes${shown})\n${text}`;
 }
 
-function searchTool(folder: ConfinedFolder): FunctionTool {
+function createSearchTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "folder_search",
     description:
@@ -129,17 +129,17 @@ async function searchFiles(
   signal: AbortSignal,
 ) {
   const needle = input.text.toLowerCase();
-  const matches: Awaited<ReturnType<typeof matchesIn>>["matches"] = [];
+  const matches: Awaited<ReturnType<typeof searchFile>>["matches"] = [];
   let filesSearched = 0;
   let isComplete = true;
   const start = await folder.place(input.path);
-  for await (const path of filesBelow(folder, start.path, signal)) {
+  for await (const path of walkFiles(folder, start.path, signal)) {
     if (filesSearched >= MAX_SEARCHED_FILES || matches.length >= MAX_MATCHES) {
       isComplete = false;
       break;
     }
     filesSearched += 1;
-    const found = await matchesIn(folder, path, needle);
+    const found = await searchFile(folder, path, needle);
     matches.push(...found.matches);
     isComplete &&= found.isComplete;
   }
@@ -157,7 +157,7 @@ async function searchFiles(
  * followed, so it never runs in circles. Yields the path itself of a file, or of a folder that
  * cannot be listed.
  */
-async function* filesBelow(
+async function* walkFiles(
   folder: ConfinedFolder,
   path: string,
   signal: AbortSignal,
@@ -175,14 +175,14 @@ async function* filesBelow(
     signal.throwIfAborted();
     yield inside + name;
   }
-  for (const name of listing.folders) yield* filesBelow(folder, inside + name, signal);
+  for (const name of listing.folders) yield* walkFiles(folder, inside + name, signal);
 }
 
 /**
  * Returns the matches in one file. `isComplete`: false if a part of the file was not searched. A file
  * that cannot be read is no reason to give up the others.
  */
-async function matchesIn(folder: ConfinedFolder, path: string, needle: string) {
+async function searchFile(folder: ConfinedFolder, path: string, needle: string) {
   let excerpt: Excerpt;
   try {
     excerpt = await folder.read(await folder.place(path), MAX_SEARCHED_BYTES);
@@ -262,14 +262,14 @@ export class ConfinedFolder {
   /** Returns the sizes of files in a folder: a folder may have too many to measure all. */
   sizes(place: FolderPlace, names: readonly string[]): Promise<readonly SizedFile[]> {
     return this.#read(place, "listed", async (folder) => {
-      const sizes = await Promise.all(names.map((name) => sizeOf(folder, name)));
+      const sizes = await Promise.all(names.map((name) => measureFile(folder, name)));
       return sizes.flat();
     });
   }
 
   /** Returns the beginning of a file. Throws if it is no regular file. */
   read(place: FolderPlace, maxBytes: number): Promise<Excerpt> {
-    return this.#read(place, "read", (path) => excerptOf(path, maxBytes));
+    return this.#read(place, "read", (path) => readExcerpt(path, maxBytes));
   }
 
   /** Gives `read` a path to a place. See `readVerified`. */
@@ -283,7 +283,7 @@ export class ConfinedFolder {
     try {
       return await readVerified({ root, realPath, isAllowed }, read, this.#hasHandles);
     } catch (cause) {
-      throw failure(path, verb, cause);
+      throw createFolderError(path, verb, cause);
     }
   }
 }
@@ -295,13 +295,13 @@ async function resolvePlace(root: string, path: string): Promise<FolderPlace> {
   if (isAbsolute(wanted) || win32.isAbsolute(wanted)) {
     throw new Error(`${quotePath(path)} is an absolute path. ${PATHS_ARE}`);
   }
-  const segments = segmentsOf(wanted);
+  const segments = splitPath(wanted);
   if (segments.includes(".."))
     throw new Error(`${quotePath(path)} leaves the folder with "..". ${PATHS_ARE}`);
   checkVisible(segments, path);
   const realPath = await follow(join(root, wanted), path);
   const inside = relative(root, realPath);
-  const realSegments = segmentsOf(inside);
+  const realSegments = splitPath(inside);
   if (realSegments[0] === ".." || isAbsolute(inside)) {
     throw new Error(
       `${quotePath(path)} is, or is reached by, a link to a place outside the folder. ${NOT_ALLOWED}`,
@@ -329,10 +329,10 @@ function isHidden(name: string): boolean {
 
 function isVisibleIn(root: string, realPath: string): boolean {
   const inside = relative(root, realPath);
-  return !isAbsolute(inside) && !segmentsOf(inside).some(isHidden);
+  return !isAbsolute(inside) && !splitPath(inside).some(isHidden);
 }
 
-function segmentsOf(path: string): readonly string[] {
+function splitPath(path: string): readonly string[] {
   return path
     .split(sep)
     .flatMap((part) => part.split("/"))
@@ -344,7 +344,7 @@ async function follow(absolutePath: string, path: string): Promise<string> {
     return await realpath(absolutePath);
   } catch (cause) {
     throw new Error(
-      `There is no ${quotePath(path)} (${codeOf(cause) ?? "unknown error"}). List its folder to see what there is.`,
+      `There is no ${quotePath(path)} (${findErrorCode(cause) ?? "unknown error"}). List its folder to see what there is.`,
       { cause },
     );
   }
@@ -364,7 +364,7 @@ async function readListing(folder: string): Promise<FolderListing> {
 }
 
 /** Empty for a file that was there a moment ago. */
-async function sizeOf(folder: string, name: string): Promise<readonly SizedFile[]> {
+async function measureFile(folder: string, name: string): Promise<readonly SizedFile[]> {
   try {
     return [{ name, bytes: (await lstat(join(folder, name))).size }];
   } catch {
@@ -372,22 +372,22 @@ async function sizeOf(folder: string, name: string): Promise<readonly SizedFile[
   }
 }
 
-function failure(path: string, verb: "listed" | "read", cause: unknown): Error {
+function createFolderError(path: string, verb: "listed" | "read", cause: unknown): Error {
   if (cause instanceof WrongKind)
     return new Error(`${quotePath(path)} ${cause.message}`, { cause });
-  if (verb === "listed" && codeOf(cause) === "ENOTDIR")
+  if (verb === "listed" && findErrorCode(cause) === "ENOTDIR")
     return new Error(`${quotePath(path)} is a file, not a folder. Read it.`, { cause });
   const why =
     cause instanceof MovedError
       ? ": another process moved it meanwhile. Try again, or continue without it."
-      : ` (${codeOf(cause) ?? "unknown error"}).`;
+      : ` (${findErrorCode(cause) ?? "unknown error"}).`;
   return new Error(`${quotePath(path)} cannot be ${verb}${why}`, { cause });
 }
 
 /** The place is not a regular file. The message follows its path. */
 class WrongKind extends Error {}
 
-async function excerptOf(path: string, maxBytes: number): Promise<Excerpt> {
+async function readExcerpt(path: string, maxBytes: number): Promise<Excerpt> {
   const kind = await stat(path);
   if (kind.isDirectory()) throw new WrongKind("is a folder, not a file. List it.");
   if (!kind.isFile()) throw new WrongKind(`is not a regular file. ${NOT_ALLOWED}`);
@@ -395,13 +395,13 @@ async function excerptOf(path: string, maxBytes: number): Promise<Excerpt> {
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { size } = await file.stat();
-    return { bytes: await firstBytes(file, Math.min(maxBytes, size)), size };
+    return { bytes: await readFirstBytes(file, Math.min(maxBytes, size)), size };
   } finally {
     await file.close();
   }
 }
 
-async function firstBytes(file: FileHandle, count: number): Promise<Uint8Array> {
+async function readFirstBytes(file: FileHandle, count: number): Promise<Uint8Array> {
   const buffer = new Uint8Array(count);
   let filled = 0;
   while (filled < count) {
@@ -444,10 +444,10 @@ export async function readVerified<Result>(
 ): Promise<Result> {
   if (hasHandles) return await readByHandle(place, read);
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
-    const before = await wayTo(place);
+    const before = await readPathIdentity(place);
     await sleepUntilSettled(before.changedNs);
     const [outcome] = await Promise.allSettled([read(place.realPath)]);
-    if ((await wayTo(place)).identity !== before.identity) continue;
+    if ((await readPathIdentity(place)).identity !== before.identity) continue;
     if (outcome.status === "fulfilled") return outcome.value;
     throw outcome.reason;
   }
@@ -491,7 +491,7 @@ async function sleepUntilSettled(changedNs: bigint): Promise<void> {
  *
  * @throws MovedError if one of them is a link.
  */
-async function wayTo({ root, realPath }: VerifiedPlace) {
+async function readPathIdentity({ root, realPath }: VerifiedPlace) {
   const names = relative(root, realPath).split(sep).filter(Boolean);
   const seen: string[] = [];
   let changedNs = 0n;

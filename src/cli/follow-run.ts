@@ -7,11 +7,11 @@ import type { NodeTracing } from "espalier/otel/node";
 import { terminalView, type TerminalView, stripControlCharacters } from "espalier/terminal";
 import { RunFold } from "espalier/view";
 
-import { writtenText } from "../terminal/terminal-text.ts";
-import { EXIT_CODES, TERMINATED, codeOf, describeCause, UsageError } from "./exit-codes.ts";
-import { jsonLine, jsonText } from "./json-text.ts";
-import { causeLines, restLines } from "./run-text.ts";
-import { isWatched, note, ownCommand, say, type Shell } from "./shell.ts";
+import { formatFileText } from "../terminal/terminal-text.ts";
+import { EXIT_CODES, TERMINATED, findErrorCode, describeCause, UsageError } from "./exit-codes.ts";
+import { formatJsonLine, formatJson } from "./json-text.ts";
+import { describeCauses, describeSettledRun } from "./run-text.ts";
+import { isWatched, printNotice, detectOwnCommand, printLine, type Shell } from "./shell.ts";
 import type { Viewing } from "./viewing.ts";
 
 /** How a run is followed. */
@@ -64,9 +64,9 @@ export class RunFollower {
   async follow(run: Run, { viewing, tracing }: FollowedBy = {}): Promise<number> {
     await viewing?.show(run.runId);
     const exitCode = await this.#untilRest(run);
-    if (tracing !== undefined) note(this.#shell, deliveryText(await tracing.shutdown()));
+    if (tracing !== undefined) printNotice(this.#shell, describeDelivery(await tracing.shutdown()));
     if (viewing !== undefined && isWatched(this.#shell)) {
-      note(this.#shell, `The viewer stays open at ${viewing.address}. Ctrl-C ends it.`);
+      printNotice(this.#shell, `The viewer stays open at ${viewing.address}. Ctrl-C ends it.`);
       await this.#untilLeft();
     }
     return exitCode;
@@ -138,44 +138,46 @@ export class RunFollower {
   }
 
   #notice(text: string): void {
-    if (this.view === undefined) note(this.#shell, text);
+    if (this.view === undefined) printNotice(this.#shell, text);
     else this.view.print(`${text}\n`);
   }
 
   #takeEvent(event: EspalierEvent): void {
     this.#fold ??= new RunFold(event.runId);
     if (this.#fold.runId === event.runId) this.#fold.apply(event);
-    if (this.#options.output === "events" && !this.#isUnread) say(this.#shell, jsonLine(event));
+    if (this.#options.output === "events" && !this.#isUnread)
+      printLine(this.#shell, formatJsonLine(event));
   }
 
   #tell(result: RunResult): void {
     const { output, isQuiet, isKept, report } = this.#options;
     this.view?.stop();
-    if (output === "json") say(this.#shell, jsonLine(summaryOf(result)));
+    if (output === "json") printLine(this.#shell, formatJsonLine(summarizeResult(result)));
     if (output === "result") {
       const text = describeResult(result);
-      if (text !== "") say(this.#shell, text);
+      if (text !== "") printLine(this.#shell, text);
     }
     const causes = this.#fold?.causes() ?? [];
     if (report === undefined) {
-      const options = { isQuiet, isKept, command: ownCommand(this.#shell) };
-      for (const line of restLines(result, causes, options)) note(this.#shell, line);
+      const options = { isQuiet, isKept, command: detectOwnCommand(this.#shell) };
+      for (const line of describeSettledRun(result, causes, options))
+        printNotice(this.#shell, line);
       return;
     }
     // Below the lines of a view that draws no tree.
-    if (this.view?.isLive !== true) note(this.#shell, "");
-    note(this.#shell, report(result));
-    for (const line of causeLines(causes)) note(this.#shell, line);
+    if (this.view?.isLive !== true) printNotice(this.#shell, "");
+    printNotice(this.#shell, report(result));
+    for (const line of describeCauses(causes)) printNotice(this.#shell, line);
   }
 }
 
 /** Returns the typed result of a run as JSON, or else its text. */
 export function describeResult({ output, text }: Pick<RunResult, "output" | "text">): string {
-  return output === undefined ? writtenText(text) : jsonText(output);
+  return output === undefined ? formatFileText(text) : formatJson(output);
 }
 
 /** A result without its histories: what a program asks first. The rest is in the store. */
-function summaryOf(result: RunResult): object {
+function summarizeResult(result: RunResult): object {
   const { runId, traceId, status, reason, text, output, usage, errors, questions } = result;
   const { agents, refusalsByCode, durationMs } = result;
   return {
@@ -198,12 +200,12 @@ const PACKAGES =
   "@opentelemetry/resources @opentelemetry/sdk-trace-node @opentelemetry/exporter-trace-otlp-http";
 
 /** The tracing of this process. Throws UsageError if the packages for it are not installed. */
-export async function nodeTracing(): Promise<NodeTracing> {
+export async function startNodeTracing(): Promise<NodeTracing> {
   try {
     const { setUpNodeTracing } = await import("espalier/otel/node");
     return setUpNodeTracing();
   } catch (cause) {
-    if (codeOf(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
+    if (findErrorCode(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw new UsageError(
       `Cannot use --otel: OpenTelemetry is not installed: ${describeCause(cause)}. Run: npm install ${PACKAGES}`,
       { cause },
@@ -212,7 +214,7 @@ export async function nodeTracing(): Promise<NodeTracing> {
 }
 
 /** Returns one line with the counts of a flush. */
-function deliveryText({
+function describeDelivery({
   deliveredSpans,
   lostSpans,
   unconfirmedSpans = 0,

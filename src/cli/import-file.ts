@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 
 import type { EspalierError } from "espalier";
 
-import { BROKEN, exitCodeOf, describeCause, UsageError } from "./exit-codes.ts";
+import { BROKEN, chooseExitCode, describeCause, UsageError } from "./exit-codes.ts";
 import type { Shell } from "./shell.ts";
 
 /**
@@ -40,9 +40,9 @@ async function importModule(file: string): Promise<object> {
 /** Returns an error for what the code of a file threw, with the line in which it was thrown. */
 async function describeThrown(file: string, cause: unknown): Promise<Error> {
   const { EspalierError } = await import("espalier");
-  const at = cause instanceof Error ? (frameIn(cause) ?? file) : file;
-  if (EspalierError.is(cause) && exitCodeOf(cause.code) !== BROKEN)
-    return new EspalierError({ ...errorAt(at, cause), cause });
+  const at = cause instanceof Error ? (findUserFrame(cause) ?? file) : file;
+  if (EspalierError.is(cause) && chooseExitCode(cause.code) !== BROKEN)
+    return new EspalierError({ ...addFileToError(at, cause), cause });
   const thrown = describeCause(cause);
   const place = at.startsWith(file) ? at : `${file} (${at})`;
   return new UsageError(`${place} threw: ${thrown}`, { cause });
@@ -54,7 +54,7 @@ const LIBRARY = /[\\/]node_modules[\\/]/u;
 const OWN_FOLDER = dirname(import.meta.dirname);
 
 /** Returns the first line of the user's code in a stack. */
-function frameIn({ stack = "" }: Error): string | undefined {
+function findUserFrame({ stack = "" }: Error): string | undefined {
   for (const line of stack.split("\n")) {
     const [, file, number] = FRAME.exec(line) ?? [];
     if (file === undefined || LIBRARY.test(file) || file.startsWith(OWN_FOLDER)) continue;
@@ -69,11 +69,11 @@ function frameIn({ stack = "" }: Error): string | undefined {
  */
 async function watchExit(file: string, shell: Shell): Promise<() => void> {
   // An exit leaves no time to load it.
-  const { tellError } = await import("./tell-error.ts");
+  const { printError: tellError } = await import("./tell-error.ts");
   const tell = (why: string): number =>
     tellError(shell, new UsageError(why), process.argv.slice(2));
   const onExit = (exitCode: number): void => {
-    const at = frameIn(new Error("Only for its stack."));
+    const at = findUserFrame(new Error("Only for its stack."));
     if (at === undefined) return;
     process.exitCode = tell(
       `${at} called process.exit(${exitCode}) while ${file} was loaded. Throw an error instead.`,
@@ -89,7 +89,7 @@ async function watchExit(file: string, shell: Shell): Promise<() => void> {
 }
 
 /** What was thrown, as one of a file. */
-export function errorAt(
+export function addFileToError(
   file: string,
   { code, message, data }: EspalierError,
 ): Pick<EspalierError, "code" | "message" | "data"> {
@@ -104,13 +104,13 @@ const WITHOUT_STRIPPING = `or run the command with a loader: NODE_OPTIONS="--imp
 /** What is wrong with a file that cannot be loaded, and what to do; undefined: it was loaded, and its code threw. */
 async function explainLoadError(file: string, error: Error): Promise<string | undefined> {
   const { message } = error;
-  const place = HEADED.exec(error.stack ?? "")?.[1] ?? (await syntaxErrorPlace(file, error));
+  const place = HEADED.exec(error.stack ?? "")?.[1] ?? (await findSyntaxError(file, error));
   const at = place ?? file;
   const code: unknown = Reflect.get(error, "code");
-  const misread = commonJsFile(error, placeFile(place) ?? file);
-  const folder = misread === undefined ? undefined : packageOf(misread);
+  const misread = findMisreadModule(error, stripLineNumber(place) ?? file);
+  const folder = misread === undefined ? undefined : findPackageFolder(misread);
   if (folder !== undefined)
-    return `${at}: ${message.replace(/\.$/u, "")}. Node reads ${misread === (placeFile(place) ?? file) ? "the file" : misread} as CommonJS, since ${join(folder, "package.json")} lacks "type": "module". Run in ${folder}: ${SET_MODULE}`;
+    return `${at}: ${message.replace(/\.$/u, "")}. Node reads ${misread === (stripLineNumber(place) ?? file) ? "the file" : misread} as CommonJS, since ${join(folder, "package.json")} lacks "type": "module". Run in ${folder}: ${SET_MODULE}`;
   switch (code) {
     case "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX":
       return `${at}: ${message}. Use erasable syntax only (a union or an object instead of an enum, a field instead of a parameter property), ${WITHOUT_STRIPPING}`;
@@ -119,7 +119,7 @@ async function explainLoadError(file: string, error: Error): Promise<string | un
     case "ERR_UNKNOWN_FILE_EXTENSION":
       return `${at}: ${message}. Node loads .ts, .js and .mjs. Rename it, ${WITHOUT_STRIPPING}`;
     case "ERR_MODULE_NOT_FOUND":
-      return `${message}. ${missingAdvice(message)}`;
+      return `${message}. ${adviseOnMissingModule(message)}`;
     default:
       // Else it would be the code of the file that threw it.
       return isSyntaxError(error) || (error instanceof SyntaxError && place !== undefined)
@@ -136,7 +136,7 @@ const MISREAD =
 const WITHOUT_EXPORT = /^The requested module '(\.[^']+\.[jt]s)' does not provide an export named/u;
 
 /** Returns the file that has the syntax of an ES module and was read as CommonJS: `file`, or a file that it imports. */
-function commonJsFile(error: Error, file: string): string | undefined {
+function findMisreadModule(error: Error, file: string): string | undefined {
   if (Reflect.get(error, "code") === "ERR_REQUIRE_CYCLE_MODULE") return file;
   if (!(error instanceof SyntaxError)) return undefined;
   if (MISREAD.test(error.message)) return file;
@@ -144,7 +144,7 @@ function commonJsFile(error: Error, file: string): string | undefined {
   if (path === undefined) return undefined;
   const imported = resolve(dirname(file), path);
   const isModule = /^ *export\b/mu.test(readFileSync(imported, "utf8"));
-  return isModule && !isModulePackage(packageOf(imported)) ? imported : undefined;
+  return isModule && !isModulePackage(findPackageFolder(imported)) ? imported : undefined;
 }
 
 function isModulePackage(folder: string | undefined): boolean {
@@ -153,7 +153,7 @@ function isModulePackage(folder: string | undefined): boolean {
   return /"type"\s*:\s*"module"/u.test(text);
 }
 
-function placeFile(place: string | undefined): string | undefined {
+function stripLineNumber(place: string | undefined): string | undefined {
   return place?.replace(/:\d+$/u, "");
 }
 
@@ -161,7 +161,7 @@ function placeFile(place: string | undefined): string | undefined {
  * Returns the folder of the package.json that says how Node reads a file. `undefined` if there is
  * none, or if it belongs to an installed package.
  */
-function packageOf(file: string): string | undefined {
+function findPackageFolder(file: string): string | undefined {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     if (existsSync(join(folder, "package.json")))
       return folder.split(sep).includes("node_modules") ? undefined : folder;
@@ -169,7 +169,7 @@ function packageOf(file: string): string | undefined {
   }
 }
 
-function missingAdvice(message: string): string {
+function adviseOnMissingModule(message: string): string {
   const [, wanted = ""] = /^Cannot find (?:module|package) '([^']+)'/.exec(message) ?? [];
   const written = wanted.replace(/\.js$/, ".ts");
   if (written !== wanted && existsSync(written))
@@ -192,18 +192,18 @@ function isSyntaxError(error: Error): boolean {
 }
 
 /** Returns `file:line` of the first file with a syntax error, among a file and those that it imports. `undefined` if there is none. */
-async function syntaxErrorPlace(file: string, error: Error): Promise<string | undefined> {
+async function findSyntaxError(file: string, error: Error): Promise<string | undefined> {
   if (!isSyntaxError(error)) return undefined;
   const files = new Set([file]);
   for (const one of files) {
     const place = CHECKED.test(one) ? await checkSyntax(one) : undefined;
     if (place !== undefined) return place;
-    for (const imported of importsOf(one)) if (files.size < MAX_FILES) files.add(imported);
+    for (const imported of findImports(one)) if (files.size < MAX_FILES) files.add(imported);
   }
   return undefined;
 }
 
-function importsOf(file: string): readonly string[] {
+function findImports(file: string): readonly string[] {
   const text = readFileSync(file, "utf8");
   return [...text.matchAll(RELATIVE_IMPORT)]
     .map(([, path = ""]) => resolve(dirname(file), path))

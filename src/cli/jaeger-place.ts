@@ -8,7 +8,7 @@ import { readSetting, type Shell } from "./shell.ts";
 const THIS_MACHINE = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** Returns the endpoint of OTLP to which spans are sent; `undefined` if none is set. */
-export function traceEndpoint({ env }: Shell): string | undefined {
+export function findTraceEndpoint({ env }: Shell): string | undefined {
   return (
     readSetting(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ??
     readSetting(env, "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -17,7 +17,7 @@ export function traceEndpoint({ env }: Shell): string | undefined {
 
 /** Returns the address of the Jaeger that gets the spans, if it is known. Throws UsageError. */
 export function findJaeger(shell: Shell): { readonly jaegerUrl?: string } {
-  const endpoint = traceEndpoint(shell);
+  const endpoint = findTraceEndpoint(shell);
   if (endpoint === undefined) return {};
   const isHere = URL.canParse(endpoint) && THIS_MACHINE.test(new URL(endpoint).hostname);
   const jaegerUrl =

@@ -3,13 +3,13 @@
 import type { JsonObject, JsonValue } from "espalier";
 
 /** The JSON object that a text is; undefined: it is none. */
-export function objectIn(text: string): JsonObject | undefined {
+export function parseJsonObject(text: string): JsonObject | undefined {
   const value = parseStorable(text);
   return isObject(value) ? value : undefined;
 }
 
 /** The JSON value that a text is, or the text itself. */
-export function jsonOrText(text: string): JsonValue {
+export function parseJsonOrText(text: string): JsonValue {
   return parseStorable(text) ?? text;
 }
 
@@ -42,16 +42,16 @@ function isParsed(value: unknown): value is JsonValue {
 }
 
 /** A value as JSON, in one line, that steers no terminal. */
-export function jsonLine(value: unknown): string {
-  return steerless(JSON.stringify(value));
+export function formatJsonLine(value: unknown): string {
+  return escapeControlCharacters(JSON.stringify(value));
 }
 
 /** The same in lines for people. */
-export function jsonText(value: unknown): string {
-  return steerless(JSON.stringify(value, null, 2));
+export function formatJson(value: unknown): string {
+  return escapeControlCharacters(JSON.stringify(value, null, 2));
 }
 
-function steerless(json: string): string {
+function escapeControlCharacters(json: string): string {
   return json.replace(STEERING, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

@@ -46,21 +46,24 @@ const FileSchema = z.looseObject({ mcpServers: z.record(z.string(), EntrySchema)
  *
  * @throws UsageError for a file that is missing or says something else.
  */
-export function knownServers(
+export function readKnownServers(
   { config, folder, configFile }: Project,
   folders: readonly string[],
 ): KnownServers {
   const { mcp } = config;
-  if (typeof mcp === "string") return serversIn(resolve(folder, mcp));
+  if (typeof mcp === "string") return readServerFile(resolve(folder, mcp));
   if (mcp !== undefined) {
     const file = configFile ?? folder;
-    return { entries: checked(z.record(z.string(), EntrySchema), mcp, `${file}: mcp`), file };
+    return {
+      entries: checkServerConfig(z.record(z.string(), EntrySchema), mcp, `${file}: mcp`),
+      file,
+    };
   }
   const file = folders.map((one) => join(one, FILE)).find((one) => existsSync(one));
-  return file === undefined ? { entries: {}, file: join(folder, FILE) } : serversIn(file);
+  return file === undefined ? { entries: {}, file: join(folder, FILE) } : readServerFile(file);
 }
 
-function serversIn(file: string): KnownServers {
+function readServerFile(file: string): KnownServers {
   let given: unknown;
   try {
     given = JSON.parse(readFileSync(file, "utf8"));
@@ -68,10 +71,10 @@ function serversIn(file: string): KnownServers {
     const got = describeCause(cause);
     throw new UsageError(`Expected ${file} to be JSON, got: ${got}. Fix the file.`, { cause });
   }
-  return { entries: checked(FileSchema, given, file).mcpServers, file };
+  return { entries: checkServerConfig(FileSchema, given, file).mcpServers, file };
 }
 
-function checked<Value>(schema: z.ZodType<Value>, given: unknown, where: string): Value {
+function checkServerConfig<Value>(schema: z.ZodType<Value>, given: unknown, where: string): Value {
   const { data, error } = schema.safeParse(given);
   if (data !== undefined) return data;
   const [issue] = error?.issues ?? [];
@@ -97,7 +100,7 @@ export async function connectServers(
   );
   if (wanted.length === 0) return { tools: [], [Symbol.asyncDispose]: async () => {} };
   const settled = await Promise.allSettled(
-    wanted.map(async ([name, entry]) => await connected(name, entry, file, shell)),
+    wanted.map(async ([name, entry]) => await connectServer(name, entry, file, shell)),
   );
   const servers = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const close = async (): Promise<void> => {
@@ -116,7 +119,7 @@ export interface SharedServers extends AsyncDisposable {
   readonly connect: typeof connectServers;
 }
 
-export function sharedServers(): SharedServers {
+export function createSharedServers(): SharedServers {
   const asked = new Map<string, Promise<ServerTools>>();
   const toServer = (known: KnownServers, name: string, shell: Shell): Promise<ServerTools> => {
     const key = JSON.stringify([known.file, name]);
@@ -140,7 +143,7 @@ export function sharedServers(): SharedServers {
   };
 }
 
-async function connected(
+async function connectServer(
   name: string,
   entry: McpServerEntry,
   file: string,
@@ -149,7 +152,7 @@ async function connected(
   const { connectMcp } = await import("espalier/mcp");
   return await connectMcp({
     name,
-    transport: transportOf(name, entry, file, shell),
+    transport: createServerTransport(name, entry, file, shell),
     needsApproval:
       entry.needsApproval === false
         ? false
@@ -159,7 +162,7 @@ async function connected(
   });
 }
 
-function transportOf(
+function createServerTransport(
   name: string,
   entry: McpServerEntry,
   file: string,

@@ -5,7 +5,7 @@ import { EspalierError, openai, type Model } from "espalier";
 import { aiSdkModel, sameOriginFetch } from "espalier/ai-sdk";
 
 import type { Shell } from "./shell.ts";
-import { codeOf } from "./exit-codes.ts";
+import { findErrorCode } from "./exit-codes.ts";
 
 const PREFIX = "ai-sdk:";
 const FORM = /^(?<provider>[a-z0-9][a-z0-9-]*)\/(?<id>.+)$/;
@@ -24,11 +24,11 @@ const KEY_VARIABLES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What keeps this model from being asked, as far as the environment tells; undefined: nothing. */
-export function modelProblem(name: string, env: Shell["env"]): string | undefined {
+export function findModelProblem(name: string, env: Shell["env"]): string | undefined {
   const has = (variable: string): boolean => (env[variable] ?? "").trim() !== "";
   if (name.startsWith(PREFIX)) {
-    const sdk = sdkNameOf(name);
-    if (sdk === undefined) return formProblem(name);
+    const sdk = parseSdkModelName(name);
+    if (sdk === undefined) return describeModelNameForm(name);
     const variable = KEY_VARIABLES.get(sdk.provider);
     if (variable === undefined || has(variable)) return undefined;
     return `ESPALIER_MODEL needs ${variable}, which is not set. Set it, or unset ESPALIER_MODEL to use the offline planner.`;
@@ -43,19 +43,19 @@ export function modelProblem(name: string, env: Shell["env"]): string | undefine
  *
  * @throws EspalierError `invalid_option`, if its name has no such form, or if the package of its provider is not installed, or is none that makes models.
  */
-export async function modelByName(name: string): Promise<Model> {
+export async function createNamedModel(name: string): Promise<Model> {
   if (!name.startsWith(PREFIX)) return openai(name);
-  const sdk = sdkNameOf(name);
-  if (sdk === undefined) throw invalid(formProblem(name));
-  const create = await providerOf(name, sdk.provider);
+  const sdk = parseSdkModelName(name);
+  if (sdk === undefined) throw createModelNameError(describeModelNameForm(name));
+  const create = await loadSdkProvider(name, sdk.provider);
   return aiSdkModel(create(sdk.id));
 }
 
-function formProblem(name: string): string {
+function describeModelNameForm(name: string): string {
   return `Expected a model of the AI SDK to be named ${PREFIX}<provider>/<model>, got ${JSON.stringify(name)}. Write for example ${PREFIX}anthropic/claude-sonnet-5.`;
 }
 
-function sdkNameOf(name: string) {
+function parseSdkModelName(name: string) {
   if (!name.startsWith(PREFIX)) return undefined;
   const { provider, id } = FORM.exec(name.slice(PREFIX.length))?.groups ?? {};
   return provider === undefined || id === undefined ? undefined : { provider, id };
@@ -64,7 +64,7 @@ function sdkNameOf(name: string) {
 type CreateModel = (id: string) => Parameters<typeof aiSdkModel>[0];
 
 /** Returns the provider of a package. It sends prompt and key to no other server. */
-async function providerOf(name: string, provider: string): Promise<CreateModel> {
+async function loadSdkProvider(name: string, provider: string): Promise<CreateModel> {
   const packageName = `@ai-sdk/${provider}`;
   const module = await importPackage(packageName, name);
   const wanted = `create${provider.replaceAll("-", "")}`;
@@ -77,7 +77,7 @@ async function providerOf(name: string, provider: string): Promise<CreateModel> 
     const create: unknown = Reflect.apply(createProvider, undefined, [{ fetch: sameOriginFetch }]);
     if (isCreateModel(create)) return create;
   }
-  throw invalid(
+  throw createModelNameError(
     `Expected ${packageName} to export a provider, got none. Create its model in your own program, with aiSdkModel().`,
   );
 }
@@ -86,10 +86,10 @@ async function importPackage(packageName: string, name: string): Promise<object>
   try {
     const module: unknown = await import(packageName);
     if (typeof module === "object" && module !== null) return module;
-    throw invalid(`Expected ${packageName} to be a module.`);
+    throw createModelNameError(`Expected ${packageName} to be a module.`);
   } catch (cause) {
-    if (codeOf(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
-    throw invalid(
+    if (findErrorCode(cause) !== "ERR_MODULE_NOT_FOUND") throw cause;
+    throw createModelNameError(
       `The model ${name} needs the package ${packageName}, which is not installed. Run: npm install ${packageName}`,
     );
   }
@@ -100,6 +100,6 @@ function isCreateModel(value: unknown): value is CreateModel {
   return typeof value === "function";
 }
 
-function invalid(message: string): EspalierError {
+function createModelNameError(message: string): EspalierError {
   return new EspalierError({ code: "invalid_option", message });
 }

@@ -2,24 +2,24 @@
 
 import { CommanderError, type Command } from "commander";
 
-import { callOf } from "./command-call.ts";
-import { commandTree } from "./command-tree.ts";
+import { createCommandCall } from "./command-call.ts";
+import { buildCommandTree } from "./command-tree.ts";
 import { BROKEN, MISUSED } from "./exit-codes.ts";
-import { ownCommand, type Shell } from "./shell.ts";
+import { detectOwnCommand, type Shell } from "./shell.ts";
 
 /** Does what the arguments say, and gives the exit code. Never rejects. */
 export async function performArguments(args: readonly string[], shell: Shell): Promise<number> {
   let exitCode = BROKEN;
   let usageProblem = "";
-  const tree = commandTree((load) => async (command) => {
+  const tree = buildCommandTree((load) => async (command) => {
     const body = await load();
-    exitCode = await body(callOf(command, tree, shell));
+    exitCode = await body(createCommandCall(command, tree, shell));
   });
   for (const command of [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)])
     command.exitOverride().configureOutput({
       writeOut: (text) => void shell.stdout.write(text),
       outputError: (text, write) => {
-        usageProblem = `${describeUsage(text)} See: ${calledAs(command, shell)} --help`;
+        usageProblem = `${describeUsage(text)} See: ${formatCommandPath(command, shell)} --help`;
         write(`${usageProblem} [usage]\n`);
       },
       writeErr: (text) => void shell.stderr.write(text),
@@ -31,7 +31,11 @@ export async function performArguments(args: readonly string[], shell: Shell): P
     return exitCode;
   } catch (cause) {
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0;
-    const { sayError, tellError, wantsJson } = await import("./tell-error.ts");
+    const {
+      printJsonError: sayError,
+      printError: tellError,
+      hasJsonFlag: wantsJson,
+    } = await import("./tell-error.ts");
     if (!(cause instanceof CommanderError)) return tellError(shell, cause, args);
     // The text is on stderr already.
     const message = usageProblem === "" ? "The command is missing or unknown." : usageProblem;
@@ -51,9 +55,11 @@ function describeUsage(text: string): string {
 }
 
 /** Returns the words that call a command, such as `espalier roles check`. */
-function calledAs(command: Command, shell: Shell): string {
+function formatCommandPath(command: Command, shell: Shell): string {
   const { parent } = command;
-  return parent === null ? ownCommand(shell) : `${calledAs(parent, shell)} ${command.name()}`;
+  return parent === null
+    ? detectOwnCommand(shell)
+    : `${formatCommandPath(parent, shell)} ${command.name()}`;
 }
 
 const USUAL_COLUMNS = 100;

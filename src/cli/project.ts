@@ -32,25 +32,25 @@ const ENDS = ["package.json", ".git"];
 export async function findProject(shell: Shell): Promise<Project> {
   const { cwd } = shell;
   for (let folder = cwd; ; folder = dirname(folder)) {
-    const configFile = firstIn(folder, CONFIG_NAMES);
+    const configFile = findFirstFile(folder, CONFIG_NAMES);
     if (configFile !== undefined) {
-      const config = await checkedConfig(await importFile(configFile, shell), configFile);
+      const config = await checkConfigExport(await importFile(configFile, shell), configFile);
       return { folder, config, configFile };
     }
-    if (firstIn(folder, ENDS) !== undefined) return bare(folder);
-    if (dirname(folder) === folder) return bare(cwd);
+    if (findFirstFile(folder, ENDS) !== undefined) return createBareProject(folder);
+    if (dirname(folder) === folder) return createBareProject(cwd);
   }
 }
 
-function bare(folder: string): Project {
+function createBareProject(folder: string): Project {
   return { folder, config: {}, configFile: undefined };
 }
 
 /** What a file has exported, if it is a configuration. Throws UsageError. */
-export async function checkedConfig(given: unknown, file: string): Promise<EspalierConfig> {
+export async function checkConfigExport(given: unknown, file: string): Promise<EspalierConfig> {
   const { defineConfig } = await import("espalier/config");
   try {
-    if (mayBeConfig(given)) return defineConfig(given);
+    if (isPossibleConfig(given)) return defineConfig(given);
   } catch (cause) {
     throw new UsageError(`${file}: ${describeCause(cause)}`, {
       cause,
@@ -62,11 +62,11 @@ export async function checkedConfig(given: unknown, file: string): Promise<Espal
 }
 
 /** \`defineConfig\` checks every field. */
-function mayBeConfig(given: unknown): given is EspalierConfig {
+function isPossibleConfig(given: unknown): given is EspalierConfig {
   return typeof given === "object" && given !== null;
 }
 
-function firstIn(folder: string, names: readonly string[]): string | undefined {
+function findFirstFile(folder: string, names: readonly string[]): string | undefined {
   return names.map((name) => join(folder, name)).find((file) => existsSync(file));
 }
 
@@ -89,18 +89,21 @@ const DEFAULT_FILE = "runs.db";
 const POSTGRES = /^postgres(ql)?:\/\//;
 
 /** Where the runs of a command are kept. Nothing is opened or made. */
-export function storePlace({ shell, text }: CommandCall, { folder, config }: Project): StorePlace {
+export function chooseStorePlace(
+  { shell, text }: CommandCall,
+  { folder, config }: Project,
+): StorePlace {
   const said = text("store");
-  if (said !== undefined) return placeOf(said, shell.cwd);
+  if (said !== undefined) return parseStorePlace(said, shell.cwd);
   const { store } = config;
-  if (typeof store === "string") return placeOf(store, folder);
+  if (typeof store === "string") return parseStorePlace(store, folder);
   if (store !== undefined) return { type: "given", store };
   const named = readSetting(shell.env, "ESPALIER_STORE");
-  if (named !== undefined) return placeOf(named, shell.cwd);
+  if (named !== undefined) return parseStorePlace(named, shell.cwd);
   return { type: "file", path: join(folder, DEFAULT_FOLDER, DEFAULT_FILE), isDefault: true };
 }
 
-function placeOf(said: string, folder: string): StorePlace {
+function parseStorePlace(said: string, folder: string): StorePlace {
   if (said.trim() === "")
     throw new UsageError("Expected --store to be a path or postgres://…, got nothing.");
   if (POSTGRES.test(said)) return { type: "postgres", address: said };
@@ -114,8 +117,8 @@ function placeOf(said: string, folder: string): StorePlace {
  * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_option` if a package is missing, which it names.
  */
 export async function openStore(place: StorePlace): Promise<ChosenStore> {
-  if (place.type === "file" && place.isDefault) makeOwnFolder(resolve(place.path, ".."));
-  return await probeStore(place, await made(place, "write"));
+  if (place.type === "file" && place.isDefault) createOwnFolder(resolve(place.path, ".."));
+  return await probeStore(place, await openStorePlace(place, "write"));
 }
 
 const WAYS_TO_NAME_STORE =
@@ -151,7 +154,7 @@ interface ProjectStore extends ChosenStore {
  */
 export async function openProjectStore(call: CommandCall, use: StoreUse): Promise<ProjectStore> {
   const project = await findProject(call.shell);
-  const place = storePlace(call, project);
+  const place = chooseStorePlace(call, project);
   const isEmpty = use === "list" && place.type === "file" && !existsSync(place.path);
   const kept =
     isEmpty && call.text("store") === undefined
@@ -168,13 +171,16 @@ export async function openProjectStore(call: CommandCall, use: StoreUse): Promis
  */
 export async function openExistingStore(place: StorePlace, use: StoreUse): Promise<ChosenStore> {
   checkStoreExists(place);
-  const kept = await probeStore(place, await made(place, use === "write" ? "write" : "read"));
+  const kept = await probeStore(
+    place,
+    await openStorePlace(place, use === "write" ? "write" : "read"),
+  );
   if (use !== "view" || place.type === "given") return kept;
   let writer: Promise<Store> | undefined;
   const reader = kept.store;
-  const store: Store = bound(reader, {
+  const store: Store = overrideStoreMethods(reader, {
     sendMail: async (runId, post) => {
-      writer ??= made(place, "write");
+      writer ??= openStorePlace(place, "write");
       return await (await writer).sendMail(runId, post);
     },
     close: async () => {
@@ -186,7 +192,7 @@ export async function openExistingStore(place: StorePlace, use: StoreUse): Promi
 }
 
 /** A store with some methods of another. */
-function bound(store: Store, others: Pick<Store, "sendMail" | "close">): Store {
+function overrideStoreMethods(store: Store, others: Pick<Store, "sendMail" | "close">): Store {
   return new Proxy(store, {
     get: (_store, name) => {
       const method: unknown = Reflect.get(name in others ? others : store, name);
@@ -204,10 +210,10 @@ async function probeStore(place: StorePlace, store: Store): Promise<ChosenStore>
     if (place.type !== "given") await store.close();
     throw cause;
   }
-  return { store, name: storeNameOf(place), [Symbol.asyncDispose]: () => store.close() };
+  return { store, name: formatStoreName(place), [Symbol.asyncDispose]: () => store.close() };
 }
 
-async function made(place: StorePlace, access: "read" | "write"): Promise<Store> {
+async function openStorePlace(place: StorePlace, access: "read" | "write"): Promise<Store> {
   switch (place.type) {
     case "given":
       return place.store;
@@ -223,7 +229,7 @@ async function made(place: StorePlace, access: "read" | "write"): Promise<Store>
 }
 
 /** What a store is called where people read it. */
-export function storeNameOf(place: StorePlace): string {
+export function formatStoreName(place: StorePlace): string {
   switch (place.type) {
     case "given":
       return "the store of the configuration";
@@ -237,7 +243,7 @@ export function storeNameOf(place: StorePlace): string {
 }
 
 /** Nothing in it belongs into a repository: runs hold what was asked and answered. */
-export function makeOwnFolder(folder: string): void {
+export function createOwnFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });
   const ignore = join(folder, ".gitignore");
   if (!existsSync(ignore)) writeFileSync(ignore, "*\n");

@@ -9,8 +9,8 @@ import type { EspalierConfig } from "espalier/config";
 import { parseRoleFileNames } from "espalier/roles";
 
 import { importFile } from "./import-file.ts";
-import { connectServers, knownServers } from "./mcp-servers.ts";
-import { checkedConfig, type Project } from "./project.ts";
+import { connectServers, readKnownServers } from "./mcp-servers.ts";
+import { checkConfigExport, type Project } from "./project.ts";
 import { readSetting, type Shell } from "./shell.ts";
 import { UsageError } from "./exit-codes.ts";
 
@@ -46,23 +46,23 @@ const ROLE_FILE = ".md";
  *
  * @throws UsageError if there is none; what its file, model, tools or servers have against it.
  */
-export async function roleToRun(name: string, search: RoleSearch): Promise<RolesAtHand> {
+export async function loadRoleToRun(name: string, search: RoleSearch): Promise<RolesAtHand> {
   const { shell, project } = search;
   const file = resolve(shell.cwd, name);
   if (extname(name) === ROLE_FILE) {
     checkFileExists(file, name);
-    return await fromFile(roleTextIn(file), dirname(file), search);
+    return await loadRolesFromFile(readFoundRole(file), dirname(file), search);
   }
-  if (!PROGRAM.test(name)) return await roleNamed(name, search);
+  if (!PROGRAM.test(name)) return await loadNamedRole(name, search);
   checkFileExists(file, name);
   const exported = await importFile(file, shell);
-  if (isRole(exported)) return inCode(exported, [], project, search);
-  const config = await checkedConfig(exported, file);
+  if (isRole(exported)) return useCodedRole(exported, [], project, search);
+  const config = await checkConfigExport(exported, file);
   const own: Project = { folder: dirname(file), config, configFile: file };
   const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
-  if (only !== undefined && others.length === 0) return inCode(only, [only], own, search);
+  if (only !== undefined && others.length === 0) return useCodedRole(only, [only], own, search);
   throw new UsageError(
-    `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export one role, or run a role by its name in the project of that configuration.`,
+    `Expected ${name} to have one role, got a configuration with ${getRoleNames(own).join(", ") || "none"}. Export one role, or run a role by its name in the project of that configuration.`,
   );
 }
 
@@ -71,7 +71,7 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
  *
  * @throws as `roleToRun`.
  */
-export async function roleNamed(
+export async function loadNamedRole(
   name: string,
   search: RoleSearch,
   folder: string = search.shell.cwd,
@@ -82,20 +82,22 @@ export async function roleNamed(
   const place = typeof roles === "string" ? resolve(project.folder, roles) : folder;
   const coded = typeof roles === "string" ? [] : roles;
   const known = coded.find((role) => role.name === name);
-  if (known !== undefined) return inCode(known, coded, project, search);
-  const text = existsSync(place) ? roleTextsIn(place).find((one) => one.name === name) : undefined;
-  if (text !== undefined) return await fromFile(text, place, search);
+  if (known !== undefined) return useCodedRole(known, coded, project, search);
+  const text = existsSync(place)
+    ? readFolderRoles(place).find((one) => one.name === name)
+    : undefined;
+  if (text !== undefined) return await loadRolesFromFile(text, place, search);
   if (typeof roles === "string" && !existsSync(place))
     throw new UsageError(
       `Expected config.roles to be a folder of role files, but ${place} does not exist. Correct it in ${project.configFile ?? "the configuration"}.`,
     );
-  const names = namesOf(project).join(", ") || "none";
+  const names = getRoleNames(project).join(", ") || "none";
   throw new UsageError(
     `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Create role files: espalier init. Or list the role of a program in \`roles\` of espalier.config.ts.`,
   );
 }
 
-function namesOf({ config: { roles = [] } }: Project): readonly string[] {
+function getRoleNames({ config: { roles = [] } }: Project): readonly string[] {
   return typeof roles === "string" ? [] : roles.map(({ name }) => name);
 }
 
@@ -109,7 +111,7 @@ function isRole(value: unknown): value is AgentRole {
   return typeof value === "object" && value !== null && "model" in value && "name" in value;
 }
 
-function inCode(
+function useCodedRole(
   root: AgentRole,
   roles: readonly AgentRole[],
   { config, configFile }: Project,
@@ -122,25 +124,31 @@ function inCode(
   return { root, roles, config, configFile, [Symbol.asyncDispose]: async () => {} };
 }
 
-async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Promise<RolesAtHand> {
+async function loadRolesFromFile(
+  root: FoundRole,
+  folder: string,
+  search: RoleSearch,
+): Promise<RolesAtHand> {
   const { shell, project, readFolder, connect = connectServers } = search;
   const { config, configFile } = project;
   const coded = typeof config.roles === "string" ? [] : (config.roles ?? []);
   const isCoded = (name: string): boolean => coded.some((role) => role.name === name);
-  const texts = reachableFrom(root, folder).filter((text) => text === root || !isCoded(text.name));
+  const texts = collectReachableRoles(root, folder).filter(
+    (text) => text === root || !isCoded(text.name),
+  );
   const models = await findModels(texts, search);
   const servers = await connect(
-    knownServers(project, [folder, project.folder]),
+    readKnownServers(project, [folder, project.folder]),
     (name) => texts.some(({ tools }) => tools.some((tool) => tool.startsWith(`${name}_`))),
     shell,
   );
   try {
     const { parseRole } = await import("espalier/roles");
-    const { folderTools } = await import("./folder-tools.ts");
+    const { createFolderTools: folderTools } = await import("./folder-tools.ts");
     const tools = [...folderTools(readFolder), ...(config.tools ?? []), ...servers.tools];
     const [first, ...others] = texts.map(({ file, text }) =>
       parseRole(text, {
-        file: shownPath(file, shell),
+        file: shortenPath(file, shell),
         models: models.byName,
         tools,
         ...models.default,
@@ -160,14 +168,14 @@ async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Pr
   }
 }
 
-function namesNoModel({ model, isReadable }: FoundRole): boolean {
+function hasNoModel({ model, isReadable }: FoundRole): boolean {
   return isReadable && model === undefined;
 }
 
 /** The models that files name, and the one for those that name none. What is wrong with one is said of the line that names it. */
 async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   const { model, shell, project } = search;
-  const { modelByName } = await import("./model-by-name.ts");
+  const { createNamedModel: modelByName } = await import("./model-by-name.ts");
   const ownModels = new Map(Object.entries(project.config.models ?? {}));
   const found = async (name: string): Promise<Model> =>
     ownModels.get(name) ?? (await modelByName(name));
@@ -184,12 +192,12 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
   const [root] = texts;
   if (model !== undefined && root?.isReadable === true && texts.every(({ model }) => model))
     throw new UsageError(
-      `--model applies to role files without a model, but ${shownPath(root.file, shell)} names ${root.model}. Leave --model out, or remove the line model: … there.`,
+      `--model applies to role files without a model, but ${shortenPath(root.file, shell)} names ${root.model}. Leave --model out, or remove the line model: … there.`,
     );
-  const without = usual === undefined ? texts.find(namesNoModel) : undefined;
+  const without = usual === undefined ? texts.find(hasNoModel) : undefined;
   if (without !== undefined)
     throw new UsageError(
-      `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or set a model for all files without one: --model or ESPALIER_MODEL.`,
+      `${shortenPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or set a model for all files without one: --model or ESPALIER_MODEL.`,
     );
   return {
     byName: (name: string): Model => {
@@ -202,7 +210,7 @@ async function findModels(texts: readonly FoundRole[], search: RoleSearch) {
 }
 
 /** As people see it: from the working folder, if it is in there. */
-function shownPath(file: string, { cwd }: Shell): string {
+function shortenPath(file: string, { cwd }: Shell): string {
   return dirname(file) === cwd
     ? basename(file)
     : file.startsWith(join(cwd, "/"))
@@ -224,7 +232,7 @@ const ENDING = ".md";
 const FIRST_LINE = /^\u{FEFF}?---[ \t]*\r?\n/u;
 
 /** A role file, as far as it can be read. */
-function roleTextIn(file: string): FoundRole {
+function readFoundRole(file: string): FoundRole {
   const text = readFileSync(file, "utf8");
   const names = tryReadNames(text, file);
   const name = names?.name ?? basename(file, ENDING);
@@ -232,25 +240,25 @@ function roleTextIn(file: string): FoundRole {
 }
 
 /** The role files of a folder, by name: those that end in `.md` and begin with front matter, so that a readme is none. */
-export function roleTextsIn(folder: string): readonly FoundRole[] {
+export function readFolderRoles(folder: string): readonly FoundRole[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() || entry.isSymbolicLink())
     .filter(({ name }) => name.endsWith(ENDING) && !name.startsWith("."))
     .map(({ name }) => join(folder, name))
     .toSorted()
-    .map(roleTextIn)
+    .map(readFoundRole)
     .filter(({ text }) => FIRST_LINE.test(text));
 }
 
 /** A role file and all that it names as subagents, and these, and so on, as far as the folder has them. The first is the file itself. */
-function reachableFrom(root: FoundRole, folder: string): readonly FoundRole[] {
+function collectReachableRoles(root: FoundRole, folder: string): readonly FoundRole[] {
   let others: readonly FoundRole[] | undefined;
   const found = new Map([[root.name, root]]);
   // A map grows while it is walked.
   for (const { subagents } of found.values())
     for (const name of subagents) {
       if (found.has(name)) continue;
-      others ??= roleTextsIn(folder);
+      others ??= readFolderRoles(folder);
       const other = others.find((one) => one.name === name);
       if (other !== undefined) found.set(name, other);
     }

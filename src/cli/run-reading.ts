@@ -15,11 +15,11 @@ import { stripControlCharacters } from "espalier/terminal";
 import { RunFold, RunRecord, type QuestionRow, type RunHead, type RunListing } from "espalier/view";
 
 import {
-  factsOnceAnswered,
-  factsOnceRefused,
+  updateAnsweredFacts,
+  updateRefusedFacts,
   findRefusal,
-  runHead,
-  runListing,
+  createRunHead,
+  createRunListing,
   type Viewpoint,
 } from "../view/run-row.ts";
 import { UsageError } from "./exit-codes.ts";
@@ -66,30 +66,36 @@ export class RunReading {
     // To be asked again the whole journal is read.
     const knownBy = `${this.record.lineCount} ${posts.at(-1)?.number}`;
     if (knownBy === this.#knownBy) return this.questions;
-    const open = new Set((await openIn(this.#store, runId)).map(({ questionId }) => questionId));
+    const open = new Set(
+      (await readOpenQuestions(this.#store, runId)).map(({ questionId }) => questionId),
+    );
     this.#knownBy = knownBy;
     return questions.filter(({ questionId }) => open.has(questionId));
   }
 
   /** What stands above its tree, once its beginning was read. */
   head(nowMs: number): RunHead {
-    const facts = factsOnceAnswered(this.fold.snapshot().run, this.questions.length === 0);
-    return runHead(this.stored, factsOnceRefused(facts, this.refusal), observeFromHere(nowMs));
+    const facts = updateAnsweredFacts(this.fold.snapshot().run, this.questions.length === 0);
+    return createRunHead(
+      this.stored,
+      updateRefusedFacts(facts, this.refusal),
+      observeFromHere(nowMs),
+    );
   }
 
   /** What is known of it without reading. */
   listing(nowMs: number): RunListing {
-    return runListing(this.stored, undefined, observeFromHere(nowMs));
+    return createRunListing(this.stored, undefined, observeFromHere(nowMs));
   }
 }
 
 /** What a run asks still. Nothing is answered by asking. */
-export async function openIn(store: Store, runId: RunId): Promise<readonly Question[]> {
+export async function readOpenQuestions(store: Store, runId: RunId): Promise<readonly Question[]> {
   return await new Orchestrator({ store }).answer(runId, []);
 }
 
 /** Returns the result of a run that has ended. `undefined` for another run, or if it was not stored. */
-export async function resultIn(
+export async function findStoredResult(
   store: Store,
   { runId, status }: StoredRun,
 ): Promise<RunResult | undefined> {
@@ -115,12 +121,18 @@ export function isOfOneRun(cause: unknown): cause is EspalierError {
 }
 
 /** What is said of a run that cannot be read where others are listed. */
-export function unreadableText({ runId }: StoredRun, { message, code }: EspalierError): string {
+export function describeUnreadableRun(
+  { runId }: StoredRun,
+  { message, code }: EspalierError,
+): string {
   return stripControlCharacters(`${runId} cannot be read: ${message} [${code}]`);
 }
 
 /** Of a run in which nothing comes by itself: why, and what to type. */
-export function aloneText({ runId, status }: RunListing, command: string): string | undefined {
+export function describeUnownedRun(
+  { runId, status }: RunListing,
+  command: string,
+): string | undefined {
   if (status !== "lost" && status !== "waiting") return undefined;
   return status === "lost"
     ? `Run ${runId} is lost: its process has stopped responding. Resume it: ${command} resume ${runId}`
@@ -150,21 +162,21 @@ const MAX_SHOWN = 5;
  *
  * @throws UsageError if there is none, or more than one; what the store rejects with.
  */
-export async function namedRun(store: Store, name: string): Promise<StoredRun> {
+export async function resolveRunName(store: Store, name: string): Promise<StoredRun> {
   if (name === LAST_RUN) {
     const [last] = await store.list({ limit: 1 });
     if (last !== undefined) return last;
     throw new UsageError("The store has no runs. Start one: espalier run …");
   }
   // Every id begins with nothing: a variable of the shell that is not set names no run.
-  if (!mayBeRunId(name)) throw noSuchRun(name);
+  if (!isPossibleRunId(name)) throw createUnknownRunError(name);
   const exact = await store.find(name);
   if (exact !== undefined) return exact;
   const all = await store.list({ limit: MAX_RUNS });
   const found = all.filter(({ runId }) => runId.startsWith(name));
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
-  if (found.length === 0) throw noSuchRun(name);
+  if (found.length === 0) throw createUnknownRunError(name);
   const shown = found.slice(0, MAX_SHOWN).map(({ runId }) => runId);
   const more = found.length > MAX_SHOWN ? `, and ${found.length - MAX_SHOWN} more` : "";
   throw new UsageError(
@@ -172,26 +184,26 @@ export async function namedRun(store: Store, name: string): Promise<StoredRun> {
   );
 }
 
-function noSuchRun(name: string): UsageError {
+function createUnknownRunError(name: string): UsageError {
   return new UsageError(
     `No run matches ${JSON.stringify(name)}. Use a run id, a prefix or ${LAST_RUN}. List them: espalier runs`,
   );
 }
 
 /** The name of the role of its root: a run is called by it and its task. */
-export function rootRoleOf({ title }: StoredRun): string {
+export function readRootRole({ title }: StoredRun): string {
   return title.slice(0, Math.max(0, title.indexOf(": ")));
 }
 
 /** The store says whether it is one. */
-function mayBeRunId(name: string): name is RunId {
+function isPossibleRunId(name: string): name is RunId {
   return name !== "";
 }
 
 const MOST_NAMED = 5;
 
 /** Returns the paths of agents for an error, and how many more there are. */
-export function namedPaths(agents: readonly { readonly agentPath: string }[]): string {
+export function joinAgentPaths(agents: readonly { readonly agentPath: string }[]): string {
   const named = agents.slice(0, MOST_NAMED).map(({ agentPath }) => agentPath);
   const more = agents.length > MOST_NAMED ? `, and ${agents.length - MOST_NAMED} more` : "";
   return named.join(", ") + more;

@@ -6,10 +6,16 @@ import type { NodeTracing } from "espalier/otel/node";
 
 import type { CommandCall } from "./command-call.ts";
 import { RunFollower, type FollowOptions } from "./follow-run.ts";
-import { errorAt } from "./import-file.ts";
-import { type Project, storeNameOf, openStore, storePlace, type ChosenStore } from "./project.ts";
+import { addFileToError } from "./import-file.ts";
+import {
+  type Project,
+  formatStoreName,
+  openStore,
+  chooseStorePlace,
+  type ChosenStore,
+} from "./project.ts";
 import type { RolesAtHand } from "./roles-at-hand.ts";
-import { isTerminal, note, type Shell } from "./shell.ts";
+import { isTerminal, printNotice, type Shell } from "./shell.ts";
 import { describeCause, UsageError } from "./exit-codes.ts";
 import type { Viewing } from "./viewing.ts";
 
@@ -17,7 +23,7 @@ import type { Viewing } from "./viewing.ts";
 type AnswerMode = "ask" | "pause" | "deny";
 
 /** What is on stdout, and how much on stderr. Throws UsageError. */
-export function outputChoice({ has }: CommandCall): Pick<FollowOptions, "output" | "isQuiet"> {
+export function readOutputChoice({ has }: CommandCall): Pick<FollowOptions, "output" | "isQuiet"> {
   if (has("json") && has("events"))
     throw new UsageError(
       "--json and --events exclude each other: both write to stdout. Leave one out.",
@@ -27,7 +33,7 @@ export function outputChoice({ has }: CommandCall): Pick<FollowOptions, "output"
 }
 
 /** Throws UsageError for a mode that there is not, or that needs a terminal where there is none. Undefined: nothing was said. */
-export function answerModeOf({ shell, text }: CommandCall): AnswerMode | undefined {
+export function readAnswerMode({ shell, text }: CommandCall): AnswerMode | undefined {
   const said = text("answer");
   if (said === undefined) return undefined;
   if (said !== "ask" && said !== "pause" && said !== "deny")
@@ -46,18 +52,21 @@ export function answerModeOf({ shell, text }: CommandCall): AnswerMode | undefin
  *
  * @throws as `openStore`, for a place that the user has chosen.
  */
-export async function storeForRun(
+export async function openRunStore(
   call: CommandCall,
   project: Project,
 ): Promise<ChosenStore | undefined> {
   if (call.isOff("store")) return undefined;
-  const place = storePlace(call, project);
+  const place = chooseStorePlace(call, project);
   try {
     return await openStore(place);
   } catch (cause) {
     if (place.type !== "file" || !place.isDefault) throw cause;
     const why = describeCause(cause);
-    note(call.shell, `The run is not stored, because ${storeNameOf(place)} cannot be used: ${why}`);
+    printNotice(
+      call.shell,
+      `The run is not stored, because ${formatStoreName(place)} cannot be used: ${why}`,
+    );
     return undefined;
   }
 }
@@ -73,22 +82,23 @@ interface RunParts {
 }
 
 /** An orchestrator with all that the configuration and the options of a command say, and what follows its run. `person`: undefined if there is none to ask. */
-export function leadFor(call: CommandCall, parts: RunParts) {
+export function prepareRun(call: CommandCall, parts: RunParts) {
   const { shell } = call;
   const { hand, kept, tracing, viewing, report } = parts;
   const follower = new RunFollower(shell, {
-    ...outputChoice(call),
+    ...readOutputChoice(call),
     isKept: kept !== undefined,
     ...(report === undefined ? {} : { report }),
   });
-  const { approver, ...configured } = configuredOptions(hand.config);
+  const { approver, ...configured } = selectOrchestratorOptions(hand.config);
   const page = viewing?.viewer;
   const usual = page?.approver ?? approver;
-  const mode = answerModeOf(call) ?? (usual === undefined && isTerminal(shell) ? "ask" : undefined);
-  const person = mode === "ask" ? personAt(shell, follower) : undefined;
+  const mode =
+    readAnswerMode(call) ?? (usual === undefined && isTerminal(shell) ? "ask" : undefined);
+  const person = mode === "ask" ? deferTerminalApprover(shell, follower) : undefined;
   const asked = mode === undefined ? usual : person;
   const store = kept?.store ?? page?.store;
-  const orchestrator = orchestratorWith(hand, {
+  const orchestrator = createConfiguredOrchestrator(hand, {
     ...configured,
     roles: hand.roles,
     sinks: [
@@ -106,7 +116,7 @@ export function leadFor(call: CommandCall, parts: RunParts) {
 }
 
 /** What is wrong with the options is wrong with the configuration: nothing else says them. */
-function orchestratorWith(
+function createConfiguredOrchestrator(
   { configFile }: RunParts["hand"],
   options: OrchestratorOptions,
 ): Orchestrator {
@@ -114,24 +124,26 @@ function orchestratorWith(
     return new Orchestrator(options);
   } catch (cause) {
     if (configFile === undefined || !EspalierError.is(cause)) throw cause;
-    throw new EspalierError({ ...errorAt(configFile, cause), cause });
+    throw new EspalierError({ ...addFileToError(configFile, cause), cause });
   }
 }
 
 /** Asks at the terminal, in the place of the tree. Prompts are loaded with the first question. */
-function personAt(shell: Shell, follower: RunFollower): Approver {
+function deferTerminalApprover(shell: Shell, follower: RunFollower): Approver {
   const makeRoom = (): (() => void) => follower.view?.suspend() ?? (() => {});
   const place = { shell, makeRoom, interrupt: () => follower.interrupt() };
   let made: Promise<Approver> | undefined;
   return async (question, context) => {
-    made ??= import("./ask-person.ts").then(({ askingPerson }) => askingPerson(place));
+    made ??= import("./ask-person.ts").then(({ createTerminalApprover: askingPerson }) =>
+      askingPerson(place),
+    );
     const approver = await made;
     return await approver(question, context);
   };
 }
 
 /** The options that the configuration says, without roles and store. */
-export function configuredOptions(config: EspalierConfig): OrchestratorOptions {
+export function selectOrchestratorOptions(config: EspalierConfig): OrchestratorOptions {
   const {
     roles: _roles,
     tools: _tools,

@@ -13,18 +13,24 @@ import type {
 
 import { renderRun } from "../terminal/render-tree.ts";
 import {
-  painter,
+  createPainter,
   stripControlCharacters,
-  singleLine,
-  firstLine,
-  shortLine,
+  formatSingleLine,
+  formatFirstLine,
+  formatShortLine,
 } from "../terminal/terminal-text.ts";
-import { costText, durationText, numberOf, unpricedText, shortCount } from "../view/amounts.ts";
-import { table, type Column, type Cell } from "../terminal/table.ts";
-import { groupedRuns, type RunGroup } from "../view/run-row.ts";
+import {
+  formatCost,
+  formatDuration,
+  formatQuantity,
+  describeUnpricedModels,
+  formatShortCount,
+} from "../view/amounts.ts";
+import { formatTable, type Column, type Cell } from "../terminal/table.ts";
+import { groupRuns, type RunGroup } from "../view/run-row.ts";
 import { REST_SIGNS, QUESTION } from "../terminal/activity-text.ts";
-import { wayToGrant } from "./amount-options.ts";
-import { jsonLine } from "./json-text.ts";
+import { suggestGrantCommand } from "./amount-options.ts";
+import { formatJsonLine } from "./json-text.ts";
 import type { Shell } from "./shell.ts";
 
 /** What is said of a run. */
@@ -39,24 +45,27 @@ interface ShownRunParts {
 const MOST_ROWS = 50;
 
 /** The report of a run. */
-export function runText(parts: ShownRunParts, style: OutputStyle): string {
+export function formatRunOverview(parts: ShownRunParts, style: OutputStyle): string {
   const { fold, head, questions, nowMs } = parts;
   const { startedAtMs, budget, remaining, refusals, root, end } = fold;
   const tree = renderRun(
     { startedAtMs, time: head, budget, remaining, refusals, root, end, questions },
     { width: style.width, nowMs, hasColor: style.hasColor },
   );
-  return joinSections([describeRunHead(head, style), whyLines(fold), tree]);
+  return joinSections([describeRunHead(head, style), describeRunCauses(fold), tree]);
 }
 
 /** What went wrong in a run: why, and every agent, call and spawn that came to nothing. */
-export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): string {
+export function describeRunErrors({ fold, head }: ShownRunParts, style: OutputStyle): string {
   const sections = [
     describeRunHead(head, style),
-    whyLines(fold),
-    listSection("Agents that did not complete", fold.agents.flatMap(agentLine)),
-    listSection("Calls that failed", fold.agents.flatMap(describeFailedCalls)),
-    listSection("Spawns that were refused", refusalLines(fold)),
+    describeRunCauses(fold),
+    formatListSection(
+      "Agents that did not complete",
+      fold.agents.flatMap(describeUncompletedAgent),
+    ),
+    formatListSection("Calls that failed", fold.agents.flatMap(describeFailedCalls)),
+    formatListSection("Spawns that were refused", describeRefusals(fold)),
   ];
   const isWell = sections.slice(1).every((lines) => lines.length === 0);
   if (isWell) sections.push(["No failures."]);
@@ -76,41 +85,41 @@ function describeRunHead(head: RunHead, { hasColor }: OutputStyle): readonly str
   } = head;
   // Of a run that waits for a process, the reason of the pause before is over.
   const isBrief = reason === undefined || status === "completed" || status === "waiting";
-  const { text, style } = statusCell(status, isBrief ? "" : reason.code);
-  const paint = painter(hasColor);
+  const { text, style } = formatStatusCell(status, isBrief ? "" : reason.code);
+  const paint = createPainter(hasColor);
   const facts = [
     `started ${new Date(head.startedAtMs).toISOString()}`,
-    `lasted ${durationText(head.durationMs)}${restText(head)}`,
-    numberOf(agents, "agent"),
-    numberOf(spent.totalTokens, "token"),
-    `cost ${costText(spent)}${unpricedText(head.unpricedModels ?? [])}`,
+    `lasted ${formatDuration(head.durationMs)}${describePausedTime(head)}`,
+    formatQuantity(agents, "agent"),
+    formatQuantity(spent.totalTokens, "token"),
+    `cost ${formatCost(spent)}${describeUnpricedModels(head.unpricedModels ?? [])}`,
     ...(leader === null ? [] : [`run by process ${leader.processId} on ${leader.hostname}`]),
     ...(forkedFrom === undefined
       ? []
       : [`fork of ${forkedFrom.runId} at step ${forkedFrom.stepNumber}`]),
   ];
   return [
-    `${singleLine(runId)} ${paint(style, singleLine(text))}`,
-    singleLine(title),
-    ...(isBrief ? [] : [singleLine(reason.message)]),
-    facts.map(singleLine).join(" · "),
+    `${formatSingleLine(runId)} ${paint(style, formatSingleLine(text))}`,
+    formatSingleLine(title),
+    ...(isBrief ? [] : [formatSingleLine(reason.message)]),
+    facts.map(formatSingleLine).join(" · "),
   ];
 }
 
 /** A rest of less than a second goes unsaid. */
-function restText({ idleMs }: RunHead): string {
-  return idleMs < 1_000 ? "" : `, paused for ${durationText(idleMs)} of it`;
+function describePausedTime({ idleMs }: RunHead): string {
+  return idleMs < 1_000 ? "" : `, paused for ${formatDuration(idleMs)} of it`;
 }
 
-function whyLines(fold: RunFold): readonly string[] {
+function describeRunCauses(fold: RunFold): readonly string[] {
   const causes = fold.causes();
   if (causes.length === 0) return [];
   const isBroken = fold.end?.status === "failed" || fold.end?.status === "stopped";
   const isWell = !isBroken && causes.every(({ isLimit }) => isLimit);
-  return [isWell ? LIMITS_HEADING : "Why, first cause first:", ...causeLines(causes)];
+  return [isWell ? LIMITS_HEADING : "Why, first cause first:", ...describeCauses(causes)];
 }
 
-function agentLine({ agentPath, end: rest, step }: AgentFold): readonly string[] {
+function describeUncompletedAgent({ agentPath, end: rest, step }: AgentFold): readonly string[] {
   if (rest === undefined || rest.status === "completed" || rest.status === "paused") return [];
   const { code, message } = rest.error ?? rest.reason;
   return [`${agentPath} · step ${step}: ${rest.status} (${code}): ${message}`];
@@ -120,7 +129,7 @@ function describeFailedCalls({ agentPath, steps }: AgentFold): readonly string[]
   return steps.flatMap(({ number, calls }) =>
     calls.flatMap(({ toolName, outcome, errorCode = "", message = "", durationMs }) => {
       if (outcome !== "failed" && outcome !== "retry") return [];
-      const took = durationMs === undefined ? "" : `, after ${durationText(durationMs)}`;
+      const took = durationMs === undefined ? "" : `, after ${formatDuration(durationMs)}`;
       const why = message === "" ? "" : `: ${message}`;
       return [
         `${agentPath} · step ${number} · ${toolName}: ${outcome} (${errorCode})${took}${why}`,
@@ -129,19 +138,19 @@ function describeFailedCalls({ agentPath, steps }: AgentFold): readonly string[]
   );
 }
 
-function refusalLines(fold: RunFold): readonly string[] {
+function describeRefusals(fold: RunFold): readonly string[] {
   return fold.refusals.map(({ agent, role, code, message }) => {
     const path = fold.agents[agent]?.agentPath ?? "";
     return `${path} · ${role}: ${code}: ${message}`;
   });
 }
 
-function listSection(title: string, lines: readonly string[]): readonly string[] {
+function formatListSection(title: string, lines: readonly string[]): readonly string[] {
   if (lines.length === 0) return [];
   const more = lines.length > MOST_ROWS ? [`  … ${lines.length - MOST_ROWS} more`] : [];
   const shown = lines
     .slice(0, MOST_ROWS)
-    .map((line) => `  ${singleLine(stripControlCharacters(line))}`);
+    .map((line) => `  ${formatSingleLine(stripControlCharacters(line))}`);
   return [`${title} (${lines.length})`, ...shown, ...more];
 }
 
@@ -152,11 +161,11 @@ const TITLES: Readonly<Record<RunGroup, string>> = {
 };
 
 /** Lines for the runs of a list, newest first in each group. */
-export function runsText(
+export function formatRunList(
   rows: readonly RunRow[],
   { nowMs, width, hasColor }: OutputStyle & { readonly nowMs: number },
 ): string {
-  return groupedRuns(rows)
+  return groupRuns(rows)
     .flatMap(([name, group]): readonly (readonly [string, readonly RunRow[]])[] => [
       [TITLES[name], group.filter((row) => !isLost(row))],
       // Nothing works on a run whose process is gone.
@@ -164,8 +173,8 @@ export function runsText(
     ])
     .flatMap(([title, group]) => {
       if (group.length === 0) return [];
-      const columns = columnsOf(`${title} (${group.length})`, nowMs);
-      return [table(columns, group, width, painter(hasColor)).join("\n")];
+      const columns = createRunColumns(`${title} (${group.length})`, nowMs);
+      return [formatTable(columns, group, width, createPainter(hasColor)).join("\n")];
     })
     .join("\n\n");
 }
@@ -174,37 +183,53 @@ function isLost({ status }: RunRow): boolean {
   return status === "lost";
 }
 
-function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
+function createRunColumns(title: string, nowMs: number): readonly Column<RunRow>[] {
   return [
-    { title, cell: ({ runId }) => shortLine(runId) },
-    { title: "state", cell: (row) => statusCell(row.status, explainStatus(row)), minWidth: 12 },
-    right("agents", 3, showAgentCount),
-    right("tokens", 2, ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens))),
-    right("cost", 1, ({ spent }) => (spent === undefined ? "" : costText(spent))),
-    right("time", 4, ({ durationMs: ms }) => (ms === undefined ? "" : durationText(ms))),
-    right("last seen", 5, ({ updatedAtMs: ms }) => `${durationText(Math.max(0, nowMs - ms))} ago`),
+    { title, cell: ({ runId }) => formatShortLine(runId) },
+    {
+      title: "state",
+      cell: (row) => formatStatusCell(row.status, explainStatus(row)),
+      minWidth: 12,
+    },
+    createRightColumn("agents", 3, showAgentCount),
+    createRightColumn("tokens", 2, ({ spent }) =>
+      spent === undefined ? "" : formatShortCount(spent.totalTokens),
+    ),
+    createRightColumn("cost", 1, ({ spent }) => (spent === undefined ? "" : formatCost(spent))),
+    createRightColumn("time", 4, ({ durationMs: ms }) =>
+      ms === undefined ? "" : formatDuration(ms),
+    ),
+    createRightColumn(
+      "last seen",
+      5,
+      ({ updatedAtMs: ms }) => `${formatDuration(Math.max(0, nowMs - ms))} ago`,
+    ),
     { title: "task", cell: (row) => ({ text: describeTask(row), style: "dim" }), minWidth: 16 },
   ];
 }
 
-function right(title: string, rank: number, cell: (row: RunRow) => string): Column<RunRow> {
+function createRightColumn(
+  title: string,
+  rank: number,
+  cell: (row: RunRow) => string,
+): Column<RunRow> {
   return { title, align: "right", cell, rank };
 }
 
 function explainStatus({ status, reason, questions = [] }: RunRow): string {
-  if (status === "input_required") return [...new Set(questions.map(toolOf))].join(", ");
+  if (status === "input_required") return [...new Set(questions.map(formatToolName))].join(", ");
   if (reason === undefined) return "";
   if (status === "waiting" && reason.code === "answers_needed") return "answered, resume it";
   const isRefused = status === "paused" && !PAUSES.has(reason.code);
   const hasCode = status === "stopped" || status === "failed" || isRefused;
-  return hasCode ? shortLine(reason.code) : "";
+  return hasCode ? formatShortLine(reason.code) : "";
 }
 
 /** Codes of a run that is paused as it was asked to, and not because no process could lead it. */
 const PAUSES: ReadonlySet<string> = new Set(["answers_needed", "pause_requested"]);
 
-function toolOf({ toolName }: { readonly toolName: string }): string {
-  return shortLine(toolName);
+function formatToolName({ toolName }: { readonly toolName: string }): string {
+  return formatShortLine(toolName);
 }
 
 function showAgentCount({ agentCount: agents, failedAgents = 0 }: RunRow): string {
@@ -214,7 +239,7 @@ function showAgentCount({ agentCount: agents, failedAgents = 0 }: RunRow): strin
 
 function describeTask({ title, forkedFrom }: RunRow): string {
   const origin = forkedFrom === undefined ? "" : ` (fork of ${forkedFrom.runId})`;
-  return firstLine(title) + origin;
+  return formatFirstLine(title) + origin;
 }
 
 /** What the text depends on. */
@@ -227,57 +252,60 @@ interface RestOptions {
 }
 
 /** The lines for a run that rests. */
-export function restLines(
+export function describeSettledRun(
   result: RunResult,
   causes: readonly Cause[],
   { isQuiet, isKept, command }: RestOptions,
 ): readonly string[] {
   const { status, runId } = result;
-  const closing = isQuiet && status === "completed" ? [] : [closingLine(result, causes)];
+  const closing = isQuiet && status === "completed" ? [] : [summarizeRunEnd(result, causes)];
   if (status === "completed")
-    return [...closing, ...wayLines(result, causes)].map(stripControlCharacters);
+    return [...closing, ...describeToleratedFailures(result, causes)].map(stripControlCharacters);
   return [
     ...closing,
-    ...(status === "paused" ? questionTexts(result) : causeLines(causes)),
+    ...(status === "paused" ? describeOpenQuestions(result) : describeCauses(causes)),
     ...(isKept
-      ? nextLines(result, command)
+      ? suggestNextCommands(result, command)
       : [`The run was not stored: it cannot be shown or resumed.`]),
     ...(isKept && status === "failed" ? [`See it: ${command} show ${runId} --errors`] : []),
   ].map(stripControlCharacters);
 }
 
 /** Why it ended is left to the causes below, if one of them says it. */
-function closingLine(result: RunResult, causes: readonly Cause[]): string {
+function summarizeRunEnd(result: RunResult, causes: readonly Cause[]): string {
   const { status, reason, runId, agents, durationMs, usage } = result;
   const spent = [
-    numberOf(agents.length, "agent"),
-    numberOf(usage.total.totalTokens, "token"),
-    `cost ${costText(usage.total)}${unpricedText(unpricedIn(result))}`,
-    durationText(durationMs),
+    formatQuantity(agents.length, "agent"),
+    formatQuantity(usage.total.totalTokens, "token"),
+    `cost ${formatCost(usage.total)}${describeUnpricedModels(findUnpricedModels(result))}`,
+    formatDuration(durationMs),
   ].join(", ");
   if (status === "completed") return `${runId} completed: ${spent}`;
   const isSaid = status !== "paused" && causes.some(({ message }) => message === reason.message);
   return `${runId} ${status} (${reason.code})${isSaid ? "" : `: ${reason.message}`} · ${spent}`;
 }
 
-function unpricedIn({ usage }: RunResult): readonly string[] {
+function findUnpricedModels({ usage }: RunResult): readonly string[] {
   const models = Object.entries(usage.byModel);
   return models.flatMap(([model, { unpricedCalls }]) => (unpricedCalls > 0 ? [model] : []));
 }
 
 /** Of a run that completed although subagents failed, or came to limits. */
-function wayLines({ errors }: RunResult, causes: readonly Cause[]): readonly string[] {
+function describeToleratedFailures(
+  { errors }: RunResult,
+  causes: readonly Cause[],
+): readonly string[] {
   if (causes.length === 0) return [];
   const count = errors.length === 1 ? "One agent" : `${errors.length} agents`;
   const heading = errors.length === 0 ? LIMITS_HEADING : `${count} failed on the way:`;
-  return [heading, ...causeLines(causes)];
+  return [heading, ...describeCauses(causes)];
 }
 
 /** Above the causes of a run that continued, and in which nothing failed. */
 const LIMITS_HEADING = "Limits reached, first one first:";
 
 /** Why, the first cause first. */
-export function causeLines(causes: readonly Cause[]): readonly string[] {
+export function describeCauses(causes: readonly Cause[]): readonly string[] {
   return causes.flatMap(describeRootCause).map(stripControlCharacters);
 }
 
@@ -298,19 +326,19 @@ function describeRootCause({
   return [`  ${icon} ${where}: ${code}`, `    ${message.replaceAll("\n", "\n    ")}`];
 }
 
-function questionTexts({ questions }: RunResult): readonly string[] {
+function describeOpenQuestions({ questions }: RunResult): readonly string[] {
   return questions.flatMap((question) => [
-    `  ? ${question.agentPath}: ${question.toolName} ${jsonLine(question.arguments)}`,
+    `  ? ${question.agentPath}: ${question.toolName} ${formatJsonLine(question.arguments)}`,
     `    ${question.reason}`,
   ]);
 }
 
-function nextLines(
+function suggestNextCommands(
   { status, reason, runId, questions }: RunResult,
   command: string,
 ): readonly string[] {
   if (status === "stopped") {
-    const more = wayToGrant(reason.code, runId, command);
+    const more = suggestGrantCommand(reason.code, runId, command);
     return more === undefined ? [] : [`Raise its limits: ${more}`];
   }
   if (status !== "paused") return [];
@@ -318,12 +346,12 @@ function nextLines(
   const [first, ...others] = questions;
   if (first === undefined) return [`Resume: ${next}`];
   return others.length === 0
-    ? [`Answer: ${waysToAnswer(first, runId, command)}. Then: ${next}`]
+    ? [`Answer: ${suggestAnswerCommands(first, runId, command)}. Then: ${next}`]
     : [`List how to answer each: ${command} questions. Then: ${next}`];
 }
 
 /** What to type for an answer. `name`: of the question, or of a run that asks it alone. */
-export function waysToAnswer(
+export function suggestAnswerCommands(
   { kind }: Pick<Question, "kind">,
   name: string,
   command: string,
@@ -346,7 +374,7 @@ const SIGNS = {
 export const STATUSES: readonly string[] = Object.keys(SIGNS).toSorted();
 
 /** `✖ failed: token_limit`. `more`: what is said of it in brief. */
-function statusCell(status: RunRowStatus, more = ""): Cell {
+function formatStatusCell(status: RunRowStatus, more = ""): Cell {
   const { icon, style } = SIGNS[status];
   const words = status === "input_required" ? TITLES[status] : status;
   return { text: `${icon} ${words}${more === "" ? "" : `: ${more}`}`, style };
@@ -362,7 +390,7 @@ const USUAL_COLUMNS = 80;
 /** Of what goes into a file or a pipe. */
 const WIDTH_ELSEWHERE = 160;
 
-export function outputStyle({ stdout, env }: Shell): OutputStyle {
+export function detectOutputStyle({ stdout, env }: Shell): OutputStyle {
   const isTTY = stdout.isTTY === true;
   const width = isTTY ? Math.max(1, (stdout.columns || USUAL_COLUMNS) - 1) : WIDTH_ELSEWHERE;
   const forced = env["FORCE_COLOR"] ?? "";
@@ -375,9 +403,9 @@ export function outputStyle({ stdout, env }: Shell): OutputStyle {
 const MOST_SHOWN = 100_000;
 
 /** Returns the text, or its beginning and how much more there is. */
-export function headOf(text: string): string {
+export function truncateWithCount(text: string): string {
   if (text.length <= MOST_SHOWN) return text;
-  const more = numberOf(text.length - MOST_SHOWN, "more character");
+  const more = formatQuantity(text.length - MOST_SHOWN, "more character");
   return `${text.slice(0, MOST_SHOWN)}… (${more}; --json shows all)`;
 }
 

@@ -32,7 +32,7 @@ export interface Shell {
 }
 
 /** The surroundings of this process. */
-export function processShell(): Shell {
+export function createProcessShell(): Shell {
   return {
     // Not before it is asked for: it opens what it reads from.
     get stdin() {
@@ -56,7 +56,7 @@ function ignoreError(): void {}
 const answered = new WeakSet<ShellOutput>();
 
 /** Writes a line of the result. */
-export function say({ stdout }: Shell, text: string): void {
+export function printLine({ stdout }: Shell, text: string): void {
   answered.add(stdout);
   stdout.write(`${text}\n`);
 }
@@ -67,7 +67,7 @@ export function hasSaid({ stdout }: Shell): boolean {
 }
 
 /** Writes a line for the user, on stderr. */
-export function note({ stderr }: Shell, text: string): void {
+export function printNotice({ stderr }: Shell, text: string): void {
   stderr.write(`${text}\n`);
 }
 
@@ -81,7 +81,7 @@ export function readSetting(env: Shell["env"], name: string): string | undefined
  * Returns how the user calls this command again. npm sets `npm_command`: it finds a command that is
  * installed in a project, and in a clone of this package only the script.
  */
-export function ownCommand({ env }: Shell): string {
+export function detectOwnCommand({ env }: Shell): string {
   if (env["npm_command"] === undefined) return "espalier";
   const isClone = env["npm_command"] !== "exec" && env["npm_package_name"] === "espalier";
   return isClone ? "npm run espalier --" : "npx espalier";

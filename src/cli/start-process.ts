@@ -3,24 +3,24 @@
 import { pathToFileURL } from "node:url";
 
 import { BROKEN } from "./exit-codes.ts";
-import { otherCopy } from "./installed-copy.ts";
+import { findOtherCopy } from "./installed-copy.ts";
 import { performArguments } from "./perform.ts";
-import { note, processShell, type Shell } from "./shell.ts";
+import { printNotice, createProcessShell, type Shell } from "./shell.ts";
 
 /** Does what the arguments of this process say, and ends it. Another copy of the package in the working folder does it in our place. */
 export async function startProcess(): Promise<void> {
-  const copy = otherCopy(process.cwd());
+  const copy = findOtherCopy(process.cwd());
   if (copy !== undefined) {
     await import(pathToFileURL(copy).href);
     return;
   }
-  const shell = processShell();
+  const shell = createProcessShell();
   reserveStdout();
   const output = watchOutput(shell);
   const args = process.argv.slice(2);
   prepareProcess(shell, args);
   const exitCode = await performArguments(args, shell);
-  await Promise.all([flushed(shell.stdout), flushed(shell.stderr)]);
+  await Promise.all([flushStream(shell.stdout), flushStream(shell.stderr)]);
   // What configurations, servers and drivers leave open must not keep a command that has done its work.
   shell.leave(output.isLost ? BROKEN : exitCode);
 }
@@ -38,7 +38,7 @@ function watchOutput(shell: Shell): { readonly isLost: boolean } {
     // A reader of our output may stop reading, as `head` does.
     const isUnread = "code" in cause && cause.code === "EPIPE";
     if (!isUnread && !output.isLost)
-      note(shell, `The output could not be written: ${cause.message}`);
+      printNotice(shell, `The output could not be written: ${cause.message}`);
     output.isLost ||= !isUnread;
     // A command that has something to bring to an end listens, too.
     if (stdout.listenerCount("error") === 1) shell.leave(isUnread ? 0 : BROKEN);
@@ -62,7 +62,7 @@ function prepareProcess(shell: Shell, args: readonly string[]): void {
     if (isTerminalGone(cause)) return;
     // Loaded only for an error: it brings the cleaning of foreign text along.
     import("./tell-error.ts").then(
-      ({ tellError }) => shell.leave(tellError(shell, cause, args)),
+      ({ printError: tellError }) => shell.leave(tellError(shell, cause, args)),
       () => shell.leave(BROKEN),
     );
   };
@@ -75,6 +75,6 @@ function isTerminalGone(cause: unknown): boolean {
   return cause.syscall === "setRawMode" && cause.code === "EIO";
 }
 
-function flushed(stream: NodeJS.WritableStream): Promise<void> {
+function flushStream(stream: NodeJS.WritableStream): Promise<void> {
   return new Promise((resolve) => void stream.write("", () => resolve()));
 }

@@ -13,9 +13,9 @@ import { EspalierError } from "espalier";
 import type { Store } from "espalier/extend";
 import { startViewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 
-import { type CommandCall, portOf } from "./command-call.ts";
-import { type Project, DEFAULT_FOLDER, makeOwnFolder } from "./project.ts";
-import { isWatched, note, ownCommand, readSetting, type Shell } from "./shell.ts";
+import { type CommandCall, readPortOption } from "./command-call.ts";
+import { type Project, DEFAULT_FOLDER, createOwnFolder } from "./project.ts";
+import { isWatched, printNotice, detectOwnCommand, readSetting, type Shell } from "./shell.ts";
 import { UsageError } from "./exit-codes.ts";
 
 /** What is shown. */
@@ -47,11 +47,11 @@ export async function openViewing(
   { project, store, storeName }: Viewed,
 ): Promise<Viewing> {
   const { shell, has, isOff } = call;
-  const port = portOf(call);
+  const port = readPortOption(call);
   const jaegerUrl = readSetting(shell.env, "ESPALIER_JAEGER_URL");
   const options: ViewerOptions = {
     storeName,
-    command: ownCommand(shell),
+    command: detectOwnCommand(shell),
     content: !isOff("content"),
     ...(store === undefined ? {} : { store }),
     ...(port === undefined ? {} : { port }),
@@ -59,14 +59,16 @@ export async function openViewing(
     ...(jaegerUrl === undefined ? {} : { jaegerUrl }),
   };
   const made =
-    project === undefined ? await startViewer(options) : await viewerOf(project, options, call);
+    project === undefined
+      ? await startViewer(options)
+      : await startProjectViewer(project, options, call);
   let forget: (() => Promise<void>) | undefined;
   return {
     viewer: made,
     address: made.url,
     show: async (runId) => {
-      const address = runId === undefined ? made.url : pageAddress(made.url, runId);
-      note(shell, `Viewer: ${address}`);
+      const address = runId === undefined ? made.url : buildRunPageUrl(made.url, runId);
+      printNotice(shell, `Viewer: ${address}`);
       if (isOff("open") || !isWatched(shell)) return;
       forget = await openBrowser(shell, address);
     },
@@ -78,16 +80,16 @@ export async function openViewing(
 }
 
 /** A viewer whose token is kept beside the runs of the project, or nowhere, and said why, where nothing can be written there. */
-async function viewerOf(
+async function startProjectViewer(
   project: Project,
   options: ViewerOptions,
   { shell, has }: CommandCall,
 ): Promise<Viewer> {
   try {
-    return await startViewer({ ...options, tokenFile: tokenFileIn(project, has("newToken")) });
+    return await startViewer({ ...options, tokenFile: prepareTokenFile(project, has("newToken")) });
   } catch (cause) {
     if (!isOfTokenFile(cause)) throw cause;
-    note(
+    printNotice(
       shell,
       `Open pages will not survive a restart of the viewer, because its token is not stored: ${cause.message}`,
     );
@@ -95,9 +97,9 @@ async function viewerOf(
   }
 }
 
-function tokenFileIn({ folder }: Project, isNew: boolean): string {
+function prepareTokenFile({ folder }: Project, isNew: boolean): string {
   const own = join(folder, DEFAULT_FOLDER);
-  makeOwnFolder(own);
+  createOwnFolder(own);
   const file = join(own, TOKEN_FILE);
   if (isNew) rmSync(file, { force: true });
   return file;
@@ -110,7 +112,7 @@ function isOfTokenFile(cause: unknown): cause is Error {
 }
 
 /** Resolves on SIGINT (Ctrl-C), SIGTERM or SIGHUP. */
-export function untilLeft(shell: Shell): Promise<void> {
+export function waitForExitSignal(shell: Shell): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
       shell.onSignal(signal, () => resolve());
@@ -118,7 +120,7 @@ export function untilLeft(shell: Shell): Promise<void> {
 }
 
 /** The page of a run at the address of a viewer. */
-export function pageAddress(url: string, runId: string): string {
+export function buildRunPageUrl(url: string, runId: string): string {
   const address = new URL(url);
   address.pathname = `/r/${encodeURIComponent(runId)}`;
   return address.href;
@@ -147,7 +149,7 @@ export async function openBrowser(
   try {
     folder = await mkdtemp(join(tmpdir(), "espalier-"));
     const page = join(folder, "open.html");
-    await writeFile(page, pageTo(address), { mode: 0o600 });
+    await writeFile(page, buildRedirectPage(address), { mode: 0o600 });
     const [command = "", ...args] = OPENERS.get(platform) ?? OTHER_OPENER;
     const opener = spawn(command, [...args, page], { env, stdio: "ignore", detached: true });
     await once(opener, "spawn");
@@ -159,7 +161,7 @@ export async function openBrowser(
 }
 
 /** The address is ours: it has no character that HTML would take for something else. */
-function pageTo(address: string): string {
+function buildRedirectPage(address: string): string {
   return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>espalier</title>\n`;
 }
 
@@ -173,14 +175,14 @@ const PATIENCE_MS = 1_000;
  *
  * @throws UsageError if there is none.
  */
-export async function runningViewer(
+export async function locateRunningViewer(
   call: CommandCall,
   { folder }: Project,
   storeName: string,
 ): Promise<string> {
   const file = join(folder, DEFAULT_FOLDER, TOKEN_FILE);
   const token = (await readFile(file, "utf8").catch(() => "")).trim();
-  const port = portOf(call);
+  const port = readPortOption(call);
   for (const one of port === undefined ? PORTS : [port]) {
     const origin = `http://127.0.0.1:${one}`;
     if (token !== "" && (await isViewerOf(origin, token, storeName)))

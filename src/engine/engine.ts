@@ -136,7 +136,7 @@ export interface Engine {
 }
 
 /** Returns the error for a role that no worker of an engine ever had. */
-export function unknownRole({ role, version }: RunTicket): EspalierError {
+export function createUnknownRoleError({ role, version }: RunTicket): EspalierError {
   return new EspalierError({
     code: "unknown_role",
     message: `Cannot start the run: no worker has served the role ${JSON.stringify(role)} in version ${version}. Start a worker with this role and version first, or correct the name.`,

@@ -4,10 +4,10 @@
 
 import { checkAmount, checkKeys } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
-import { outsideScopes } from "../protocol/correlation.ts";
+import { runOutsideScopes } from "../protocol/correlation.ts";
 import type { RunId } from "../protocol/ids.ts";
 import {
-  unknownRole,
+  createUnknownRoleError,
   type Engine,
   type EngineWorker,
   type RunExecutor,
@@ -73,7 +73,7 @@ class StoreEngine implements Engine {
     const { runId, role, version } = ticket;
     const workers = [...this.#workers].filter((worker) => worker.version === version);
     if (workers.length > 0 && this.#roles.get(version)?.has(role) !== true)
-      throw unknownRole(ticket);
+      throw createUnknownRoleError(ticket);
     const able = workers.filter(({ roles }) => roles.includes(role));
     const worker = able.find((candidate) => candidate.leads(runId)) ?? findMostRoom(able);
     worker?.lead(runId, atMs);
@@ -146,7 +146,7 @@ class LocalWorker implements EngineWorker {
   }
 
   #begin(runId: RunId): void {
-    const settled = outsideScopes(() => this.#settle(runId)).then(() => {
+    const settled = runOutsideScopes(() => this.#settle(runId)).then(() => {
       const { isAgain = false } = this.#led.get(runId) ?? {};
       this.#led.delete(runId);
       if (isAgain) this.lead(runId);

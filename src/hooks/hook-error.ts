@@ -1,7 +1,7 @@
 // Errors of hooks: thrown, timed out, or invalid result. Each names the point and the hook.
 
-import { EspalierError, messageOf } from "../kernel/error.ts";
-import { defined } from "../kernel/json.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
+import { omitUndefined } from "../kernel/json.ts";
 
 /** Which hook, and where it was called. */
 export interface HookPlace {
@@ -11,17 +11,17 @@ export interface HookPlace {
 }
 
 /** `hook_failed`: the hook threw. */
-export function hookFailed({ point, hook }: HookPlace, cause: unknown): EspalierError {
+export function createHookFailedError({ point, hook }: HookPlace, cause: unknown): EspalierError {
   return new EspalierError({
     code: "hook_failed",
-    message: `The hook "${hook}" failed at ${point}: ${messageOf(cause)}`,
+    message: `The hook "${hook}" failed at ${point}: ${getErrorMessage(cause)}`,
     data: { point, hook },
     cause,
   });
 }
 
 /** `hook_timeout`: the hook did not settle in time. `wasCancelled`: nor in the grace period of an agent that had to end. */
-export function hookTimedOut(
+export function createHookTimeoutError(
   { point, hook }: HookPlace,
   limitMs: number,
   wasCancelled = false,
@@ -48,12 +48,12 @@ export interface Breach {
 }
 
 /** `invalid_hook_result`: the hook gave what it may not give at this point. */
-export function hookContract({ point, hook }: HookPlace, breach: Breach): EspalierError {
+export function createHookResultError({ point, hook }: HookPlace, breach: Breach): EspalierError {
   const { field, expected, got, advice, cause } = breach;
   return new EspalierError({
     code: "invalid_hook_result",
     message: `Expected the hook "${hook}" at ${point} to ${expected}, got ${got}. ${advice}`,
-    data: { point, hook, ...defined({ field }), expected, got },
+    data: { point, hook, ...omitUndefined({ field }), expected, got },
     cause,
   });
 }

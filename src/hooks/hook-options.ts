@@ -97,7 +97,7 @@ const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
  * Returns the checked options of a hook at `owner`: a point or a kind. `part`: its function, by name. `further`: names of options that
  * are checked elsewhere. Throws `invalid_definition` or `invalid_option`.
  */
-export function hookBasics(
+export function readHookOptions(
   [owner, part]: readonly [owner: string, part: string],
   work: { readonly name: unknown },
   options: Given,
@@ -115,7 +115,7 @@ export function hookBasics(
 /** Returns the checked options of a transform hook. */
 export function transformBasics(owner: string, work: { readonly name: unknown }, options: Given) {
   const { tools, strict = true } = options;
-  const basics = hookBasics([owner, "handler"], work, options, ["strict", "tools"]);
+  const basics = readHookOptions([owner, "handler"], work, options, ["strict", "tools"]);
   const field = `${owner}.options`;
   checkBoolean(`${field}.strict`, strict);
   if (tools !== undefined && !TOOL_OWNERS.includes(owner)) {

@@ -37,13 +37,13 @@ export interface HookSet {
 const NONE: readonly never[] = Object.freeze([]);
 
 /** Compiles hooks; the list is their order of registration. */
-export function hookSet(hooks: readonly Hook[]): HookSet {
+export function compileHooks(hooks: readonly Hook[]): HookSet {
   const ordered = nameHooks(hooks).toSorted(
     (left, right) => right.hook.priority - left.hook.priority,
   );
-  const observers = ofKind(ordered, "observe");
-  const toolWraps = ofKind(ordered, "wrapToolCall");
-  const transformers = ofKind(ordered, "transform");
+  const observers = filterByKind(ordered, "observe");
+  const toolWraps = filterByKind(ordered, "wrapToolCall");
+  const transformers = filterByKind(ordered, "transform");
   const chains = new Map<TransformPoint, typeof transformers>();
   for (const one of transformers)
     chains.set(one.hook.point, [...(chains.get(one.hook.point) ?? []), one]);
@@ -52,18 +52,18 @@ export function hookSet(hooks: readonly Hook[]): HookSet {
     chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P> {
       const isAtPoint = (one: Named<Hook>): one is Named<TransformHook<P>> =>
         one.hook.kind === "transform" && one.hook.point === point;
-      return ofTool(only(chains.get(point) ?? NONE, isAtPoint), toolName);
+      return filterByTool(filterList(chains.get(point) ?? NONE, isAtPoint), toolName);
     },
-    modelWraps: ofKind(ordered, "wrapModelCall"),
+    modelWraps: filterByKind(ordered, "wrapModelCall"),
     hasToolWraps: toolWraps.length > 0,
-    toolWraps: (toolName: string) => ofTool(toolWraps, toolName),
-    processors: ofKind(ordered, "processStep"),
-    observers: (type: EventType) => only(observers, ({ hook }) => hook.types.includes(type)),
+    toolWraps: (toolName: string) => filterByTool(toolWraps, toolName),
+    processors: filterByKind(ordered, "processStep"),
+    observers: (type: EventType) => filterList(observers, ({ hook }) => hook.types.includes(type)),
   });
 }
 
 /** The set of an agent without hooks. */
-export const NO_HOOKS: HookSet = hookSet([]);
+export const NO_HOOKS: HookSet = compileHooks([]);
 
 /** Names by place count the hooks of one trigger in order of registration, so that a name says which one it is. */
 function nameHooks(hooks: readonly Hook[]): readonly Named<Hook>[] {
@@ -76,11 +76,11 @@ function nameHooks(hooks: readonly Hook[]): readonly Named<Hook>[] {
   });
 }
 
-function ofTool<H extends { readonly tools: readonly string[] | undefined }>(
+function filterByTool<H extends { readonly tools: readonly string[] | undefined }>(
   list: readonly Named<H>[],
   toolName: string | undefined,
 ): readonly Named<H>[] {
-  return only(
+  return filterList(
     list,
     ({ hook: { tools } }) =>
       tools === undefined || (toolName !== undefined && tools.includes(toolName)),
@@ -88,21 +88,21 @@ function ofTool<H extends { readonly tools: readonly string[] | undefined }>(
 }
 
 /** Hooks of one kind. */
-function ofKind<Kind extends Hook["kind"]>(
+function filterByKind<Kind extends Hook["kind"]>(
   list: readonly Named<Hook>[],
   kind: Kind,
 ): readonly Named<Extract<Hook, { readonly kind: Kind }>>[] {
   type OfKind = Extract<Hook, { readonly kind: Kind }>;
-  return only(list, (one): one is Named<OfKind> => one.hook.kind === kind);
+  return filterList(list, (one): one is Named<OfKind> => one.hook.kind === kind);
 }
 
 /** The part of a list that fits: the list itself if all of it does, and the shared empty list if nothing does. */
-function only<One, Fitting extends One>(
+function filterList<One, Fitting extends One>(
   list: readonly One[],
   fits: (one: One) => one is Fitting,
 ): readonly Fitting[];
-function only<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[];
-function only<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[] {
+function filterList<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[];
+function filterList<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[] {
   if (list.length === 0) return NONE;
   const found = list.filter(fits);
   return found.length === 0 ? NONE : Object.freeze(found);

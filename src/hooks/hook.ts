@@ -11,7 +11,7 @@ import type { CallId } from "../protocol/ids.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import {
   checkEventTypes,
-  hookBasics,
+  readHookOptions,
   type HookBasics,
   type HookOptions,
   transformBasics,
@@ -217,7 +217,7 @@ export function observe(
   const given = checkEventTypes("observe.types", types);
   return registerHook({
     kind: "observe",
-    ...hookBasics(["observe", "listener"], listener, options),
+    ...readHookOptions(["observe", "listener"], listener, options),
     types: given,
     listen: (event, context) => listener(event, context),
   });
@@ -312,7 +312,7 @@ export function wrapModelCall<Context = unknown>(
 ): Hook<Context> {
   return registerHook({
     kind: "wrapModelCall",
-    ...hookBasics(["wrapModelCall", "wrap"], wrap, options),
+    ...readHookOptions(["wrapModelCall", "wrap"], wrap, options),
     wrap,
   });
 }
@@ -347,7 +347,7 @@ export function wrapToolCall<Context = unknown>(
 ): Hook<Context> {
   return registerHook({
     kind: "wrapToolCall",
-    ...hookBasics(["wrapToolCall", "wrap"], wrap, options, ["tools"]),
+    ...readHookOptions(["wrapToolCall", "wrap"], wrap, options, ["tools"]),
     tools: copyToolNames("wrapToolCall.options.tools", options.tools),
     wrap,
   });
@@ -378,7 +378,7 @@ export function processStep<Context = unknown>(
 ): Hook<Context> {
   return registerHook({
     kind: "processStep",
-    ...hookBasics(["processStep", "process"], process, options),
+    ...readHookOptions(["processStep", "process"], process, options),
     process,
   });
 }

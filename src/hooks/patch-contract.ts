@@ -4,9 +4,9 @@ import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/j
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { MAX_TEMPERATURE } from "../model/check-model-settings.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
-import { hookContract, type HookPlace } from "./hook-error.ts";
+import { createHookResultError, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
-import { partsFitted } from "../protocol/reply-message.ts";
+import { fitParts } from "../protocol/reply-message.ts";
 
 /** Fields and schema of the patches of one point. */
 export interface PatchContract<P extends TransformPoint> {
@@ -41,10 +41,10 @@ const partSchemas = lazySchema(() => ({
 const CONTRACTS: { readonly [P in TransformPoint]: () => PatchContract<P> } = {
   userInput: lazySchema(() => {
     const { words } = partSchemas();
-    return contract({ task: words, refuse: words });
+    return createContract({ task: words, refuse: words });
   }),
   beforeModel: lazySchema(() => ({
-    ...contract({
+    ...createContract({
       instructions: partSchemas().words,
       messages: partSchemas().conversation,
       temperature: z.number().nonnegative().max(MAX_TEMPERATURE).optional(),
@@ -52,30 +52,32 @@ const CONTRACTS: { readonly [P in TransformPoint]: () => PatchContract<P> } = {
     fitted: (patch, shown, place) =>
       patch.messages === undefined
         ? patch
-        : { ...patch, messages: patch.messages.map((one) => withShownParts(one, shown, place)) },
+        : { ...patch, messages: patch.messages.map((one) => fitShownParts(one, shown, place)) },
   })),
   beforeTool: lazySchema(() => {
     const { json, words } = partSchemas();
-    return contract({ arguments: json, deny: words });
+    return createContract({ arguments: json, deny: words });
   }),
   afterTool: lazySchema(() =>
-    contract({ text: z.string().optional(), metadata: partSchemas().jsonObject }),
+    createContract({ text: z.string().optional(), metadata: partSchemas().jsonObject }),
   ),
-  beforeCompaction: lazySchema(() => contract({ keepMessages: z.int().positive().optional() })),
-  subagentStart: lazySchema(() => contract({ task: partSchemas().words })),
-  stop: lazySchema(makeStopContract),
-  subagentStop: lazySchema(makeStopContract),
+  beforeCompaction: lazySchema(() =>
+    createContract({ keepMessages: z.int().positive().optional() }),
+  ),
+  subagentStart: lazySchema(() => createContract({ task: partSchemas().words })),
+  stop: lazySchema(createStopContract),
+  subagentStop: lazySchema(createStopContract),
 };
 
-function makeStopContract() {
-  return contract({ continueWith: partSchemas().words });
+function createStopContract() {
+  return createContract({ continueWith: partSchemas().words });
 }
 
 /** The points at which a hook may change something. */
 export const HOOK_POINTS: readonly string[] = Object.keys(CONTRACTS);
 
 /** Returns the patch contract of `point`. */
-export function contractOf<P extends TransformPoint>(point: P): PatchContract<P> {
+export function getPatchContract<P extends TransformPoint>(point: P): PatchContract<P> {
   return CONTRACTS[point]();
 }
 
@@ -90,12 +92,12 @@ export function mergePatches<P extends TransformPoint>(
   later: PointPatch[P],
 ): PointPatch[P] {
   const merged: PointPatch[P] = { ...earlier, ...later };
-  const metadata = { ...metadataOf(earlier), ...metadataOf(later) };
+  const metadata = { ...getMetadata(earlier), ...getMetadata(later) };
   return "metadata" in merged ? { ...merged, metadata } : merged;
 }
 
 /** The message with parts that fit what it says now: those of a message that the hook was shown, and no others. */
-function withShownParts(
+function fitShownParts(
   message: Message,
   { messages }: PointInput["beforeModel"],
   place: HookPlace,
@@ -106,8 +108,8 @@ function withShownParts(
     (one) => one.role === "assistant" && one.writtenBy === writtenBy && sameJson(one.parts, parts),
   );
   const origin = origins.find(({ text }) => text === message.text) ?? origins[0];
-  if (origin?.role === "assistant") return partsFitted(message, origin);
-  throw hookContract(place, {
+  if (origin?.role === "assistant") return fitParts(message, origin);
+  throw createHookResultError(place, {
     field: "messages",
     expected: "leave the parts of replies as the model wrote them, or out",
     got: "parts that no earlier message has",
@@ -115,11 +117,11 @@ function withShownParts(
   });
 }
 
-function metadataOf(patch: PointPatch[TransformPoint]): JsonObject {
+function getMetadata(patch: PointPatch[TransformPoint]): JsonObject {
   return "metadata" in patch ? (patch.metadata ?? {}) : {};
 }
 
-function contract<Shape extends z.ZodRawShape>(
+function createContract<Shape extends z.ZodRawShape>(
   shape: Shape,
 ): { readonly fields: readonly string[]; readonly schema: z.ZodObject<Shape, z.core.$strict> } {
   return { fields: Object.freeze(Object.keys(shape)), schema: z.strictObject(shape) };

@@ -1,15 +1,15 @@
 // Converts the return value of a hook, which may be anything, to a patch, or to an error that names
 // point, hook and field.
 
-import { messageOf } from "../kernel/error.ts";
+import { getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze, isPlainObject, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { TransformHook } from "./hook.ts";
-import { hookContract, type HookPlace } from "./hook-error.ts";
+import { createHookResultError, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import type { Named } from "./hook-set.ts";
-import { jsonCopy } from "../kernel/json-copy.ts";
-import { contractOf } from "./patch-contract.ts";
+import { copyForeignJson } from "../kernel/json-copy.ts";
+import { getPatchContract } from "./patch-contract.ts";
 
 /** The patch that a hook gave for what it was shown, copied and frozen; nothing for nothing. Throws `invalid_hook_result` for what its point does not allow. */
 export function readPatch<P extends TransformPoint>(
@@ -19,7 +19,7 @@ export function readPatch<P extends TransformPoint>(
   given: unknown,
 ): PointPatch[P] {
   const place = { point, hook: named.name };
-  const { fields, schema, fitted } = contractOf(point);
+  const { fields, schema, fitted } = getPatchContract(point);
   const parts: [string, JsonValue][] = [];
   for (const field of listFields(place, fields, given)) {
     if (!fields.includes(field)) refuseField(place, named.hook, { field, fields });
@@ -33,7 +33,7 @@ export function readPatch<P extends TransformPoint>(
   }
   const [issue] = parsed.error.issues;
   const [field = "", ...path] = issue?.path.map(String) ?? [];
-  throw hookContract(place, {
+  throw createHookResultError(place, {
     field,
     expected: `return a patch whose ${field} fits`,
     got: `one that does not${path.length === 0 ? "" : ` at ${path.join(".")}`}: ${issue?.message}`,
@@ -53,10 +53,14 @@ function listFields(
   try {
     if (isPlainObject(given)) return Object.keys(given);
   } catch (cause) {
-    const got = `an object that cannot be read: ${messageOf(cause)}`;
-    throw hookContract(place, { expected, got, advice, cause });
+    const got = `an object that cannot be read: ${getErrorMessage(cause)}`;
+    throw createHookResultError(place, { expected, got, advice, cause });
   }
-  throw hookContract(place, { expected, got: given === null ? "null" : typeof given, advice });
+  throw createHookResultError(place, {
+    expected,
+    got: given === null ? "null" : typeof given,
+    advice,
+  });
 }
 
 /** A field with its value, copied; nothing if it is undefined. */
@@ -67,12 +71,12 @@ function readField(
 ): readonly [string, JsonValue][] {
   try {
     const value: unknown = isPlainObject(given) ? Reflect.get(given, field) : undefined;
-    return value === undefined ? [] : [[field, jsonCopy(value)]];
+    return value === undefined ? [] : [[field, copyForeignJson(value)]];
   } catch (cause) {
-    throw hookContract(place, {
+    throw createHookResultError(place, {
       field,
       expected: `return a patch whose ${field} is JSON`,
-      got: `one that is not: ${messageOf(cause)}`,
+      got: `one that is not: ${getErrorMessage(cause)}`,
       advice: "Return plain data.",
       cause,
     });
@@ -86,7 +90,7 @@ function refuseField(
 ): void {
   const expected = `change ${fields.join(", ")} only`;
   const breach = { field, expected, got: `a change of ${field}`, advice: "Leave it out." };
-  if (hook.strict) throw hookContract(place, breach);
+  if (hook.strict) throw createHookResultError(place, breach);
   const what = `The hook "${place.hook}" may not change ${field} at ${place.point}`;
   warnOnce(hook, `${what}; the change was dropped.`);
 }

@@ -1,17 +1,22 @@
 // Runs hooks: chains and processors one after the other, wraps nested, observers without waiting.
 
-import { type AnySignal, invoke, onAbort, runTimed } from "../kernel/cancel.ts";
+import { type AnySignal, invoke, addAbortHandler, runTimed } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { messageOf } from "../kernel/error.ts";
+import { getErrorMessage } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
-import { hookContract, hookFailed, type HookPlace, hookTimedOut } from "./hook-error.ts";
+import {
+  createHookResultError,
+  createHookFailedError,
+  type HookPlace,
+  createHookTimeoutError,
+} from "./hook-error.ts";
 import type { HookContext, PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import type { Chain, Named } from "./hook-set.ts";
 import type { ObserverHook, ProcessorHook } from "./hook.ts";
-import { contractOf, isFinal, mergePatches } from "./patch-contract.ts";
+import { getPatchContract, isFinal, mergePatches } from "./patch-contract.ts";
 import { readPatch } from "./read-patch.ts";
 
 /** Result of a chain of transform hooks. */
@@ -41,7 +46,7 @@ export async function runChain<P extends TransformPoint>(
   input: PointInput[P],
   bounds: HookBounds<HookContext>,
 ): Promise<ChainResult<P>> {
-  let patch = contractOf(point).schema.parse({});
+  let patch = getPatchContract(point).schema.parse({});
   const changedBy: HookChange[] = [];
   for (const { name, hook } of chain) {
     const shown = showChanges(input, patch);
@@ -107,7 +112,7 @@ export interface WrapBounds {
  * unless a wrap makes something of it; what a wrap throws itself is `hook_failed`. A wrap that has settled cannot ask any more. Wraps
  * that neither settle nor have `inner` under way for too long are left behind with `hook_timeout`.
  */
-export function wrapped<Call extends object, Result>(
+export function runInsideWraps<Call extends object, Result>(
   wraps: readonly Named<Wrap<Call, Result>>[],
   callFor: (hookName: string) => Call,
   inner: () => Promise<Result>,
@@ -122,11 +127,11 @@ export function wrapped<Call extends object, Result>(
       if (isOver || signal.aborted) return;
       stopTimer = clock.setTimer(timeoutMs, () => {
         isOver = true;
-        reject(hookTimedOut(nameWraps(wraps), timeoutMs));
+        reject(createHookTimeoutError(nameWraps(wraps), timeoutMs));
       });
     };
     const counted = async (): Promise<Result> => {
-      if (isOver) throw calledLate(nameWraps(wraps));
+      if (isOver) throw createLateCallError(nameWraps(wraps));
       stopTimer();
       underWay += 1;
       try {
@@ -138,9 +143,9 @@ export function wrapped<Call extends object, Result>(
     };
     watch();
     const leave = (): void => stopTimer();
-    const stopListening = signal.aborted ? DO_NOTHING : onAbort(signal, leave);
+    const stopListening = signal.aborted ? DO_NOTHING : addAbortHandler(signal, leave);
     const outermost = wraps.reduceRight<() => Promise<Result>>(
-      (next, wrap) => () => around(wrap, callFor, next),
+      (next, wrap) => () => runWrap(wrap, callFor, next),
       counted,
     );
     outermost()
@@ -161,7 +166,7 @@ function nameWraps(wraps: readonly Named<{ readonly kind: string }>[]): HookPlac
 }
 
 /** Runs one wrap around `next`. */
-async function around<Call extends object, Result>(
+async function runWrap<Call extends object, Result>(
   { name, hook }: Named<Wrap<Call, Result>>,
   callFor: (hookName: string) => Call,
   next: () => Promise<Result>,
@@ -170,7 +175,7 @@ async function around<Call extends object, Result>(
   let hasSettled = false;
   const innerErrors = new Set<unknown>();
   const follow = async (): Promise<Result> => {
-    if (hasSettled) throw calledLate(place);
+    if (hasSettled) throw createLateCallError(place);
     try {
       return await next();
     } catch (cause) {
@@ -186,14 +191,14 @@ async function around<Call extends object, Result>(
   try {
     return await hook.wrap(Object.freeze(callFor(name)), ask);
   } catch (cause) {
-    throw innerErrors.has(cause) ? cause : hookFailed(place, cause);
+    throw innerErrors.has(cause) ? cause : createHookFailedError(place, cause);
   } finally {
     hasSettled = true;
   }
 }
 
-function calledLate(place: HookPlace): Error {
-  return hookContract(place, {
+function createLateCallError(place: HookPlace): Error {
+  return createHookResultError(place, {
     expected: "call next only before it settles",
     got: "a call of next after that",
     advice: "Await the result of next.",
@@ -209,7 +214,7 @@ export function notify(
   for (const { name, hook } of observers) {
     const shown = Object.freeze({ hookName: name, context });
     invoke(() => hook.listen(event, shown)).catch((cause: unknown) => {
-      const what = `The hook "${name}" threw at ${event.type} (${messageOf(cause)})`;
+      const what = `The hook "${name}" threw at ${event.type} (${getErrorMessage(cause)})`;
       warnOnce(hook, `${what}; the run continues.`);
     });
   }
@@ -252,10 +257,10 @@ async function callHook<Context extends Pick<HookContext, "hookName" | "signal">
     case "returned":
       return outcome.value;
     case "threw":
-      throw hookFailed(place, outcome.error);
+      throw createHookFailedError(place, outcome.error);
     case "timed_out":
-      throw hookTimedOut(place, timeoutMs);
+      throw createHookTimeoutError(place, timeoutMs);
     case "abandoned":
-      throw hookTimedOut(place, graceMs, true);
+      throw createHookTimeoutError(place, graceMs, true);
   }
 }

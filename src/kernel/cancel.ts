@@ -84,7 +84,7 @@ export class CancelSignal {
   }
 }
 
-export function abortSignalOf(signal: AnySignal): AbortSignal {
+export function getAbortSignal(signal: AnySignal): AbortSignal {
   return signal instanceof CancelSignal ? signal.abortSignal : signal;
 }
 
@@ -92,7 +92,7 @@ export function abortSignalOf(signal: AnySignal): AbortSignal {
  * Returns the reason of an aborted signal of espalier. `undefined` if the signal is not aborted or
  * is foreign.
  */
-export function cancelReasonOf(signal: AnySignal): CancelReason | undefined {
+export function findCancelReason(signal: AnySignal): CancelReason | undefined {
   const reason: unknown = signal.reason;
   return isCancelReason(reason) ? reason : undefined;
 }
@@ -119,20 +119,20 @@ const lines = new WeakMap<EventTarget, Set<() => void>>();
  * Calls `handle` once, when the signal is aborted. Returns a function that removes the handler. The
  * signal must not be aborted yet. The cost does not depend on the number of handlers.
  */
-export function onAbort(signal: AnySignal, handle: () => void): () => void {
+export function addAbortHandler(signal: AnySignal, handle: () => void): () => void {
   if (signal instanceof CancelSignal) return signal.onAbort(handle);
   const own = owners.get(signal);
   if (own !== undefined) return own.onAbort(handle);
   const line = lines.get(signal) ?? openLine(signal);
   line.add(handle);
-  return () => offAbort(signal, handle);
+  return () => removeAbortHandler(signal, handle);
 }
 
 /**
  * Removes a handler of `onAbort` by reference. A caller with many handlers stores only the
  * reference.
  */
-export function offAbort(signal: AnySignal, handle: () => void): void {
+export function removeAbortHandler(signal: AnySignal, handle: () => void): void {
   if (signal instanceof CancelSignal) return signal.offAbort(handle);
   const own = owners.get(signal);
   if (own !== undefined) return own.offAbort(handle);
@@ -185,7 +185,7 @@ export function sleep(clock: Clock, delayMs: number, signal: AnySignal): Promise
       resolve();
     };
     const stopTimer = clock.setTimer(delayMs, finish);
-    const stopListening = onAbort(signal, finish);
+    const stopListening = addAbortHandler(signal, finish);
   });
 }
 
@@ -193,13 +193,13 @@ export function sleep(clock: Clock, delayMs: number, signal: AnySignal): Promise
  * Returns a controller that is aborted with its parent, but not the reverse. Call `unlink` when the
  * work has ended.
  */
-export function linkedController(parent: AnySignal): {
+export function createLinkedController(parent: AnySignal): {
   readonly controller: AbortController;
   unlink(): void;
 } {
   const controller = new AbortController();
   const follow = (): void => controller.abort(parent.reason);
-  if (!parent.aborted) return { controller, unlink: onAbort(parent, follow) };
+  if (!parent.aborted) return { controller, unlink: addAbortHandler(parent, follow) };
   follow();
   return { controller, unlink: () => undefined };
 }
@@ -228,11 +228,11 @@ export function runBounded<T>(
   work: () => T | PromiseLike<T>,
   bounds: Bounds,
 ): Promise<BoundedOutcome<T>> {
-  return withinBounds(invoke(work), bounds);
+  return awaitWithinBounds(invoke(work), bounds);
 }
 
 /** Bounds work that has already begun. */
-export function withinBounds<T>(
+export function awaitWithinBounds<T>(
   working: Promise<T>,
   { signal, clock, graceMs }: Bounds,
 ): Promise<BoundedOutcome<T>> {
@@ -242,12 +242,12 @@ export function withinBounds<T>(
       stopTimer = clock.setTimer(graceMs, () => resolve({ type: "abandoned" }));
     };
     const settle = (outcome: BoundedOutcome<T>): void => {
-      offAbort(signal, startGrace);
+      removeAbortHandler(signal, startGrace);
       stopTimer?.();
       resolve(outcome);
     };
     if (signal.aborted) startGrace();
-    else onAbort(signal, startGrace);
+    else addAbortHandler(signal, startGrace);
     working.then(
       (value) => settle({ type: "returned", value }),
       (error: unknown) => settle({ type: "threw", error }),
@@ -292,7 +292,7 @@ export function runTimed<T>(
   bounds: Bounds & { readonly timeoutMs: number },
 ): Promise<TimedOutcome<T>> {
   // Aborts the work alone: a timeout does not start the grace period.
-  const inner = linkedController(bounds.signal);
+  const inner = createLinkedController(bounds.signal);
   const over = Promise.withResolvers<never>();
   const race = (): Promise<T> =>
     Promise.race([over.promise, invoke(() => work(inner.controller.signal))]);
@@ -312,7 +312,7 @@ export function runTimed<T>(
 }
 
 /** Returns the result of foreign code. Rejects with its error, or with a timeout error. */
-export async function valueInTime<T>(
+export async function runUntilTimeout<T>(
   work: (signal: AbortSignal) => T | PromiseLike<T>,
   bounds: Bounds & { readonly timeoutMs: number },
 ): Promise<T> {

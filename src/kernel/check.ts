@@ -35,12 +35,12 @@ export function checkAmount(field: string, value: unknown, advice = DEFAULT_ADVI
 }
 
 /** Returns the advice for a number that has a default. */
-export function defaultAdvice(value: number): string {
-  return `Leave it out for the default, ${grouped(value)}.`;
+export function adviseDefault(value: number): string {
+  return `Leave it out for the default, ${groupDigits(value)}.`;
 }
 
 /** Formats a whole number with thousands separators, such as `12,000`. */
-export function grouped(whole: number): string {
+export function groupDigits(whole: number): string {
   return String(whole).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
@@ -222,22 +222,22 @@ function chooseListAdvice(value: unknown): string {
  * Returns a function that creates errors about invalid values, with the expected and the actual
  * value and the remedy.
  */
-function issueWith(code: ErrorCode) {
+function createIssueFactory(code: ErrorCode) {
   return (field: string, expected: string, value: unknown, advice: string): EspalierError => {
-    const got = shown(value);
+    const got = describeReceived(value);
     const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
     return new EspalierError({ code, message, data: { field, expected, got } });
   };
 }
 
 /** Creates the error for an option with an invalid value. */
-export const mismatch = issueWith("invalid_option");
+export const mismatch = createIssueFactory("invalid_option");
 
 /** Creates an error about a part of a definition. */
-export const misdefinition = issueWith("invalid_definition");
+export const misdefinition = createIssueFactory("invalid_definition");
 
 /** Describes a received value in a few words. */
-export function shown(value: unknown): string {
+export function describeReceived(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return "a function";
   if (value instanceof Promise) return "a promise";

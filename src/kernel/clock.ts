@@ -1,6 +1,6 @@
 // Clocks: the wall clock for timestamps, the monotonic clock for durations, timers for waits.
 
-import { messageOf } from "./error.ts";
+import { getErrorMessage } from "./error.ts";
 import { warnOnce } from "./warn-once.ts";
 
 /**
@@ -99,7 +99,7 @@ export class SteadyClock implements Clock {
       this.#lastUs = Math.round(this.#clock.monotonicMs() * 1_000);
     } catch (cause) {
       const advice = "time is frozen until it works";
-      warnOnce(this.#clock, `The clock threw (${messageOf(cause)}); ${advice}.`);
+      warnOnce(this.#clock, `The clock threw (${getErrorMessage(cause)}); ${advice}.`);
     }
     return this.#originMs + Math.floor(this.#lastUs / 1_000);
   }

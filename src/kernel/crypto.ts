@@ -14,7 +14,7 @@ export function sha256(data: string | Uint8Array): string {
 }
 
 /** Returns `bytes` random bytes as lower-case hexadecimal digits. */
-export function randomDigits(bytes: number): string {
+export function generateHexDigits(bytes: number): string {
   loaded ??= process.getBuiltinModule("node:crypto");
   return loaded.randomBytes(bytes).toString("hex");
 }

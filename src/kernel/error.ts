@@ -458,7 +458,7 @@ export function isMarkedError(value: unknown, mark: symbol): boolean {
 }
 
 /** Returns the message of any thrown value, without a stack. Never throws. */
-export function messageOf(thrown: unknown): string {
+export function getErrorMessage(thrown: unknown): string {
   try {
     return String(thrown instanceof Error ? thrown.message : thrown);
   } catch {

@@ -8,7 +8,7 @@ const MAX_LEVELS = 200;
  * values have equal hashes, whatever the order of the keys of objects. Returns `undefined` for
  * anything else, such as a function or an instance of a class, and for values that throw when read.
  */
-export function fingerprintOf(value: unknown): string | undefined {
+export function computeFingerprint(value: unknown): string | undefined {
   try {
     return sha256(JSON.stringify(tagValue(value, MAX_LEVELS)));
   } catch {

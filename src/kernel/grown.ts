@@ -15,7 +15,7 @@ const growths = new WeakMap<readonly unknown[], Growth>();
 const LONG = 16;
 
 /** Returns the list with more items at its end. */
-export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] {
+export function appendToList<T>(list: readonly T[], added: readonly T[]): readonly T[] {
   // `concat`, because an array literal with a spread reserves room for many more items.
   const longer = list.concat(added);
   if (longer.length < LONG) return longer;
@@ -30,7 +30,7 @@ export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] 
 }
 
 /** Freezes the list and its items. If the list has grown, only the new items are visited. */
-export function frozenList<T>(list: readonly T[]): readonly T[] {
+export function deepFreezeList<T>(list: readonly T[]): readonly T[] {
   if (Object.isFrozen(list)) return list;
   const growth = growths.get(list);
   for (const value of list.slice(growth?.frozen)) deepFreeze(value);
@@ -39,6 +39,6 @@ export function frozenList<T>(list: readonly T[]): readonly T[] {
 }
 
 /** Returns the growth of a long list. `undefined` if the list is short or has not grown. */
-export function growthOf(list: readonly unknown[]): Growth | undefined {
+export function findGrowth(list: readonly unknown[]): Growth | undefined {
   return growths.get(list);
 }

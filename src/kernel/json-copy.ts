@@ -22,7 +22,7 @@ export class NotJsonError extends TypeError {
  * omits `undefined` fields like JSON. Throws a `NotJsonError` for functions, class instances,
  * dates, `NaN` and cycles. Errors of getters are rethrown.
  */
-export function jsonCopy(value: unknown): JsonValue {
+export function copyForeignJson(value: unknown): JsonValue {
   return copyPart(value, undefined);
 }
 

@@ -20,7 +20,7 @@ export type JsonDelta =
  * Returns the change from one value to the other, or `undefined` if they are equal. Both must be
  * plain JSON, except for keys that hold `undefined`.
  */
-export function deltaOf(before: unknown, after: unknown): JsonDelta | undefined {
+export function diffJson(before: unknown, after: unknown): JsonDelta | undefined {
   if (Object.is(before, after)) return undefined;
   if (Array.isArray(before) && Array.isArray(after)) return diffLists(before, after);
   if (isRecord(before) && isRecord(after)) return diffObjects(before, after);
@@ -44,7 +44,7 @@ function diffObjects(
   for (const key of Object.keys(after)) {
     const part = after[key];
     if (part === undefined) continue;
-    const delta = before[key] === undefined ? { set: toPlain(part) } : deltaOf(before[key], part);
+    const delta = before[key] === undefined ? { set: toPlain(part) } : diffJson(before[key], part);
     if (delta === undefined) continue;
     keys[key] = delta;
     isChanged = true;
@@ -59,7 +59,7 @@ function diffObjects(
 /**
  * Returns the value after the change. Throws a `TypeError` if the delta was made for another value.
  */
-export function withDelta(before: unknown, delta: JsonDelta): unknown {
+export function applyJsonDelta(before: unknown, delta: JsonDelta): unknown {
   return deepFreeze(applyDelta(before, delta, false));
 }
 
@@ -68,7 +68,7 @@ export function withDelta(before: unknown, delta: JsonDelta): unknown {
  * the cost is that of the change, even in long lists. Requires the only owner of both the value and
  * the delta, since the result reuses parts of both. Throws like `withDelta`.
  */
-export function changedBy(before: unknown, delta: JsonDelta): unknown {
+export function applyDeltaInPlace(before: unknown, delta: JsonDelta): unknown {
   return applyDelta(before, delta, true);
 }
 

@@ -62,7 +62,7 @@ export function isJson(value: unknown): value is JsonValue {
  * Returns why a parsed value cannot be stored unchanged: too deep, a number out of range, or a
  * special object key.
  */
-export function unsoundness(value: JsonValue, levels: number): string | undefined {
+export function findJsonProblem(value: JsonValue, levels: number): string | undefined {
   if (typeof value === "number")
     return Number.isFinite(value) ? undefined : "a number is too large";
   if (typeof value !== "object" || value === null) return undefined;
@@ -70,7 +70,7 @@ export function unsoundness(value: JsonValue, levels: number): string | undefine
   if (Object.hasOwn(value, "__proto__")) return "a key is named __proto__";
   for (const part of Object.values(value)) {
     if (typeof part === "string") continue;
-    const reason = unsoundness(part, levels - 1);
+    const reason = findJsonProblem(part, levels - 1);
     if (reason !== undefined) return reason;
   }
   return undefined;
@@ -80,7 +80,7 @@ export function unsoundness(value: JsonValue, levels: number): string | undefine
  * Returns a copy of a JSON value of at most `levels` levels, or `undefined` if the value is not
  * JSON. Errors of getters are rethrown.
  */
-export function soundCopy(value: unknown, levels: number): JsonValue | undefined {
+export function cloneJson(value: unknown, levels: number): JsonValue | undefined {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
   // JSON text would restore -0 as 0.
   if (typeof value === "number")
@@ -89,7 +89,7 @@ export function soundCopy(value: unknown, levels: number): JsonValue | undefined
   if (Array.isArray(value)) {
     const list: JsonValue[] = [];
     for (const part of value) {
-      const copy = soundCopy(part, levels - 1);
+      const copy = cloneJson(part, levels - 1);
       if (copy === undefined) return undefined;
       list.push(copy);
     }
@@ -98,7 +98,7 @@ export function soundCopy(value: unknown, levels: number): JsonValue | undefined
   if (!isClassless(value)) return undefined;
   const copies: Record<string, JsonValue> = {};
   for (const [key, part] of Object.entries(value)) {
-    const copy = soundCopy(part, levels - 1);
+    const copy = cloneJson(part, levels - 1);
     if (copy === undefined || key === "__proto__") return undefined;
     copies[key] = copy;
   }
@@ -116,7 +116,7 @@ function isClassless(value: object): boolean {
  * Returns JSON text with the keys of every object in order, so that equal values give equal text.
  * Throws a `TypeError` for non-JSON values.
  */
-export function canonicalJson(value: unknown): string {
+export function stringifyCanonical(value: unknown): string {
   const text: string | undefined = JSON.stringify(value);
   if (text === undefined) throw new TypeError(`A ${typeof value} is not JSON`);
   return JSON.stringify(JSON.parse(text), sortKeys);
@@ -149,7 +149,7 @@ export function isJsonList(value: JsonValue | undefined): value is readonly Json
  * Returns the part at a path of keys, or `undefined` if the path does not exist. Sees own fields
  * only.
  */
-export function valueAt(whole: JsonValue, path: readonly string[]): JsonValue | undefined {
+export function findValueAtPath(whole: JsonValue, path: readonly string[]): JsonValue | undefined {
   let at: JsonValue | undefined = whole;
   for (const key of path) {
     if (typeof at !== "object" || at === null || !Object.hasOwn(at, key)) return undefined;
@@ -201,10 +201,10 @@ export function deepFreeze<T>(value: T): T {
 }
 
 /** Returns the object without keys that hold `undefined`, which JSON cannot represent. */
-export function defined<Parts extends object>(
+export function omitUndefined<Parts extends object>(
   parts: Parts,
 ): { readonly [Key in keyof Parts]?: Exclude<Parts[Key], undefined> };
-export function defined(parts: Readonly<Record<string, unknown>>): object {
+export function omitUndefined(parts: Readonly<Record<string, unknown>>): object {
   const there: Record<string, unknown> = {};
   for (const key in parts) if (parts[key] !== undefined) there[key] = parts[key];
   return there;

@@ -22,10 +22,10 @@ interface Sourced {
  * All objects share the getters. A getter per object would retain its values until a full garbage
  * collection.
  */
-export function lateFields<Source, Values extends object>(compute: {
+export function defineLateFields<Source, Values extends object>(compute: {
   readonly [Name in keyof Values]: (source: Source) => Values[Name];
 }): <Known extends object>(known: Known, source: Source) => Known & Readonly<Values>;
-export function lateFields(
+export function defineLateFields(
   compute: Readonly<Record<string, (source: unknown) => unknown>>,
 ): (object: object, source: unknown) => object {
   const getters: PropertyDescriptorMap = { [INSPECT]: { value: readValues } };

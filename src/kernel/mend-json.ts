@@ -10,7 +10,7 @@ import { parseJson, type JsonValue } from "./json.ts";
 const MOST_CHARACTERS = 20_000;
 
 /** Returns the intended value of a text, or `undefined` if the text has more than a small error. */
-export function mendedJson(text: string): JsonValue | undefined {
+export function repairJson(text: string): JsonValue | undefined {
   if (text.length > MOST_CHARACTERS) return undefined;
   try {
     const said = splitWords(text);

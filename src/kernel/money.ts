@@ -42,6 +42,6 @@ export function floorMicroUsd(usd: number): number {
 }
 
 /** Rounds a cost up to whole micro-dollars. */
-export function ceilMicroUsd(usd: number): number {
+export function roundUpMicroUsd(usd: number): number {
   return Math.ceil(usd * MICRO_PER_USD - ROUNDING_SLACK);
 }

@@ -1,13 +1,13 @@
 // Optional packages, which users install only for the features that need them.
 
-import { EspalierError, messageOf } from "./error.ts";
+import { EspalierError, getErrorMessage } from "./error.ts";
 import { isRecord } from "./json.ts";
 
 /**
  * Returns the error for a package that could not be loaded: `invalid_option` if it is not
  * installed, otherwise the cause. `without` describes the missing feature.
  */
-export function loadingError(name: string, without: string, cause: unknown): unknown {
+export function createLoadError(name: string, without: string, cause: unknown): unknown {
   if (!isMissing(name, cause)) return cause;
   return new EspalierError({
     code: "invalid_option",
@@ -20,7 +20,7 @@ export function loadingError(name: string, without: string, cause: unknown): unk
 function isMissing(name: string, cause: unknown): boolean {
   const code = isRecord(cause) ? cause["code"] : undefined;
   if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") return false;
-  const message = messageOf(cause);
+  const message = getErrorMessage(cause);
   // Node quotes the package, other runtimes and loaders the module.
   return [`'${name}'`, `"${name}"`, `'${name}/`, `"${name}/`].some((text) =>
     message.includes(text),

@@ -64,7 +64,7 @@ export function redactValues(text: string, secrets: readonly KnownSecret[]): str
  * Returns true if an error contains a secret in its message, fields or causes, or cannot be
  * printed.
  */
-export function quotesSecret(thrown: unknown, secrets: readonly KnownSecret[]): boolean {
+export function hasSecret(thrown: unknown, secrets: readonly KnownSecret[]): boolean {
   if (secrets.length === 0) return false;
   try {
     const text = inspect(thrown, { depth: 5, customInspect: false, maxStringLength: Infinity });

@@ -3,7 +3,7 @@
 import { isRecord } from "./json.ts";
 
 /** Returns the text with a full stop, so that another sentence may follow. */
-export function asSentence(text: string): string {
+export function completeSentence(text: string): string {
   const trimmed = text.trimEnd();
   return /[.!?…:]$/.test(trimmed) ? trimmed : `${trimmed}.`;
 }
@@ -11,14 +11,14 @@ export function asSentence(text: string): string {
 /** Joins several texts to one. A single text stays unchanged. */
 export function joinSentences(texts: readonly string[]): string {
   const last = texts.length - 1;
-  return texts.map((text, index) => (index < last ? asSentence(text) : text)).join(" ");
+  return texts.map((text, index) => (index < last ? completeSentence(text) : text)).join(" ");
 }
 
 /**
  * Returns at most `most` characters of a text, without splitting a surrogate pair, followed by `…`
  * if it was cut.
  */
-export function shortened(text: string, most: number): string {
+export function truncateText(text: string, most: number): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 1);
   const isHalf = last >= 0xd800 && last <= 0xdbff;
@@ -31,13 +31,13 @@ const MAX_LINE = 100;
 const MAX_SHOWN = 60;
 
 /** Returns a message as one short line. */
-export function oneLine(message: string): string {
+export function collapseLines(message: string): string {
   const beginning = message.slice(0, 10 * MAX_LINE);
-  return shortened(beginning.replaceAll(/\s+/gu, " ").trim(), MAX_LINE);
+  return truncateText(beginning.replaceAll(/\s+/gu, " ").trim(), MAX_LINE);
 }
 
 /** Returns a value as JSON, shortened. Takes the same time for a large value. Never throws. */
-export function shownJson(value: unknown): string {
+export function formatShortJson(value: unknown): string {
   // Each part has at least one character, so the parts that are omitted are beyond the shown text.
   let left = MAX_SHOWN;
   const bound = (_key: string, part: unknown): unknown => {
@@ -50,7 +50,7 @@ export function shownJson(value: unknown): string {
   };
   try {
     const text: string | undefined = JSON.stringify(value, bound);
-    return shortened(text ?? String(value), MAX_SHOWN);
+    return truncateText(text ?? String(value), MAX_SHOWN);
   } catch {
     return "a value that is not JSON";
   }

@@ -15,6 +15,6 @@ export function freezeShared(): void {
  * Returns a value that is shared within the library, frozen in tests. Values that leave the library
  * are frozen by `deepFreeze` at that point.
  */
-export function shared<T>(value: T): T {
+export function freezeInTests<T>(value: T): T {
   return isFrozen ? deepFreeze(value) : value;
 }

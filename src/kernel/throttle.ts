@@ -23,7 +23,7 @@ export class Throttle {
 
   #addTurn(): void {
     this.#begun = 0;
-    const next = this.#latest === undefined ? endOfTurn() : this.#latest.then(endOfTurn);
+    const next = this.#latest === undefined ? waitForTurnEnd() : this.#latest.then(waitForTurnEnd);
     const turn = next.then(() => {
       if (this.#latest !== turn) return;
       this.#latest = undefined;
@@ -57,11 +57,11 @@ export class Turns {
     this.#pieces += pieces;
     if (this.#pieces < this.#perTurn) return undefined;
     this.#pieces = 0;
-    return endOfTurn();
+    return waitForTurnEnd();
   }
 }
 
 /** Resolves in the next turn of the event loop, after the microtasks and callbacks of this turn. */
-export function endOfTurn(): Promise<void> {
+export function waitForTurnEnd(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

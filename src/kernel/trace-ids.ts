@@ -1,6 +1,6 @@
 // Ids in the format of W3C Trace Context, for events with and without OpenTelemetry.
 
-import { randomDigits } from "./crypto.ts";
+import { generateHexDigits } from "./crypto.ts";
 
 /** Returns random bytes as lower-case hexadecimal digits. */
 export type MintHex = (bytes: number) => string;
@@ -41,7 +41,7 @@ const POOL_BYTES = 2_048;
  * Returns a `MintHex` that fetches random digits in large blocks: the system takes microseconds per
  * request, however small.
  */
-export function pooledHex(mintHex: MintHex): MintHex {
+export function bufferMintHex(mintHex: MintHex): MintHex {
   let pool = "";
   let used = 0;
   return (bytes) => {
@@ -56,4 +56,4 @@ export function pooledHex(mintHex: MintHex): MintHex {
 }
 
 /** Random digits from the system, pooled. */
-export const randomHex: MintHex = pooledHex(randomDigits);
+export const randomHex: MintHex = bufferMintHex(generateHexDigits);

@@ -7,7 +7,7 @@
 
 import type PQueue from "p-queue";
 
-import { abortSignalOf, onAbort, type AnySignal } from "./cancel.ts";
+import { getAbortSignal, addAbortHandler, type AnySignal } from "./cancel.ts";
 
 /** The room that one call needs. */
 export interface RoomRequest<Room> {
@@ -62,7 +62,7 @@ export class TurnQueue {
     try {
       const PQueueClass = await loadPQueue();
       this.#queue ??= new PQueueClass({ concurrency: 1 });
-      await this.#queue.add(takeTurn, { signal: abortSignalOf(signal) });
+      await this.#queue.add(takeTurn, { signal: getAbortSignal(signal) });
     } catch (cause) {
       if (!signal.aborted) throw cause;
     } finally {
@@ -82,7 +82,7 @@ export class TurnQueue {
         resolve();
       };
       this.#wakeFirst = wake;
-      const stopListening = onAbort(signal, wake);
+      const stopListening = addAbortHandler(signal, wake);
       const stopTimer = request.startTimer?.(wake);
     });
   }

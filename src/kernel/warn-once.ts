@@ -1,7 +1,7 @@
 // Process warnings about foreign code that must not stop a run. Each offender is reported once.
 
-import { messageOf } from "./error.ts";
-import { defined } from "./json.ts";
+import { getErrorMessage } from "./error.ts";
+import { omitUndefined } from "./json.ts";
 
 /**
  * Emits a process warning. Text of a server in it cannot steer the terminal that shows it.
@@ -10,7 +10,7 @@ import { defined } from "./json.ts";
  */
 export function emitWarning(message: string, code?: string): void {
   const harmless = message.replace(STEERING, " ");
-  process.emitWarning(harmless, { type: "EspalierWarning", ...defined({ code }) });
+  process.emitWarning(harmless, { type: "EspalierWarning", ...omitUndefined({ code }) });
 }
 
 /**
@@ -48,7 +48,7 @@ export function callListener(
   call: () => unknown,
   warning: (why: string) => string,
 ): void {
-  const complain = (cause: unknown): void => warnOnce(listener, warning(messageOf(cause)));
+  const complain = (cause: unknown): void => warnOnce(listener, warning(getErrorMessage(cause)));
   try {
     const given = call();
     if (given instanceof Promise) given.catch(complain);

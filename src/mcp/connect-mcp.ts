@@ -3,13 +3,13 @@
 // this entry without it.
 
 import { EspalierError } from "../kernel/error.ts";
-import { loadingError } from "../kernel/optional-package.ts";
+import { createLoadError } from "../kernel/optional-package.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
 import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
 import { collectCodes, isSizeExcess, McpFault } from "./mcp-fault.ts";
-import { mcpSettings, type McpOptions, type McpSettings } from "./mcp-options.ts";
-import { mcpToolset, type McpToolset } from "./mcp-toolset.ts";
+import { resolveMcpSettings, type McpOptions, type McpSettings } from "./mcp-options.ts";
+import { createMcpToolset, type McpToolset } from "./mcp-toolset.ts";
 
 export type {
   McpAnnotations,
@@ -95,12 +95,12 @@ export interface McpServer extends AsyncDisposable {
  * ```
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
-  const settings = mcpSettings(options);
+  const settings = resolveMcpSettings(options);
   const connection = await connect(settings);
   const close = (): Promise<void> => connection.close();
   let current: McpToolset;
   try {
-    current = await listing(settings, connection);
+    current = await loadToolset(settings, connection);
   } catch (cause) {
     await close();
     throw cause;
@@ -117,7 +117,7 @@ export async function connectMcp(options: McpOptions): Promise<McpServer> {
       return current.instructions;
     },
     refresh: async () => {
-      current = await listing(settings, connection);
+      current = await loadToolset(settings, connection);
       return current.tools;
     },
     close,
@@ -129,23 +129,23 @@ const CLIENT_PACKAGE = "@modelcontextprotocol/client";
 /** Loads the official client, and connects with it. */
 async function connect(settings: McpSettings): Promise<McpConnection> {
   const { McpConnection } = await import("./mcp-connection.ts").catch((cause: unknown) => {
-    throw loadingError(CLIENT_PACKAGE, "no MCP server can be reached", cause);
+    throw createLoadError(CLIENT_PACKAGE, "no MCP server can be reached", cause);
   });
   try {
     return await McpConnection.open(settings);
   } catch (cause) {
-    throw unavailable(settings, cause);
+    throw createUnavailableError(settings, cause);
   }
 }
 
-async function listing(settings: McpSettings, connection: McpConnection): Promise<McpToolset> {
+async function loadToolset(settings: McpSettings, connection: McpConnection): Promise<McpToolset> {
   let listed: McpListing;
   try {
     listed = await connection.list();
   } catch (cause) {
-    throw unavailable(settings, cause);
+    throw createUnavailableError(settings, cause);
   }
-  const toolset = await mcpToolset(settings, connection, listed);
+  const toolset = await createMcpToolset(settings, connection, listed);
   const server = `MCP server ${JSON.stringify(settings.name)}`;
   for (const { name, reason } of toolset.skipped.slice(0, MAX_WARNINGS)) {
     const tool = `Tool ${JSON.stringify(name.slice(0, MAX_WARNED_CHARACTERS))} of ${server}`;
@@ -165,7 +165,7 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
 const MAX_WARNINGS = 20;
 const MAX_WARNED_CHARACTERS = 500;
 
-function unavailable({ name, transport }: McpSettings, cause: unknown): unknown {
+function createUnavailableError({ name, transport }: McpSettings, cause: unknown): unknown {
   if (!(cause instanceof McpFault)) return cause;
   const { kind, message, detail, challenge } = cause;
   const server = `the MCP server ${JSON.stringify(name)}`;

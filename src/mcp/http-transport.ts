@@ -19,8 +19,8 @@ import {
 } from "@modelcontextprotocol/client";
 import PQueue from "p-queue";
 
-import { sleep, valueInTime } from "../kernel/cancel.ts";
-import { defined, isRecord } from "../kernel/json.ts";
+import { sleep, runUntilTimeout } from "../kernel/cancel.ts";
+import { omitUndefined, isRecord } from "../kernel/json.ts";
 import type { McpHttp, McpSettings } from "./mcp-options.ts";
 import {
   ANSWER_TOO_LARGE,
@@ -29,7 +29,7 @@ import {
   describeChallenge,
   describeSdkReason,
 } from "./sdk-fault.ts";
-import { grouped } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/check.ts";
 import { emitWarning } from "../kernel/warn-once.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import { boundResponse, type AnswerSize, JsonMeter } from "./json-meter.ts";
@@ -57,7 +57,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const requests = new AuthorizedRequests(options, settings);
     super(new URL(options.url), {
       fetch: requests.fetch,
-      ...defined({ authProvider: options.auth }),
+      ...omitUndefined({ authProvider: options.auth }),
       reconnectionOptions: STREAM_RECONNECTION,
       reconnectionScheduler: (reconnect, delayMs) => {
         const waitMs = Math.max(delayMs, MIN_RECONNECTION_MS);
@@ -86,7 +86,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
 
   override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
     if (isJSONRPCRequest(message)) return await this.#request(message, options);
-    const send = (): Promise<void> => super.send(message, defined(options));
+    const send = (): Promise<void> => super.send(message, omitUndefined(options));
     if (!isJSONRPCNotification(message)) return await this.#requests.answering(send);
     const sent = this.#requests.sending(send);
     const { method, params } = message;
@@ -118,7 +118,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
       await this.#requests.sending(
         () =>
           super.send(message, {
-            ...defined(options),
+            ...omitUndefined(options),
             requestSignal: controller.signal,
             onRequestStreamEnd: () => {
               options.onRequestStreamEnd?.();
@@ -250,7 +250,7 @@ class AuthorizedRequests {
       const { challenge, wasAsked = false } = sending;
       // Also if the provider failed before anything was asked: nothing else works before the first request.
       const isRefused = challenge !== undefined || (this.#options.auth !== undefined && !wasAsked);
-      throw isRefused ? refusal(cause, challenge) : cause;
+      throw isRefused ? createUnauthorizedFault(cause, challenge) : cause;
     }
   }
 
@@ -287,7 +287,7 @@ class AuthorizedRequests {
       const response = await this.#send(url, { ...init, signal: bound });
       return response.body === null ? response : new Response(await response.bytes(), response);
     };
-    return await valueInTime(ask, { signal, clock, graceMs: 0, timeoutMs });
+    return await runUntilTimeout(ask, { signal, clock, graceMs: 0, timeoutMs });
   }
 
   async #send(url: string | URL, init: RequestInit): Promise<Response> {
@@ -321,7 +321,7 @@ class AuthorizedRequests {
         this.#isStandingStreamRefused = true;
         const server = `MCP server ${JSON.stringify(name)}`;
         const why = isSizeExcess(fault)
-          ? `an event is longer than ${grouped(maxBytes)} bytes. Calls still work. To accept such events, raise maxResponseBytes.`
+          ? `an event is longer than ${groupDigits(maxBytes)} bytes. Calls still work. To accept such events, raise maxResponseBytes.`
           : `${fault.message}. Calls still work.`;
         const message = `The stream of notifications of ${server} was closed: ${why}`;
         emitWarning(message, "mcp_response_too_large");
@@ -342,7 +342,7 @@ function isStream({ headers }: RequestInit): boolean {
 }
 
 /** A body that the server sent along may hold what it was sent. */
-function refusal(cause: unknown, challenge: AuthChallenge | undefined): McpFault {
+function createUnauthorizedFault(cause: unknown, challenge: AuthChallenge | undefined): McpFault {
   const hasBody =
     cause instanceof SdkHttpError && cause.code === SdkErrorCode.ClientHttpNotImplemented;
   const words = [
@@ -350,6 +350,6 @@ function refusal(cause: unknown, challenge: AuthChallenge | undefined): McpFault
     ...(hasBody ? [] : [redactSecrets(describeSdkReason(cause))]),
   ];
   return new McpFault("unauthorized", words.join(": "), hasBody ? undefined : cause, {
-    ...defined({ detail: challenge && describeChallenge(challenge), challenge }),
+    ...omitUndefined({ detail: challenge && describeChallenge(challenge), challenge }),
   });
 }

@@ -2,8 +2,8 @@
 // limit of bytes can still block the event loop for 15 s by its keys, or exceed the call stack by its
 // levels. Counts the bytes `{ [ , :` outside of strings, and the bytes of each text, in linear time.
 
-import { grouped } from "../kernel/check.ts";
-import { McpFault, tooLarge } from "./mcp-fault.ts";
+import { groupDigits } from "../kernel/check.ts";
+import { McpFault, createTooLargeFault } from "./mcp-fault.ts";
 
 /** The most names and values in one message. This many take up to 1 s to parse, check and store. */
 export const MAX_PARTS = 200_000;
@@ -43,13 +43,14 @@ export class JsonMeter {
       const byte = chunk[index] ?? 0;
       this.#bytes += 1;
       const isLineEnd = this.#end === "line" && byte === LINE_FEED;
-      if (this.#bytes > this.#maxBytes && !isLineEnd) return tooLarge(what, this.#maxBytes);
+      if (this.#bytes > this.#maxBytes && !isLineEnd)
+        return createTooLargeFault(what, this.#maxBytes);
       if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#endLine(byte);
       else this.#readByte(byte);
       this.#last = byte;
       if (this.#parts > MAX_PARTS || this.#level > MAX_LEVELS) {
         const isLong = this.#parts > MAX_PARTS;
-        const most = isLong ? `${grouped(MAX_PARTS)} names and values` : `${MAX_LEVELS} levels`;
+        const most = isLong ? `${groupDigits(MAX_PARTS)} names and values` : `${MAX_LEVELS} levels`;
         return new McpFault("too_large", `${what} has more than ${most}`);
       }
     }
@@ -124,7 +125,7 @@ export function boundResponse(response: Response, bounds: BodyBounds): Response 
         const { size, json, maxBytes, what } = bounds;
         if (size !== undefined) size.bytes += read.value.byteLength;
         const isTooLong = size !== undefined && size.bytes > maxBytes;
-        const fault = isTooLong ? tooLarge(what, maxBytes) : json.read(read.value, what);
+        const fault = isTooLong ? createTooLargeFault(what, maxBytes) : json.read(read.value, what);
         if (fault === undefined) return controller.enqueue(read.value);
         bounds.onExcess(fault);
         controller.error(fault);

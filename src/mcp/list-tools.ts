@@ -8,11 +8,11 @@ import {
 } from "@modelcontextprotocol/client";
 import { z } from "zod";
 
-import { grouped } from "../kernel/check.ts";
-import { messageOf } from "../kernel/error.ts";
-import { isRecord, soundCopy } from "../kernel/json.ts";
+import { groupDigits } from "../kernel/check.ts";
+import { getErrorMessage } from "../kernel/error.ts";
+import { isRecord, cloneJson } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import { tooLarge } from "./mcp-fault.ts";
+import { createTooLargeFault } from "./mcp-fault.ts";
 import type { McpSettings, SkippedMcpTool } from "./mcp-options.ts";
 
 /** What a server lists. */
@@ -52,7 +52,7 @@ export async function listTools(
       } catch {
         // A tool that is nested too deeply to be written is skipped later.
       }
-      if (bytes > maxBytes) throw tooLarge("the list of its tools", maxBytes);
+      if (bytes > maxBytes) throw createTooLargeFault("the list of its tools", maxBytes);
       listed.push(tool);
     }
     if (listed.length > maxTools || nextCursor === undefined || nextCursor === cursor) break;
@@ -70,7 +70,7 @@ export async function listTools(
     }
   }
   if (listed.length > maxTools) {
-    const reason = `The list has more than ${grouped(maxTools)} tools (maxTools). This tool and all that follow are left out.`;
+    const reason = `The list has more than ${groupDigits(maxTools)} tools (maxTools). This tool and all that follow are left out.`;
     unreadable.push({ name: `#${maxTools + 1}`, reason });
   }
   return { tools, unreadable };
@@ -79,7 +79,7 @@ export async function listTools(
 /** Returns the tool, or why it is none. */
 function readListedTool(value: unknown): Tool | string {
   try {
-    const copy = soundCopy(value, MAX_LEVELS);
+    const copy = cloneJson(value, MAX_LEVELS);
     if (copy === undefined) return "it is nested too deeply";
     const read = specTypeSchemas.Tool["~standard"].validate(copy);
     if (read.issues !== undefined) {
@@ -89,6 +89,6 @@ function readListedTool(value: unknown): Tool | string {
     const isJson = JsonObjectSchema().safeParse(read.value.inputSchema).success;
     return isJson ? read.value : "inputSchema: not plain JSON";
   } catch (cause) {
-    return messageOf(cause);
+    return getErrorMessage(cause);
   }
 }

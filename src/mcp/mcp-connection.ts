@@ -15,21 +15,26 @@ import {
 
 import {
   CancelSignal,
-  linkedController,
-  onAbort,
+  createLinkedController,
+  addAbortHandler,
   sleep,
   type AnySignal,
   runTimed,
 } from "../kernel/cancel.ts";
-import { defined, isRecord } from "../kernel/json.ts";
+import { omitUndefined, isRecord } from "../kernel/json.ts";
 import { type ListedTools, listTools } from "./list-tools.ts";
 import { McpFault, redactFault, type McpFaultKind } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
-import { grouped } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/check.ts";
 import { callListener, warnOnce } from "../kernel/warn-once.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { countParts } from "../tools/arguments/schema-size.ts";
-import { declined, elicited, type ElicitingCaller, OutputChecks } from "./server-requests.ts";
+import {
+  refuseRequest,
+  answerElicitation,
+  type ElicitingCaller,
+  OutputChecks,
+} from "./server-requests.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { toFault, describeSdkReason } from "./sdk-fault.ts";
 import { StdioTransport } from "./stdio-transport.ts";
@@ -78,7 +83,7 @@ export class McpConnection {
 
   /** Calls a tool. Reconnects if need be. Throws a fault; soon after `signal` is aborted, whatever the server does. */
   async call(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
-    const linked = linkedController(signal);
+    const linked = createLinkedController(signal);
     const { controller } = linked;
     const unlinkClosing = this.#closing.onAbort(() => controller.abort());
     try {
@@ -118,7 +123,7 @@ export class McpConnection {
       try {
         return await work(session);
       } catch (cause) {
-        if (this.#closing.aborted) throw closed(cause);
+        if (this.#closing.aborted) throw createClosedFault(cause);
         if (!(cause instanceof McpFault) || cause.kind !== "not_taken") throw cause;
         if (this.#current === session) this.#current = undefined;
         session.retire();
@@ -129,7 +134,7 @@ export class McpConnection {
 
   /** The current session, or a new one. Waits no longer than until `signal` is aborted. */
   async #session(signal: AnySignal, attempts: number): Promise<McpSession> {
-    if (this.#closing.aborted) throw closed();
+    if (this.#closing.aborted) throw createClosedFault();
     if (this.#current !== undefined) return this.#current;
     this.#opening ??= this.#open(attempts).finally(() => {
       this.#opening = undefined;
@@ -137,11 +142,11 @@ export class McpConnection {
     const given = Promise.withResolvers<never>();
     const giveUp = (): void => given.reject(new McpFault("cancelled", "it was cancelled"));
     if (signal.aborted) giveUp();
-    const unlink = onAbort(signal, giveUp);
+    const unlink = addAbortHandler(signal, giveUp);
     try {
       return await Promise.race([this.#opening, given.promise]);
     } catch (cause) {
-      throw this.#closing.aborted ? closed(cause) : cause;
+      throw this.#closing.aborted ? createClosedFault(cause) : cause;
     } finally {
       unlink();
     }
@@ -153,7 +158,7 @@ export class McpConnection {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       if (attempt > 1) await sleep(clock, delayMs * 2 ** (attempt - 2), this.#closing);
       try {
-        if (this.#closing.aborted) throw closed();
+        if (this.#closing.aborted) throw createClosedFault();
         const session = await McpSession.open(this.#settings, this.#closing, (gone) => {
           if (this.#current === gone) this.#current = undefined;
           this.#sessions.delete(gone);
@@ -170,12 +175,12 @@ export class McpConnection {
       "unreachable",
       `${fault.message} (tried ${attempts} times)`,
       fault,
-      defined({ detail: fault.detail }),
+      omitUndefined({ detail: fault.detail }),
     );
   }
 }
 
-function closed(cause?: unknown): McpFault {
+function createClosedFault(cause?: unknown): McpFault {
   return new McpFault("closed", "it was closed", cause);
 }
 
@@ -255,9 +260,9 @@ class McpSession {
     });
     if (settings.elicitation)
       this.#client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) =>
-        elicited(settings.name, params, this.#elicitedCaller(), mcpReq.signal),
+        answerElicitation(settings.name, params, this.#elicitedCaller(), mcpReq.signal),
       );
-    this.#client.fallbackRequestHandler = declined;
+    this.#client.fallbackRequestHandler = refuseRequest;
     const onMessage = this.#transport.onmessage;
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
     this.#transport.onmessage = (message: JSONRPCMessage) => {
@@ -302,7 +307,7 @@ class McpSession {
     const version = this.#client.getNegotiatedProtocolVersion();
     return {
       "mcp.method.name": "tools/call",
-      ...defined({ "mcp.protocol.version": version, "mcp.session.id": this.#sessionId }),
+      ...omitUndefined({ "mcp.protocol.version": version, "mcp.session.id": this.#sessionId }),
       ...(transport.type === "http"
         ? { "network.transport": "tcp", "server.address": new URL(transport.url).hostname }
         : { "network.transport": "pipe" }),
@@ -328,7 +333,7 @@ class McpSession {
     const { tool, arguments: given, trace } = call;
     if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
     const cancel = new AbortController();
-    const unlink = onAbort(signal, () => cancel.abort("The caller no longer needs it."));
+    const unlink = addAbortHandler(signal, () => cancel.abort("The caller no longer needs it."));
     const progressToken = `call-${(this.#callCount += 1)}`;
     this.#calls.set(progressToken, call);
     try {
@@ -376,7 +381,7 @@ class McpSession {
     this.#elicitations.set(caller, count);
     const { name, maxElicitationsPerCall: max } = this.#settings;
     if (count <= max) return caller;
-    const limit = `more than ${grouped(max)} times in one call (maxElicitationsPerCall)`;
+    const limit = `more than ${groupDigits(max)} times in one call (maxElicitationsPerCall)`;
     const server = `MCP server ${JSON.stringify(name)}`;
     warnOnce(caller, `${server} asks ${limit}. It is declined for the rest of the call.`);
     return undefined;
@@ -396,7 +401,7 @@ class McpSession {
       const { ending, errorText } = this.#transport;
       const message = ending === undefined ? reason : `${reason}; ${ending}`;
       const detail = errorText === "" ? undefined : `its stderr: ${errorText}`;
-      throw new McpFault("unreachable", message, cause, defined({ detail }));
+      throw new McpFault("unreachable", message, cause, omitUndefined({ detail }));
     }
   }
 

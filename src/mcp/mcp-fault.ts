@@ -1,14 +1,14 @@
 // What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what does the model read?
 
-import { grouped } from "../kernel/check.ts";
-import { defined } from "../kernel/json.ts";
+import { groupDigits } from "../kernel/check.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import {
   findHeaderSecrets,
-  quotesSecret,
+  hasSecret,
   redactValues,
   type KnownSecret,
 } from "../kernel/redact-values.ts";
-import { shortened } from "../kernel/sentence.ts";
+import { truncateText } from "../kernel/sentence.ts";
 import type { McpTransport } from "./mcp-options.ts";
 
 /**
@@ -59,7 +59,7 @@ export class McpFault extends Error {
     cause?: unknown,
     { detail, challenge }: { readonly detail?: string; readonly challenge?: AuthChallenge } = {},
   ) {
-    super(shortened(message, MAX_CHARACTERS), cause === undefined ? undefined : { cause });
+    super(truncateText(message, MAX_CHARACTERS), cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.detail = detail;
     this.challenge = challenge;
@@ -67,8 +67,11 @@ export class McpFault extends Error {
 }
 
 /** Creates the fault for an answer of more bytes than the limit. */
-export function tooLarge(what: string, maxBytes: number): McpFault {
-  return new McpFault("too_large", `${what} is longer than ${grouped(maxBytes)} bytes ${OPTION}`);
+export function createTooLargeFault(what: string, maxBytes: number): McpFault {
+  return new McpFault(
+    "too_large",
+    `${what} is longer than ${groupDigits(maxBytes)} bytes ${OPTION}`,
+  );
 }
 
 const OPTION = "(maxResponseBytes)";
@@ -103,9 +106,9 @@ export function findTransportSecrets(transport: McpTransport): readonly KnownSec
 export function redactFault(thrown: unknown, transport: McpTransport): unknown {
   if (!(thrown instanceof McpFault)) return thrown;
   const secrets = findTransportSecrets(transport);
-  if (!quotesSecret(thrown, secrets)) return thrown;
+  if (!hasSecret(thrown, secrets)) return thrown;
   const { kind, message, detail, challenge } = thrown;
   return new McpFault(kind, redactValues(message, secrets), undefined, {
-    ...defined({ detail: detail && redactValues(detail, secrets), challenge }),
+    ...omitUndefined({ detail: detail && redactValues(detail, secrets), challenge }),
   });
 }

@@ -12,12 +12,12 @@ import {
   checkMethods,
   checkName,
   checkText,
-  defaultAdvice,
+  adviseDefault,
   misdefinition,
   type FieldChecks,
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
-import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
+import { omitUndefined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { checkSpan } from "../tools/tool-settings.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
@@ -355,36 +355,41 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   prefix: (field, prefix) => checkName(field, prefix, PREFIX, `${NAME_WORDS}, or ""`),
   filter: (field, filter) => checkMcpFunction(field, filter, "Leave it out for all tools."),
   needsApproval: checkApprovalOption,
-  timeoutMs: withDefault(checkSpan, DEFAULTS.timeoutMs),
-  connectTimeoutMs: withDefault(checkSpan, DEFAULTS.connectTimeoutMs),
+  timeoutMs: createDefaultedCheck(checkSpan, DEFAULTS.timeoutMs),
+  connectTimeoutMs: createDefaultedCheck(checkSpan, DEFAULTS.connectTimeoutMs),
   reconnect: () => undefined, // Where it is read.
-  maxResponseBytes: withDefault(checkCount, DEFAULTS.maxResponseBytes),
+  maxResponseBytes: createDefaultedCheck(checkCount, DEFAULTS.maxResponseBytes),
   elicitation: (field, value) => checkBoolean(field, value),
-  maxElicitationsPerCall: withDefault(checkCount, DEFAULTS.maxElicitationsPerCall),
-  maxTools: withDefault(checkCount, DEFAULTS.maxTools),
+  maxElicitationsPerCall: createDefaultedCheck(checkCount, DEFAULTS.maxElicitationsPerCall),
+  maxTools: createDefaultedCheck(checkCount, DEFAULTS.maxTools),
   onToolsChanged: (field, listener) => checkMcpFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, ["nowMs", "monotonicMs", "setTimer"]),
 };
 /** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
-export function mcpSettings(options: McpOptions): McpSettings {
+export function resolveMcpSettings(options: McpOptions): McpSettings {
   checkFields("connectMcp", options, CHECKS);
   const { name, reconnect = {}, ...given } = options;
   CHECKS.name("connectMcp.name", name);
   checkFields("connectMcp.reconnect", reconnect, {
-    maxAttempts: withDefault(checkCount, RECONNECT.maxAttempts),
-    delayMs: withDefault(checkAmount, RECONNECT.delayMs),
+    maxAttempts: createDefaultedCheck(checkCount, RECONNECT.maxAttempts),
+    delayMs: createDefaultedCheck(checkAmount, RECONNECT.delayMs),
   });
   const prefix = options.prefix ?? `${name}_`;
   CHECKS.prefix("connectMcp.prefix", prefix);
   const transport = copyTransport(options.transport);
-  const settings = { ...DEFAULTS, ...defined(given), ...RECONNECT, ...defined(reconnect) };
+  const settings = {
+    ...DEFAULTS,
+    ...omitUndefined(given),
+    ...RECONNECT,
+    ...omitUndefined(reconnect),
+  };
   return Object.freeze({ ...settings, name, prefix, transport });
 }
 
 type NumberCheck = (field: string, value: unknown, advice: string) => void;
 
-function withDefault(check: NumberCheck, value: number): FieldChecks[string] {
-  return (field, given) => check(field, given, defaultAdvice(value));
+function createDefaultedCheck(check: NumberCheck, value: number): FieldChecks[string] {
+  return (field, given) => check(field, given, adviseDefault(value));
 }
 
 function checkApprovalOption(field: string, value: unknown): void {

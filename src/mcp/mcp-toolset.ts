@@ -12,13 +12,16 @@ import {
 } from "@opentelemetry/api";
 
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { grouped, misdefinition } from "../kernel/check.ts";
-import { messageOf, type EspalierError } from "../kernel/error.ts";
-import { deepFreeze, defined, type JsonObject, canonicalJson } from "../kernel/json.ts";
-import { quotesSecret, redactValues } from "../kernel/redact-values.ts";
-import { asSentence } from "../kernel/sentence.ts";
+import { groupDigits, misdefinition } from "../kernel/check.ts";
+import { getErrorMessage, type EspalierError } from "../kernel/error.ts";
+import { deepFreeze, omitUndefined, type JsonObject, stringifyCanonical } from "../kernel/json.ts";
+import { hasSecret, redactValues } from "../kernel/redact-values.ts";
+import { completeSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import { serverSchema, serverSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+import {
+  createServerSchema,
+  createServerSchemaCheck,
+} from "../tools/arguments/json-schema-input.ts";
 import { countParts } from "../tools/arguments/schema-size.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
@@ -28,7 +31,7 @@ import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing, McpProgress } from "./mcp-connection.ts";
 import { findTransportSecrets, McpFault, type McpFaultKind } from "./mcp-fault.ts";
 import type { McpSettings, McpTool, SkippedMcpTool } from "./mcp-options.ts";
-import { attachmentLine, AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
+import { formatAttachmentLine, AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { OWN_BAGGAGE } from "../protocol/tracing.ts";
 
@@ -47,7 +50,7 @@ const MAX_WORK = 50_000;
  * Creates the tools. A tool that cannot be used is skipped, so that the others can be used. Other work of
  * the process runs between two tools.
  */
-export async function mcpToolset(
+export async function createMcpToolset(
   settings: McpSettings,
   connection: McpConnection,
   listed: McpListing,
@@ -63,11 +66,11 @@ export async function mcpToolset(
     const { title, description, annotations = {} } = tool;
     const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations;
     const hints = { readOnlyHint, destructiveHint, idempotentHint, openWorldHint };
-    const texts = defined({ title, description });
-    const descriptor = deepFreeze({ name: tool.name, ...texts, annotations: defined(hints) });
+    const texts = omitUndefined({ title, description });
+    const descriptor = deepFreeze({ name: tool.name, ...texts, annotations: omitUndefined(hints) });
     // Anything else than yes or no would quietly take the tool, or leave it out.
     const isSelected: unknown = settings.filter(descriptor);
-    if (typeof isSelected !== "boolean") throw wrongAnswer(tool.name, isSelected);
+    if (typeof isSelected !== "boolean") throw createFilterError(tool.name, isSelected);
     if (!isSelected) continue;
     // Servers may use characters in names that models may not.
     const name = `${settings.prefix}${tool.name.replaceAll(/[^A-Za-z0-9_-]/gu, "_")}`;
@@ -75,7 +78,7 @@ export async function mcpToolset(
     const reason =
       findProblem(name, tool, names.get(name)) ??
       (work + more > MAX_WORK
-        ? `With it, the schemas of the list have more than ${grouped(MAX_WORK)} parts. Select fewer tools with filter.`
+        ? `With it, the schemas of the list have more than ${groupDigits(MAX_WORK)} parts. Select fewer tools with filter.`
         : undefined);
     if (reason !== undefined) {
       skipped.push({ name: tool.name, reason });
@@ -84,16 +87,16 @@ export async function mcpToolset(
     work += more;
     await new Promise((resolve) => setImmediate(resolve));
     try {
-      tools.push(functionTool({ settings, connection, tool }, name, descriptor));
+      tools.push(createMcpTool({ settings, connection, tool }, name, descriptor));
       names.set(name, tool.name);
     } catch (cause) {
-      skipped.push({ name: tool.name, reason: asSentence(messageOf(cause)) });
+      skipped.push({ name: tool.name, reason: completeSentence(getErrorMessage(cause)) });
     }
   }
   return deepFreeze({ tools, skipped, instructions });
 }
 
-function wrongAnswer(toolName: string, answer: unknown): EspalierError {
+function createFilterError(toolName: string, answer: unknown): EspalierError {
   // A rejection of a promise that should not be here must not go unhandled.
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
   const field = `the answer of connectMcp.filter about ${JSON.stringify(toolName)}`;
@@ -120,7 +123,7 @@ interface Callee {
   readonly tool: Tool;
 }
 
-function functionTool(callee: Callee, name: string, descriptor: McpTool): FunctionTool {
+function createMcpTool(callee: Callee, name: string, descriptor: McpTool): FunctionTool {
   const { settings, tool } = callee;
   const { needsApproval: asked } = settings;
   const { readOnlyHint, destructiveHint, idempotentHint } = descriptor.annotations;
@@ -134,13 +137,13 @@ function functionTool(callee: Callee, name: string, descriptor: McpTool): Functi
         : asked;
   const words = [tool.description, tool.title, tool.annotations?.title];
   // A result is checked against it at each call.
-  if (tool.outputSchema !== undefined) serverSchemaProblems("outputSchema", tool.outputSchema);
+  if (tool.outputSchema !== undefined) createServerSchemaCheck("outputSchema", tool.outputSchema);
   return defineTool({
     name,
     description: words.find((text) => text !== undefined && text.trim() !== "") ?? tool.name,
-    inputSchema: serverSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
+    inputSchema: createServerSchema(JsonObjectSchema().parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
-    ...defined({ needsApproval }),
+    ...omitUndefined({ needsApproval }),
     // A tool that says that it destroys something, and not that a second call does nothing more, is not called twice by us.
     retryAfterCrash: destructiveHint !== true || idempotentHint === true,
     execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
@@ -165,27 +168,27 @@ async function execute(
     });
   let result: CallToolResult;
   try {
-    const call = { tool, arguments: input, trace: currentTrace(), onProgress, caller: context };
+    const call = { tool, arguments: input, trace: getCurrentTrace(), onProgress, caller: context };
     result = await connection.call(call, context.signal);
   } catch (cause) {
     if (!(cause instanceof McpFault)) throw cause;
     const { name: server } = settings;
     const { kind, message, detail } = cause;
     const [what, hint] = FAILURES[kind];
-    const words = `The MCP server ${JSON.stringify(server)} ${what}: ${asSentence(message)}`;
-    const data = { server, tool: tool.name, reason: kind, ...defined({ detail }) };
-    throw new ToolError(words, { ...defined({ hint }), data, cause });
+    const words = `The MCP server ${JSON.stringify(server)} ${what}: ${completeSentence(message)}`;
+    const data = { server, tool: tool.name, reason: kind, ...omitUndefined({ detail }) };
+    throw new ToolError(words, { ...omitUndefined({ hint }), data, cause });
   } finally {
     describeCall(span, connection.attributes);
   }
-  const { text, attachments, structured } = mcpResult(result);
+  const { text, attachments, structured } = readMcpResult(result);
   if (result.isError === true) {
-    const given = attachments.filter((attachment) => !quotesSecret(attachment, secrets));
+    const given = attachments.filter((attachment) => !hasSecret(attachment, secrets));
     const message = text === "" ? "It gave no reason." : redactValues(text, secrets);
     throw new ToolError(message, given.length === 0 ? {} : { attachments: given });
   }
   const attached = attachments.length === 0 ? {} : { attachments };
-  return toolResult({ text, ...attached, ...defined({ structured }) });
+  return toolResult({ text, ...attached, ...omitUndefined({ structured }) });
 }
 
 /** A call may report progress a thousand times. */
@@ -220,7 +223,7 @@ const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: str
 type Part = CallToolResult["content"][number];
 
 /** Reads a result. Pure. */
-export function mcpResult(result: CallToolResult): {
+export function readMcpResult(result: CallToolResult): {
   /** What the model reads: the text parts, one under the other, and a line for each part that is no text. */
   readonly text: string;
   /** Images, sounds, resources and links to resources. */
@@ -235,7 +238,7 @@ export function mcpResult(result: CallToolResult): {
   const structured = JsonObjectSchema().parse(result.structuredContent);
   // A server should give the same as text, too; where it does not, the model reads the data.
   const hasText = result.content.some(({ type }) => type === "text");
-  const all = hasText ? lines : [canonicalJson(structured), ...lines];
+  const all = hasText ? lines : [stringifyCanonical(structured), ...lines];
   return { text: all.join("\n"), attachments, structured };
 }
 
@@ -251,31 +254,31 @@ function readPart(part: Part): ReadPart {
     case "image":
     case "audio": {
       const { type, data } = part;
-      return withAttachment({ type, mediaType: part.mimeType, data });
+      return readAttachmentPart({ type, mediaType: part.mimeType, data });
     }
     case "resource": {
       const { resource } = part;
       const { uri } = resource;
       if (!("text" in resource)) {
         const { mimeType: mediaType = UNKNOWN, blob: data } = resource;
-        return withAttachment({ type: chooseKind(mediaType), mediaType, uri, data });
+        return readAttachmentPart({ type: chooseKind(mediaType), mediaType, uri, data });
       }
       // A text is for the model to read; it is kept as well, with its address.
       const { mimeType: mediaType = "text/plain", text } = resource;
-      const kept = withAttachment({ type: chooseKind(mediaType), mediaType, uri, text });
+      const kept = readAttachmentPart({ type: chooseKind(mediaType), mediaType, uri, text });
       return { ...kept, text: `${kept.text}\n${text}` };
     }
     case "resource_link": {
       const { uri, name, description } = part;
       const { mimeType: mediaType = UNKNOWN } = part;
-      const link = withAttachment({ type: chooseKind(mediaType), mediaType, name, uri });
+      const link = readAttachmentPart({ type: chooseKind(mediaType), mediaType, name, uri });
       return description === undefined ? link : { ...link, text: `${link.text} ${description}` };
     }
   }
 }
 
 /** An attachment, and the line that names it to the model: the same as for tools of our own. One that cannot be read costs no other. */
-function withAttachment(given: Attachment): ReadPart {
+function readAttachmentPart(given: Attachment): ReadPart {
   const { data } = given;
   // What servers give instead of a media type must not cost the rest.
   const isMediaType = AttachmentSchema().shape.mediaType.safeParse(given.mediaType).success;
@@ -286,7 +289,7 @@ function withAttachment(given: Attachment): ReadPart {
   });
   if (parsed.success) {
     const { data: attachment } = parsed;
-    return { text: attachmentLine(attachment), attachment };
+    return { text: formatAttachmentLine(attachment), attachment };
   }
   const field = parsed.error.issues[0]?.path[0] ?? "content";
   return { text: `[${given.type}, left out: its ${String(field)} cannot be read]` };
@@ -306,7 +309,7 @@ const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
  * The current trace in W3C form, for a server to continue it; empty without tracing. Of its baggage only what we put into it where
  * that is switched on: the rest is private to the application. Never throws: a propagator that does causes one warning, and nothing is sent.
  */
-export function currentTrace(): Readonly<Record<string, string>> {
+export function getCurrentTrace(): Readonly<Record<string, string>> {
   try {
     const carrier: Record<string, unknown> = {};
     const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
@@ -320,7 +323,7 @@ export function currentTrace(): Readonly<Record<string, string>> {
   } catch (cause) {
     warnOnce(
       propagation,
-      `The propagator of OpenTelemetry threw (${messageOf(cause)}). MCP servers get no trace context; tools are not affected.`,
+      `The propagator of OpenTelemetry threw (${getErrorMessage(cause)}). MCP servers get no trace context; tools are not affected.`,
     );
     return {};
   }
@@ -331,7 +334,7 @@ function describeCall(span: Span | undefined, attributes: Attributes): void {
   try {
     span?.setAttributes(attributes);
   } catch (cause) {
-    const what = `A span threw (${messageOf(cause)}); it lacks the attributes of its MCP server.`;
+    const what = `A span threw (${getErrorMessage(cause)}); it lacks the attributes of its MCP server.`;
     warnOnce(describeCall, what);
   }
 }

@@ -8,8 +8,8 @@ import {
   extractWWWAuthenticateParams,
 } from "@modelcontextprotocol/client";
 
-import { messageOf } from "../kernel/error.ts";
-import { isRecord, defined } from "../kernel/json.ts";
+import { getErrorMessage } from "../kernel/error.ts";
+import { isRecord, omitUndefined } from "../kernel/json.ts";
 import { collectCodes, McpFault, type AuthChallenge } from "./mcp-fault.ts";
 import { findHeaderSecrets, redactValues } from "../kernel/redact-values.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
@@ -28,8 +28,8 @@ export function toFault(thrown: unknown, hasSession: boolean): McpFault {
     if (reason === ANSWER_TOO_LARGE) return new McpFault("too_large", thrown.message, thrown);
     return new McpFault(reason === STREAM_LOST ? "lost" : "answered", thrown.message, thrown);
   }
-  if (thrown instanceof SdkHttpError) return httpFault(thrown, hasSession);
-  if (thrown instanceof SdkError) return sdkFault(thrown);
+  if (thrown instanceof SdkHttpError) return createHttpFault(thrown, hasSession);
+  if (thrown instanceof SdkError) return createSdkFault(thrown);
   const reason = describeSdkReason(thrown);
   const isUnsent = UNSENT.some((code) => collectCodes(thrown).includes(code));
   return new McpFault(isUnsent ? "not_taken" : "lost", reason, thrown);
@@ -37,10 +37,10 @@ export function toFault(thrown: unknown, hasSession: boolean): McpFault {
 
 /** A failure in a few words, with those of what caused it: `fetch` says no more than that it failed. */
 export function describeSdkReason(thrown: unknown): string {
-  const message = messageOf(thrown);
+  const message = getErrorMessage(thrown);
   const cause = thrown instanceof Error ? thrown.cause : undefined;
   if (cause === undefined) return message;
-  const because = messageOf(cause);
+  const because = getErrorMessage(cause);
   const words = because === "" ? collectCodes(cause).join(", ") : because;
   return words === "" || message.includes(words) ? message : `${message}: ${words}`;
 }
@@ -58,14 +58,14 @@ const UNSENT = [
 /** 404: the server does not know our session (any more). 400: the same from servers that are less exact. */
 const SESSION_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 
-function httpFault(thrown: SdkHttpError, hasSession: boolean): McpFault {
+function createHttpFault(thrown: SdkHttpError, hasSession: boolean): McpFault {
   const message = `HTTP ${thrown.status}: ${thrown.message}`;
   if (hasSession && SESSION_STATUSES.has(thrown.status))
     return new McpFault("not_taken", message, thrown);
   return new McpFault(thrown.status >= 500 ? "lost" : "answered", message, thrown);
 }
 
-function sdkFault(thrown: SdkError): McpFault {
+function createSdkFault(thrown: SdkError): McpFault {
   if (thrown.code === SdkErrorCode.ConnectionClosed)
     return new McpFault("lost", "the connection was closed", thrown);
   const isUnsent = thrown.code === SdkErrorCode.NotConnected;
@@ -97,7 +97,7 @@ export function readChallenge(
     text === "" ? undefined : redactSecrets(redactValues(text, secrets)).slice(0, MOST_CHARACTERS);
   return {
     status,
-    ...defined({
+    ...omitUndefined({
       scheme: bounded(header?.trim().split(/[\s,]/)[0]),
       scope: bounded(said.scope),
       error: bounded(said.error),

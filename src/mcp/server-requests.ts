@@ -14,11 +14,14 @@ import {
   type JsonSchemaValidator,
 } from "@modelcontextprotocol/client";
 
-import { messageOf } from "../kernel/error.ts";
-import { isJsonObject, type JsonObject, type JsonValue, soundCopy } from "../kernel/json.ts";
+import { getErrorMessage } from "../kernel/error.ts";
+import { isJsonObject, type JsonObject, type JsonValue, cloneJson } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import { problemLines, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
-import { serverSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+import {
+  describeProblemLines,
+  type ArgumentProblem,
+} from "../tools/arguments/argument-problems.ts";
+import { createServerSchemaCheck } from "../tools/arguments/json-schema-input.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
 /** The call in the middle of which a server asks. */
@@ -28,7 +31,7 @@ export type ElicitingCaller = Pick<ToolContext, "ask" | "runId">;
  * Asks the approver of the run, and gives what fits the schema that the server asks for. Without a call it declines, and asks nothing.
  * Throws a `ProtocolError` for a schema that cannot be checked.
  */
-export async function elicited(
+export async function answerElicitation(
   server: string,
   params: ElicitRequestParams,
   caller: ElicitingCaller | undefined,
@@ -37,27 +40,27 @@ export async function elicited(
   if (params.mode === "url" || caller === undefined) return { action: "decline" };
   const { message } = params;
   const requestedSchema = JsonObjectSchema().parse(structuredClone(params.requestedSchema));
-  let problemsOf: ReturnType<typeof serverSchemaProblems>;
+  let problemsOf: ReturnType<typeof createServerSchemaCheck>;
   try {
     // Nothing besides what was asked for.
     const schema = { ...requestedSchema, additionalProperties: false };
-    problemsOf = serverSchemaProblems("requestedSchema", schema);
+    problemsOf = createServerSchemaCheck("requestedSchema", schema);
   } catch (cause) {
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, messageOf(cause));
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, getErrorMessage(cause));
   }
   const outcome = await caller.ask({
     reason: `The MCP server ${JSON.stringify(server)} asks: ${message}`,
     arguments: { message, requestedSchema },
     validate: (value) => {
-      const problems = problemsOf(withDefaults(requestedSchema, value));
-      return problems.length === 0 ? undefined : problemLines("value", problems).join("; ");
+      const problems = problemsOf(fillDefaults(requestedSchema, value));
+      return problems.length === 0 ? undefined : describeProblemLines("value", problems).join("; ");
     },
     signal,
   });
   switch (outcome.type) {
     case "answered": {
       // Fits what the protocol allows, since the schema does.
-      const content = withDefaults(requestedSchema, outcome.value);
+      const content = fillDefaults(requestedSchema, outcome.value);
       const answer = { action: "accept", content };
       const read = specTypeSchemas.ElicitResult["~standard"].validate(answer);
       if (read.issues === undefined) return read.value;
@@ -72,7 +75,7 @@ export async function elicited(
 }
 
 /** For what has no handler, and no capability of ours. */
-export function declined({ method }: Pick<JSONRPCRequest, "method">): Promise<Result> {
+export function refuseRequest({ method }: Pick<JSONRPCRequest, "method">): Promise<Result> {
   switch (method) {
     case "elicitation/create":
       return Promise.resolve({ action: "decline" });
@@ -94,7 +97,7 @@ const NO_SAMPLING =
   "Declined: this client does not run a model for servers. Return the data as the result of the tool: the agent that called the tool reads it.";
 
 /** What is left out has the value that the schema gives it. */
-function withDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {
+function fillDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {
   if (!isJsonObject(value) || properties === undefined || !isJsonObject(properties)) return value;
   const filled = Object.entries(properties).flatMap(([name, property]) =>
     isJsonObject(property) && property["default"] !== undefined && !Object.hasOwn(value, name)
@@ -123,11 +126,11 @@ export class OutputChecks implements jsonSchemaValidator {
 
   /** Throws `invalid_definition` for a schema that cannot be checked. */
   getValidator<T>(schema: JsonSchemaType): JsonSchemaValidator<T> {
-    const check = this.#checks.get(schema) ?? serverSchemaProblems("outputSchema", schema);
+    const check = this.#checks.get(schema) ?? createServerSchemaCheck("outputSchema", schema);
     this.#checks.set(schema, check);
     let problems: readonly ArgumentProblem[] = [];
     const fits = (value: unknown): value is T => {
-      const json = soundCopy(value, MAX_LEVELS);
+      const json = cloneJson(value, MAX_LEVELS);
       problems = json === undefined ? [NOT_SOUND] : check(json);
       return problems.length === 0;
     };
@@ -137,7 +140,7 @@ export class OutputChecks implements jsonSchemaValidator {
         : {
             valid: false,
             data: undefined,
-            errorMessage: problemLines("data", problems).join("; "),
+            errorMessage: describeProblemLines("data", problems).join("; "),
           };
   }
 }

@@ -12,7 +12,7 @@ import { type JSONRPCMessage, ReadBuffer } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import type { Clock } from "../kernel/clock.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import { callListener } from "../kernel/warn-once.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings, McpStdio } from "./mcp-options.ts";
@@ -44,7 +44,7 @@ export class StdioTransport extends StdioClientTransport {
       args: [...args],
       env: { ...env },
       stderr: "pipe",
-      ...defined({ cwd }),
+      ...omitUndefined({ cwd }),
     });
     this.#clock = clock;
     // The SDK makes a buffer of its own, which bounds bytes only.

@@ -1,16 +1,16 @@
 // One request to one model: its turn within the limits, its slot, and its reply or failure.
 
-import { abortSignalOf, withinBounds, type AnySignal } from "../kernel/cancel.ts";
+import { getAbortSignal, awaitWithinBounds, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import { type CallSize, checkLoss, checkLostInput, checkReply } from "./check-reply.ts";
-import { tokensInBytes } from "./count-tokens.ts";
+import { estimateTokensFromBytes } from "./count-tokens.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import { findLimitsGate } from "./model-limits.ts";
 import type { EventScope } from "../protocol/event.ts";
 import type { ModelDelta } from "../protocol/stream-part.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { joinSentences } from "../kernel/sentence.ts";
 import { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
@@ -77,7 +77,7 @@ export async function askWithinLimits(
     return {
       type: "failed",
       isUnsent: true,
-      error: pausedError(model, entered.pausedMs),
+      error: createPausedError(model, entered.pausedMs),
       lostOutputTokens: undefined,
     };
   const { place } = entered;
@@ -92,7 +92,7 @@ export async function askWithinLimits(
     if (end.type === "failed" && end.error.code === "model_rate_limited")
       gate.pause(end.error.retryAfterMs ?? 0, clock);
   } finally {
-    place.leave(tokensOf(end, size));
+    place.leave(countLimitTokens(end, size));
   }
   return end;
 }
@@ -108,10 +108,10 @@ export async function askModel(
   const entering = options.enter?.(asking) ?? !asking.noStartSignal.aborted;
   const mayAsk = typeof entering === "boolean" ? entering : await entering;
   if (!mayAsk) return { type: "unasked" };
-  const arriving = onDelta && meterReply(onDelta);
+  const arriving = onDelta && measureReply(onDelta);
   const generation = {
-    signal: abortSignalOf(signal),
-    ...defined({ onDelta: arriving?.take, cacheKey }),
+    signal: getAbortSignal(signal),
+    ...omitUndefined({ onDelta: arriving?.take, cacheKey }),
   };
   const size = { inputTokens: options.inputTokens, maxOutputTokens: request.maxOutputTokens };
   const generate = (): Promise<ModelReply> => model.generate(request, generation);
@@ -119,13 +119,13 @@ export async function askModel(
     const working = Promise.resolve(
       place === undefined ? generate() : place.recorder.runInSpan(place.scope, generate),
     );
-    const asked = await withinBounds(working, { signal, clock, graceMs });
+    const asked = await awaitWithinBounds(working, { signal, clock, graceMs });
     if (asked.type === "abandoned")
       return { type: "abandoned", lostOutputTokens: arriving?.tokens() };
     if (asked.type === "threw") throw asked.error;
     return { type: "replied", reply: checkReply(model, asked.value, size) };
   } catch (thrown) {
-    const failed = failedAttempt(model, thrown, { size, arrived: arriving?.tokens() });
+    const failed = createFailedAttempt(model, thrown, { size, arrived: arriving?.tokens() });
     return { type: signal.aborted ? "aborted" : "failed", ...failed };
   } finally {
     arriving?.close();
@@ -133,7 +133,7 @@ export async function askModel(
 }
 
 /** Passes on and measures the reply of one attempt as it arrives. Drops deltas that come after its end. */
-function meterReply(onDelta: (delta: ModelDelta) => void) {
+function measureReply(onDelta: (delta: ModelDelta) => void) {
   let bytes = 0;
   let isOver = false;
   return {
@@ -142,7 +142,7 @@ function meterReply(onDelta: (delta: ModelDelta) => void) {
       if ("text" in delta) bytes += Buffer.byteLength(delta.text);
       onDelta(delta);
     },
-    tokens: (): number | undefined => (bytes === 0 ? undefined : tokensInBytes(bytes)),
+    tokens: (): number | undefined => (bytes === 0 ? undefined : estimateTokensFromBytes(bytes)),
     close: (): void => void (isOver = true),
   };
 }
@@ -151,7 +151,10 @@ function meterReply(onDelta: (delta: ModelDelta) => void) {
  * Returns the tokens to count against the limits, or `undefined` if the request was not sent. A
  * failed request counts its input and the output received.
  */
-function tokensOf(end: AskEnd, { inputTokens, maxOutputTokens }: CallSize): number | undefined {
+function countLimitTokens(
+  end: AskEnd,
+  { inputTokens, maxOutputTokens }: CallSize,
+): number | undefined {
   switch (end.type) {
     case "unasked":
       return undefined;
@@ -186,7 +189,7 @@ export interface FailedAttempt {
  * What a model threw. `arrived`: the tokens of the text that had come by then; undefined: none had, as far as we know. They are paid for
  * also if the failure says nothing of them.
  */
-function failedAttempt(
+function createFailedAttempt(
   model: Model,
   thrown: unknown,
   { size, arrived }: { readonly size: CallSize; readonly arrived: number | undefined },
@@ -197,7 +200,7 @@ function failedAttempt(
       code: "model_invalid_reply",
       message: isCoded
         ? thrown.message
-        : `Expected the model ${model.id} to fail with a ModelError, got ${messageOf(thrown)}. Correct the model's adapter.`,
+        : `Expected the model ${model.id} to fail with a ModelError, got ${getErrorMessage(thrown)}. Correct the model's adapter.`,
       data: {
         provider: model.provider,
         model: model.id,
@@ -211,7 +214,7 @@ function failedAttempt(
   const lostOutputTokens =
     lost === undefined ? arrived : checkLoss(model, lost, size, arrived ?? 0);
   const lostInput = checkLostInput(model, thrown.lostInput, size);
-  return { error: thrown, lostOutputTokens, ...defined({ lostInput }) };
+  return { error: thrown, lostOutputTokens, ...omitUndefined({ lostInput }) };
 }
 
 const FIRST_DELAY_MS = 500;
@@ -220,7 +223,7 @@ const LONGEST_DELAY_MS = 8_000;
 const LATER = 0.1;
 
 /** What a function of the user's gives, if it is a number from 0 to 1; else the middle. */
-export function chanceBy(random: () => number): number {
+export function clampRandom(random: () => number): number {
   try {
     const chance = random();
     return chance >= 0 && chance <= 1 ? chance : 0.5;
@@ -230,7 +233,11 @@ export function chanceBy(random: () => number): number {
 }
 
 /** How long the next attempt waits after so many that failed. `chance`: from 0 to 1. */
-export function delayBefore(failedAttempts: number, error: ModelError, chance: number): number {
+export function computeRetryDelay(
+  failedAttempts: number,
+  error: ModelError,
+  chance: number,
+): number {
   const { retryAfterMs } = error;
   if (retryAfterMs !== undefined) return Math.round(retryAfterMs * (1 + LATER * chance));
   const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), LONGEST_DELAY_MS);
@@ -238,7 +245,7 @@ export function delayBefore(failedAttempts: number, error: ModelError, chance: n
 }
 
 /** The error of a call that would have to wait too long: a request earlier than the provider asked is refused again, and may be locked out longer. */
-export function waitTooLong(error: ModelError, maxDelayMs: number): ModelError {
+export function createLongWaitError(error: ModelError, maxDelayMs: number): ModelError {
   const { code, message, data, retryAfterMs = 0, lostOutputTokens, lostInput } = error;
   const asked = `It requests a retry after ${retryAfterMs / 1_000} s, but retryPolicy.maxDelayMs allows ${maxDelayMs / 1_000} s.`;
   return new ModelError({
@@ -246,13 +253,13 @@ export function waitTooLong(error: ModelError, maxDelayMs: number): ModelError {
     message: joinSentences([message, asked]),
     data: { ...data, retryAfterMs, maxDelayMs },
     retryAfterMs,
-    ...defined({ lostOutputTokens, lostInput }),
+    ...omitUndefined({ lostOutputTokens, lostInput }),
     cause: error,
   });
 }
 
 /** What a call fails with that is not made, since its limits are paused for longer than it may wait. */
-function pausedError({ provider, id }: Model, pausedMs: number): ModelError {
+function createPausedError({ provider, id }: Model, pausedMs: number): ModelError {
   const retryAfterMs = Math.ceil(pausedMs);
   return new ModelError({
     code: "model_rate_limited",

@@ -9,7 +9,7 @@ import {
   PlainReplySchema,
 } from "./check-reply.ts";
 import type { Model, ModelReply } from "./model.ts";
-import { partsFitted } from "../protocol/reply-message.ts";
+import { fitParts } from "../protocol/reply-message.ts";
 
 /**
  * A reply that was made of those that the model gave (`given`, checked): it has parts only if they are those of one of them, and as far
@@ -31,7 +31,7 @@ export function checkMadeReply(
   const { refusal: _refusal, ...plainOrigin } = origin;
   return buildReply(
     model,
-    { ...rest, message: partsFitted({ ...plainOrigin, ...plain }, origin) },
+    { ...rest, message: fitParts({ ...plainOrigin, ...plain }, origin) },
     size,
   );
 }

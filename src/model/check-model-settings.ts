@@ -1,7 +1,7 @@
 // How a model is to answer, as an option or a definition says it: checked once, and copied, so that it cannot change later.
 
-import { checkKeys, misdefinition, mismatch, shown } from "../kernel/check.ts";
-import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
+import { checkKeys, misdefinition, mismatch, describeReceived } from "../kernel/check.ts";
+import { deepFreeze, omitUndefined, isRecord } from "../kernel/json.ts";
 import {
   ModelSettingsSchema,
   ToolChoiceSchema,
@@ -30,13 +30,13 @@ const EXPECTED: Readonly<Record<string, string>> = {
 export function checkModelSettings(field: string, settings: ModelSettings): void {
   const { reasoning } = settings;
   if (reasoning !== undefined) checkKeys(`${field}.reasoning`, reasoning, ["effort", "summary"]);
-  const given = givenOf(settings);
+  const given = pickGivenSettings(settings);
   if (Object.keys(given).length === 0) return;
   const [issue] = ModelSettingsSchema().safeParse(given).error?.issues ?? [];
   if (issue === undefined) return;
   const [setting = ""] = issue.path.map(String);
   const path = setting === "reasoning" ? issue.path : [setting];
-  const words = issue.code === "invalid_value" ? issue.values.map(shown).join(", ") : "";
+  const words = issue.code === "invalid_value" ? issue.values.map(describeReceived).join(", ") : "";
   const got = path.reduce<unknown>((at, key) => (isRecord(at) ? at[String(key)] : at), given);
   throw mismatch(
     [field, ...path].join("."),
@@ -48,19 +48,19 @@ export function checkModelSettings(field: string, settings: ModelSettings): void
 
 /** Those of `settings` that are given, frozen. */
 export function copyModelSettings(settings: ModelSettings): ModelSettings {
-  return deepFreeze(structuredClone(givenOf(settings)));
+  return deepFreeze(structuredClone(pickGivenSettings(settings)));
 }
 
 /** The settings that are given, and of reasoning the parts. */
-function givenOf(settings: ModelSettings): ModelSettings {
+function pickGivenSettings(settings: ModelSettings): ModelSettings {
   const { verbosity, seed, stopSequences, topP, parallelToolCalls } = settings;
   const { effort, summary } = settings.reasoning ?? {};
-  const reasoning = settings.reasoning && defined({ effort, summary });
-  return defined({ reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls });
+  const reasoning = settings.reasoning && omitUndefined({ effort, summary });
+  return omitUndefined({ reasoning, verbosity, seed, stopSequences, topP, parallelToolCalls });
 }
 
 /** The choice, frozen. Throws `invalid_definition` unless it is one among tools with these names. */
-export function toolChoiceAmong(
+export function checkToolChoice(
   field: string,
   given: ToolChoice,
   toolNames: readonly string[],

@@ -6,7 +6,7 @@ import {
   checkCount,
   checkKeys,
   checkText,
-  defaultAdvice,
+  adviseDefault,
   misdefinition,
 } from "../kernel/check.ts";
 import { checkAccepts } from "./check-options.ts";
@@ -28,7 +28,7 @@ export function checkModel(field: string, model: Model): void {
   if (model.baseUrl !== undefined) checkText(`${field}.baseUrl`, model.baseUrl);
   if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
   if (model.minOutputTokens !== undefined)
-    checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
+    checkCount(`${field}.minOutputTokens`, model.minOutputTokens, adviseDefault(1));
   if (model.inputModalities !== undefined)
     checkAccepts(`${field}.inputModalities`, model.inputModalities);
   if (model.limits !== undefined) checkModelLimits(`${field}.limits`, model.limits);

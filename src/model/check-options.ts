@@ -55,7 +55,7 @@ export const checkTimeout = mustBeWhole("Leave it out for ten minutes.");
 
 export const checkHeaders = mustBe(
   "names and values that HTTP allows",
-  areHeaders,
+  isHeaderRecord,
   "Correct them.",
 );
 
@@ -68,7 +68,7 @@ export const checkAccepts = mustBe(
 );
 
 /** Whether HTTP allows these names and values. */
-export function areHeaders(headers: unknown): boolean {
+export function isHeaderRecord(headers: unknown): boolean {
   try {
     return isRecord(headers) && Reflect.construct(Headers, [headers]) instanceof Headers;
   } catch {

@@ -1,7 +1,7 @@
 // A reply as it came from a model's adapter, which may be foreign code: checked once, before anything relies on it.
 
-import { defined, isRecord, unsoundness } from "../kernel/json.ts";
-import { shared } from "../kernel/shared.ts";
+import { omitUndefined, isRecord, findJsonProblem } from "../kernel/json.ts";
+import { freezeInTests } from "../kernel/shared.ts";
 import {
   type AssistantMessage,
   AssistantMessageSchema,
@@ -10,16 +10,16 @@ import {
   PlainAssistantMessageSchema,
 } from "../protocol/message.ts";
 import type { Model, ModelReply } from "./model.ts";
-import { replayKeyOf } from "./written-by.ts";
-import { messageOf } from "../kernel/error.ts";
-import { jsonCopy } from "../kernel/json-copy.ts";
+import { toReplayKey } from "./written-by.ts";
+import { getErrorMessage } from "../kernel/error.ts";
+import { copyForeignJson } from "../kernel/json-copy.ts";
 import { readFields } from "./wire-json.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
 import { estimateTokens, isTokenCount, MOST_TOKENS } from "./count-tokens.ts";
 import { ModelError } from "./model-error.ts";
 import { MOST_DATA_BYTES } from "./reply-limits.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
-import { shown } from "../kernel/check.ts";
+import { describeReceived } from "../kernel/check.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { isCost, type ReportedInput, type TokenUsage } from "./token-usage.ts";
 
@@ -61,15 +61,15 @@ export function checkReply(model: Model, reply: ModelReply, size: CallSize): Mod
   }
   const { message, ...rest } = parseReply(ReplyWithPartsSchema(), model, reply);
   const { parts, writtenBy: _claim, ...plain } = copyCalls(message);
-  const stamped = parts === undefined ? {} : { parts, writtenBy: replayKeyOf(model) };
+  const stamped = parts === undefined ? {} : { parts, writtenBy: toReplayKey(model) };
   return buildReply(model, { ...rest, message: { ...plain, ...stamped } }, size);
 }
 
 /** The reply, stamped with who wrote it also if it has no parts: a fallback goes by that. */
 export function signReply(reply: ModelReply, writer: Model): ModelReply {
-  const writtenBy = replayKeyOf(writer);
+  const writtenBy = toReplayKey(writer);
   if (reply.message.writtenBy === writtenBy) return reply;
-  return shared({ ...reply, message: { ...reply.message, writtenBy } });
+  return freezeInTests({ ...reply, message: { ...reply.message, writtenBy } });
 }
 
 /** Parsing freezes a list at its top only: with a list of its own the message can be frozen whole. */
@@ -88,14 +88,14 @@ const MAX_FINISH_REASON_CHARACTERS = 200;
 export function buildReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
   const { message, finishReason, warnings = [] } = read;
   const { rawFinishReason: raw, responseId, responseModel } = read;
-  const usage = believableUsage(model, read.usage, size);
+  const usage = validateUsage(model, read.usage, size);
   const isRejected = usage === undefined && !isAllZero(read.usage);
-  const warned = isRejected ? [...warnings, usageWarning(read.usage)] : warnings;
+  const warned = isRejected ? [...warnings, describeRejectedUsage(read.usage)] : warnings;
   const rawFinishReason = raw === undefined ? raw : clipText(raw, MAX_FINISH_REASON_CHARACTERS);
-  return shared({
+  return freezeInTests({
     message,
     finishReason,
-    ...defined({ rawFinishReason, usage, responseId, responseModel }),
+    ...omitUndefined({ rawFinishReason, usage, responseId, responseModel }),
     ...(warned.length === 0
       ? {}
       : { warnings: warned.map((warning) => clipText(warning, MAX_WARNING_CHARACTERS)) }),
@@ -138,16 +138,16 @@ function copyParts(parts: unknown, context: z.RefinementCtx): unknown {
   let bytes = 0;
   return Array.from(parts, (part: unknown, index) => {
     try {
-      const copy = jsonCopy(part);
+      const copy = copyForeignJson(part);
       const data = isRecord(copy) ? copy["data"] : undefined;
       if (data === undefined) return copy;
-      const reason = unsoundness(data, MOST_DATA_LEVELS);
+      const reason = findJsonProblem(data, MOST_DATA_LEVELS);
       if (reason !== undefined) throw new TypeError(`of its data ${reason}`);
       bytes += Buffer.byteLength(JSON.stringify(data));
       if (bytes <= MOST_DATA_BYTES) return copy;
       throw new RangeError(`with it the data is over ${MOST_DATA_BYTES} bytes`);
     } catch (cause) {
-      const message = `Expected plain JSON, but ${messageOf(cause)}`;
+      const message = `Expected plain JSON, but ${getErrorMessage(cause)}`;
       context.addIssue({ code: "custom", path: [index], message });
       return z.NEVER;
     }
@@ -223,7 +223,7 @@ const MOST_SERVER_INPUT = 10_000_000;
 const LOSS_ALLOWANCE_TOKENS = 1_366;
 
 /** The most tokens that a provider can have counted for a call of this size. */
-function mostTokens({ inputTokens, maxOutputTokens }: CallSize): number {
+function computeMaxTokens({ inputTokens, maxOutputTokens }: CallSize): number {
   return Math.min(MOST_TIMES_COUNTED * (inputTokens + maxOutputTokens), MOST_TOKENS);
 }
 
@@ -231,7 +231,7 @@ function mostTokens({ inputTokens, maxOutputTokens }: CallSize): number {
  * The usage of a reply; undefined if there is none, or it cannot be true: the call is then charged by our own count. Zeros for a request that
  * is not empty are none.
  */
-function believableUsage(model: Model, reported: unknown, size: CallSize): TokenUsage | undefined {
+function validateUsage(model: Model, reported: unknown, size: CallSize): TokenUsage | undefined {
   if (reported === undefined) return undefined;
   const usage = readUsage(reported);
   if (usage !== undefined && isNothing(usage) && size.inputTokens > 0) return undefined;
@@ -242,13 +242,13 @@ function believableUsage(model: Model, reported: unknown, size: CallSize): Token
 
 function isPossible(usage: TokenUsage, size: CallSize): boolean {
   const { inputTokens, outputTokens, hasServerTools } = usage;
-  const most = mostTokens(size);
+  const most = computeMaxTokens(size);
   if (hasServerTools === true) return inputTokens <= MOST_SERVER_INPUT && outputTokens <= most;
   return inputTokens + outputTokens <= most;
 }
 
 /** Returns what is said of a reply whose usage was rejected. */
-function usageWarning(reported: unknown): string {
+function describeRejectedUsage(reported: unknown): string {
   return `The provider reported an impossible usage (${listFigures(reported)}). It was rejected, and the call was charged by the token count of espalier.`;
 }
 
@@ -272,7 +272,7 @@ function readUsage(reported: unknown): TokenUsage | undefined {
   const own = hasServerTools === true ? ({ hasServerTools: true } as const) : {};
   const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
   if (!isWithin || reasoningTokens > outputTokens) return undefined;
-  const said = defined({
+  const said = omitUndefined({
     cacheWriteInputTokens,
     reportedCostUsd,
     serviceTier,
@@ -285,8 +285,8 @@ function readUsage(reported: unknown): TokenUsage | undefined {
  * then names the model once.
  */
 export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: number): number {
-  if (isTokenCount(lost) && lost <= mostTokens(size) + LOSS_ALLOWANCE_TOKENS) return lost;
-  warnOfFigures(model, `an impossible loss (lostOutputTokens ${shown(lost)})`, size);
+  if (isTokenCount(lost) && lost <= computeMaxTokens(size) + LOSS_ALLOWANCE_TOKENS) return lost;
+  warnOfFigures(model, `an impossible loss (lostOutputTokens ${describeReceived(lost)})`, size);
   return arrived;
 }
 
@@ -298,10 +298,10 @@ export function checkLostInput(
 ): ReportedInput | undefined {
   if (lost === undefined) return undefined;
   const input = isRecord(lost) ? { ...lost, outputTokens: 0, reasoningTokens: 0 } : lost;
-  const usage = believableUsage(model, input, size);
+  const usage = validateUsage(model, input, size);
   if (usage === undefined) return undefined;
   const { inputTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
-  return { inputTokens, cachedInputTokens, ...defined({ cacheWriteInputTokens }) };
+  return { inputTokens, cachedInputTokens, ...omitUndefined({ cacheWriteInputTokens }) };
 }
 
 function warnOfFigures(model: Model, what: string, size: CallSize): void {
@@ -312,8 +312,8 @@ function warnOfFigures(model: Model, what: string, size: CallSize): void {
 }
 
 function listFigures(reported: unknown): string {
-  if (!isRecord(reported)) return shown(reported);
+  if (!isRecord(reported)) return describeReceived(reported);
   return Object.entries(reported)
-    .map(([name, figure]) => `${name} ${shown(figure)}`)
+    .map(([name, figure]) => `${name} ${describeReceived(figure)}`)
     .join(", ");
 }

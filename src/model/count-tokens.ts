@@ -2,9 +2,9 @@
 
 import type { Message } from "../protocol/message.ts";
 import type { Model, ModelReply, ModelRequest, OutputSchema, ToolSpec } from "./model.ts";
-import { remembered } from "./remembered.ts";
+import { getOrCompute } from "./remembered.ts";
 import { hasContent } from "./written-by.ts";
-import { bytesOf } from "../protocol/attachment.ts";
+import { findAttachmentSize } from "../protocol/attachment.ts";
 import { isAttached, type ContentPart } from "../protocol/message-content.ts";
 
 // One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
@@ -46,23 +46,23 @@ export function countInputTokens(
   const { messages } = request;
   const history =
     ephemeral === undefined ? messages : messages.filter((message) => !ephemeral.has(message));
-  const known = prefix.messageCount === 0 ? beginningTokens(request) : prefix.tokens;
+  const known = prefix.messageCount === 0 ? estimateBeginningTokens(request) : prefix.tokens;
   const added = estimateMessages(history.slice(prefix.messageCount));
   return { tokens: known + added + estimateMessages(ephemeral ?? []), isEstimated: true };
 }
 
 /** An estimate of the input tokens of a request. */
 export function estimateRequest({ messages, tools }: ModelRequest): number {
-  return toolTokens(tools) + estimateMessages(messages);
+  return estimateToolTokens(tools) + estimateMessages(messages);
 }
 
 /** An estimate of the tokens in `text`. */
 export function estimateTokens(text: string): number {
-  return tokensInBytes(Buffer.byteLength(text));
+  return estimateTokensFromBytes(Buffer.byteLength(text));
 }
 
 /** An estimate of the tokens in a text of so many bytes of UTF-8. */
-export function tokensInBytes(bytes: number): number {
+export function estimateTokensFromBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
@@ -74,14 +74,16 @@ export function estimateMessageTokens(text: string): number {
 /** An estimate of the tokens of messages. */
 export function estimateMessages(messages: Iterable<Message>): number {
   let tokens = 0;
-  for (const message of messages) tokens += remembered(countedMessages, message, messageTokens);
+  for (const message of messages)
+    tokens += getOrCompute(countedMessages, message, estimateWholeMessage);
   return tokens;
 }
 
-function messageTokens(message: Message): number {
+function estimateWholeMessage(message: Message): number {
   const calls = message.role === "assistant" ? JSON.stringify(message.toolCalls) : "";
-  const { reasoning, dataBytes, attachedTokens } = extrasOf(message);
-  const extraTokens = tokensInBytes(Buffer.byteLength(reasoning) + dataBytes) + attachedTokens;
+  const { reasoning, dataBytes, attachedTokens } = readMessageExtras(message);
+  const extraTokens =
+    estimateTokensFromBytes(Buffer.byteLength(reasoning) + dataBytes) + attachedTokens;
   return estimateMessageTokens(message.text + calls) + extraTokens;
 }
 
@@ -89,7 +91,7 @@ function messageTokens(message: Message): number {
 const READ_OF_DATA = 3 / 4;
 
 /** What of a message is sent besides its text and its calls. */
-export function extrasOf(message: Message): {
+export function readMessageExtras(message: Message): {
   readonly reasoning: string;
   /** Bytes of data that the model reads. */
   readonly dataBytes: number;
@@ -99,7 +101,7 @@ export function extrasOf(message: Message): {
   let reasoning = "";
   let dataBytes = 0;
   if (hasContent(message))
-    return { reasoning, dataBytes, attachedTokens: contentTokens(message.content) };
+    return { reasoning, dataBytes, attachedTokens: estimateContentTokens(message.content) };
   const { parts = [] } = message.role === "assistant" ? message : {};
   for (const part of parts) {
     if (part.type === "reasoning") reasoning += part.text;
@@ -110,17 +112,17 @@ export function extrasOf(message: Message): {
 }
 
 /** Returns an estimate of what is read before the messages. */
-function beginningTokens({ tools, output }: ModelRequest): number {
-  const ofTools = remembered(countedTools, tools, toolTokens);
+function estimateBeginningTokens({ tools, output }: ModelRequest): number {
+  const ofTools = getOrCompute(countedTools, tools, estimateToolTokens);
   if (output === undefined) return ofTools;
-  return ofTools + remembered(countedOutputs, output, outputTokens);
+  return ofTools + getOrCompute(countedOutputs, output, estimateSchemaTokens);
 }
 
-function outputTokens({ schema }: OutputSchema): number {
+function estimateSchemaTokens({ schema }: OutputSchema): number {
   return estimateTokens(JSON.stringify(schema));
 }
 
-function toolTokens(tools: readonly ToolSpec[]): number {
+function estimateToolTokens(tools: readonly ToolSpec[]): number {
   return tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
 }
 
@@ -128,7 +130,7 @@ function toolTokens(tools: readonly ToolSpec[]): number {
  * The known prefix after a reply: what the provider counted, less what is not of the history, and the reply itself, without its reasoning
  * unless that is sent again.
  */
-export function countedPrefix(
+export function measurePrefix(
   prefix: MeasuredPrefix,
   { messages, ephemeralTokens }: { readonly messages: number; readonly ephemeralTokens: number },
   { message, usage }: Pick<ModelReply, "message" | "usage">,
@@ -152,14 +154,14 @@ const FILE_BYTES_PER_TOKEN = 20;
 const AUDIO_BYTES_PER_TOKEN = 500;
 
 /** An estimate of the tokens of what is no text. */
-function contentTokens(content: readonly ContentPart[]): number {
+function estimateContentTokens(content: readonly ContentPart[]): number {
   let tokens = 0;
   for (const attachment of content.filter(isAttached)) {
     const { type, data = "" } = attachment;
-    const bytes = bytesOf(attachment) ?? 0;
+    const bytes = findAttachmentSize(attachment) ?? 0;
     if (type === "image") {
       const header = Buffer.from(data.slice(0, HEADER_CHARACTERS), "base64");
-      const pixels = pngPixels(header) ?? jpegPixels(header);
+      const pixels = readPngPixels(header) ?? readJpegPixels(header);
       const counted = pixels === undefined ? IMAGE_TOKENS : Math.ceil(pixels / PIXELS_PER_TOKEN);
       tokens += Math.min(Math.max(counted, LEAST_IMAGE_TOKENS), MOST_IMAGE_TOKENS);
     } else if (type === "file") tokens += FILE_TOKENS + Math.ceil(bytes / FILE_BYTES_PER_TOKEN);
@@ -177,7 +179,7 @@ const PNG_WIDTH_AT = 16;
 const PNG_HEIGHT_AT = 20;
 const PNG_HEADER_BYTES = 24;
 
-function pngPixels(header: Buffer): number | undefined {
+function readPngPixels(header: Buffer): number | undefined {
   if (header.length < PNG_HEADER_BYTES || header.readUInt32BE(0) !== PNG_SIGNATURE)
     return undefined;
   return header.readUInt32BE(PNG_WIDTH_AT) * header.readUInt32BE(PNG_HEIGHT_AT);
@@ -191,7 +193,7 @@ const LAST_FRAME = 0xcf;
 const NO_FRAMES: readonly number[] = [0xc4, 0xc8, 0xcc];
 const SEGMENT_HEAD_BYTES = 9;
 
-function jpegPixels(header: Buffer): number | undefined {
+function readJpegPixels(header: Buffer): number | undefined {
   if (header.length < 2 || header.readUInt16BE(0) !== JPEG_SIGNATURE) return undefined;
   let at = 2;
   while (at + SEGMENT_HEAD_BYTES <= header.length && header[at] === MARKER) {

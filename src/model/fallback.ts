@@ -7,7 +7,7 @@
 import type { Clock } from "../kernel/clock.ts";
 import type { Model, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
-import { forModel, replayKeyOf } from "./written-by.ts";
+import { toHistory, toReplayKey } from "./written-by.ts";
 
 /** Options of `withFallback`. */
 export interface FallbackOptions {
@@ -39,12 +39,12 @@ export const DEFAULT_COOLDOWN_MS = 60_000;
 const fallbacks = new WeakMap<Model, Fallback>();
 
 /** Returns the fallback behind a model of `withFallback`, or `undefined` for any other model. */
-export function fallbackOf(model: Model): Fallback | undefined {
+export function asFallback(model: Model): Fallback | undefined {
   return fallbacks.get(model);
 }
 
 /** Returns the models of a fallback in order, or the model itself. */
-export function modelsOf(model: Model): readonly Model[] {
+export function getFallbackModels(model: Model): readonly Model[] {
   return fallbacks.get(model)?.models ?? [model];
 }
 
@@ -55,7 +55,10 @@ export class Fallback {
   /** Until when each model is passed over, by its index and the monotonic clock. */
   #coolUntilMs: number[] = [];
 
-  constructor(models: readonly Model[], { shouldFallback = mayPass, cooldownMs }: FallbackOptions) {
+  constructor(
+    models: readonly Model[],
+    { shouldFallback = isWorthFallback, cooldownMs }: FallbackOptions,
+  ) {
     this.models = models;
     this.#shouldFallback = shouldFallback;
     this.#cooldownMs = cooldownMs ?? DEFAULT_COOLDOWN_MS;
@@ -86,7 +89,7 @@ export class Fallback {
     const inOrder = ready.length === 0 ? this.models : ready;
     const newest = messages.findLast((message) => message.role === "assistant");
     if (newest === undefined || newest.toolCalls.length === 0) return inOrder;
-    const writer = this.models.find((model) => replayKeyOf(model) === newest.writtenBy);
+    const writer = this.models.find((model) => toReplayKey(model) === newest.writtenBy);
     if (writer === undefined) return inOrder;
     return [writer, ...inOrder.filter((model) => model !== writer)];
   }
@@ -106,13 +109,13 @@ export class Fallback {
   }
 }
 
-function mayPass({ isRetryable, code }: ModelError): boolean {
+function isWorthFallback({ isRetryable, code }: ModelError): boolean {
   return isRetryable || code === "model_unauthorized" || code === "model_protocol_error";
 }
 
 /** Returns the request with only the messages and content that this model may read. */
 export function narrowRequest(request: ModelRequest, model: Model): ModelRequest {
-  const messages = forModel(request.messages, model);
+  const messages = toHistory(request.messages, model);
   return messages === request.messages ? request : Object.freeze({ ...request, messages });
 }
 

@@ -2,8 +2,8 @@
 
 import { parseJson, type JsonObject } from "../kernel/json.ts";
 import type { ModelReply, ToolSpec } from "./model.ts";
-import { remembered } from "./remembered.ts";
-import { toStrictSchema, withoutAddedNulls } from "./strict-schema.ts";
+import { getOrCompute } from "./remembered.ts";
+import { toStrictSchema, removeAddedNulls } from "./strict-schema.ts";
 
 /** A tool as it is written. */
 export interface HeldTool {
@@ -19,8 +19,8 @@ const heldAsSaid: HeldByTools = new WeakMap();
 const heldAll: HeldByTools = new WeakMap();
 
 /** The tools by name, in their order. `isAll`: every one that has a strict form is held to it, not only those that ask for it. */
-export function heldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools {
-  return remembered(
+export function collectHeldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools {
+  return getOrCompute(
     isAll ? heldAll : heldAsSaid,
     tools,
     (specs) =>
@@ -34,13 +34,13 @@ export function heldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools
 }
 
 /** The reply with the arguments of its calls as their tools want them: without the nulls that the strict forms have brought in. */
-export function unheld(reply: ModelReply, held: HeldTools): ModelReply {
+export function restoreReplyArguments(reply: ModelReply, held: HeldTools): ModelReply {
   const { message } = reply;
   const toolCalls = message.toolCalls.map((call) => {
     const tool = held.get(call.toolName);
     if (tool?.strict === undefined || !call.argumentsText.includes("null")) return call;
     try {
-      const value = withoutAddedNulls(parseJson(call.argumentsText), tool.spec.inputSchema);
+      const value = removeAddedNulls(parseJson(call.argumentsText), tool.spec.inputSchema);
       return Object.freeze({ ...call, argumentsText: JSON.stringify(value) });
     } catch {
       return call; // The model reads of what is no JSON as ever.

@@ -1,11 +1,11 @@
 // What the failures of servers mean, whichever adapter met them: by status, by the provider's error code, by its message.
 
-import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
-import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
+import { getErrorMessage, type ModelErrorCode } from "../kernel/error.ts";
+import { omitUndefined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
 import { readFields, readList, type Fields } from "./wire-json.ts";
-import { quotesSecret, redactCutValues, type KnownSecret } from "../kernel/redact-values.ts";
+import { hasSecret, redactCutValues, type KnownSecret } from "../kernel/redact-values.ts";
 
 const LONGEST_QUOTE = 500;
 /** Groq's word for a call that the model wrote wrongly, as it may not the next time. */
@@ -62,7 +62,7 @@ export class AdapterFailures {
     const quote = got.length > LONGEST_QUOTE ? `${got.slice(0, LONGEST_QUOTE)}…` : got;
     const end = /[.!?…]$/.test(quote) ? "" : ".";
     const message = `Expected a reply from the model, got ${quote}${end} ${advice}`;
-    return modelError({ code, message, ...details });
+    return createModelError({ code, message, ...details });
   }
 
   /** The reply did not end in time. */
@@ -107,7 +107,7 @@ export class AdapterFailures {
 
   /** What carries the reply threw in the middle of it. */
   cutReply(cause: unknown, lostOutputTokens: number | undefined): ModelError {
-    const got = `a reply that was cut (${messageOf(cause)})`;
+    const got = `a reply that was cut (${getErrorMessage(cause)})`;
     return this.failure({ code: "model_unavailable", got, lostOutputTokens, cause });
   }
 
@@ -136,72 +136,72 @@ export class AdapterFailures {
       // It cannot be written.
     }
     return this.failure({
-      code: codeOfReport([word, type], status, message),
+      code: classifyReport([word, type], status, message),
       got: `an error inside the reply: ${message}`,
-      data: plainData({ status, providerCode: word, providerType: type }),
-      retryAfterMs: retryDelayIn(report, message),
+      data: pickPlainData({ status, providerCode: word, providerType: type }),
+      retryAfterMs: findStatedDelay(report, message),
       lostOutputTokens,
     });
   }
 }
 
-export function modelError({
+export function createModelError({
   code,
   message,
   ...details
 }: ModelFailureDetails & { readonly code: ModelErrorCode; readonly message: string }): ModelError {
-  return new ModelError({ code, message, ...defined(details) });
+  return new ModelError({ code, message, ...omitUndefined(details) });
 }
 
 /** Returns a copy of the error with changes. */
-export function changedError(
+export function copyModelError(
   { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause }: ModelError,
   changes: ModelFailureDetails & { readonly message?: string },
 ): ModelError {
   const own = { code, message, data, retryAfterMs, lostOutputTokens, lostInput, cause };
-  return modelError({ ...own, ...changes });
+  return createModelError({ ...own, ...changes });
 }
 
 /** Returns the error with the input that its provider reported, which is charged also without output. */
-export function withLostInput(error: ModelError, lostInput: ReportedInput | undefined): ModelError {
+export function addLostInput(error: ModelError, lostInput: ReportedInput | undefined): ModelError {
   if (lostInput === undefined || error.lostInput !== undefined) return error;
-  return changedError(error, { lostInput, lostOutputTokens: error.lostOutputTokens ?? 0 });
+  return copyModelError(error, { lostInput, lostOutputTokens: error.lostOutputTokens ?? 0 });
 }
 
 /** What an answer with this status means. `word`: the provider's own code for it; `message`: what it says. */
-export function codeOfRefusal(status: number, word: unknown, message: string): ModelErrorCode {
+export function classifyRefusal(status: number, word: unknown, message: string): ModelErrorCode {
   // Out of quota comes as 429 too, but no waiting helps against an empty account.
   if (word === "insufficient_quota") return "model_invalid_request";
   if (word === MODELS_FAULT) return "model_unavailable";
-  if (codeOfWord(word) === "model_context_overflow") return "model_context_overflow";
-  const code = codeOfStatus(status);
-  const isOverflow = code === "model_invalid_request" && limitIn(message) === "length";
+  if (classifyProviderCode(word) === "model_context_overflow") return "model_context_overflow";
+  const code = classifyStatus(status);
+  const isOverflow = code === "model_invalid_request" && findLimitKind(message) === "length";
   return isOverflow ? "model_context_overflow" : code;
 }
 
 /** What an error inside an answer means, which had begun well. `words`: the provider's own codes for it, the more exact one first. */
-export function codeOfReport(
+export function classifyReport(
   words: readonly unknown[],
   status: number | undefined,
   message: string,
 ): ModelErrorCode {
-  const [named] = words.flatMap((word) => codeOfWord(word) ?? []);
-  const code = named ?? (status === undefined ? undefined : codeOfStatus(status));
+  const [named] = words.flatMap((word) => classifyProviderCode(word) ?? []);
+  const code = named ?? (status === undefined ? undefined : classifyStatus(status));
   // LM Studio reports an overflow in a stream with a message alone.
   const isVague = code === undefined || code === "model_invalid_request";
-  const limit = limitIn(message);
+  const limit = findLimitKind(message);
   if (isVague && limit === "length") return "model_context_overflow";
   return code ?? (limit === "rate" ? "model_rate_limited" : "model_unavailable");
 }
 
 /** Words about a limit on the length of a request, or on a rate. */
-function limitIn(message: string): "length" | "rate" | undefined {
+function findLimitKind(message: string): "length" | "rate" | undefined {
   const isLong = TOO_LONG.test(message);
   if (RATE.test(message) || (isLong && LATER.test(message))) return "rate";
   return isLong ? "length" : undefined;
 }
 
-function codeOfStatus(status: number): ModelErrorCode {
+function classifyStatus(status: number): ModelErrorCode {
   if (status === 429) return "model_rate_limited";
   if (status === 503 || status === 529) return "model_overloaded";
   if (status >= 500) return "model_unavailable";
@@ -232,7 +232,7 @@ const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
 /** What is wrong with the request itself, in the words of Responses: its prompt, its images, what it is about. */
 const REFUSAL = /^invalid_|image|_policy(_violation)?$/;
 
-function codeOfWord(word: unknown): ModelErrorCode | undefined {
+function classifyProviderCode(word: unknown): ModelErrorCode | undefined {
   const isRefusal = typeof word === "string" && REFUSAL.test(word);
   return CODES.get(word) ?? (isRefusal ? "model_invalid_request" : undefined);
 }
@@ -269,7 +269,7 @@ const RATE =
 const LATER = /\bwait\b|\b(try again|retry) (later|in|after)\b|\bquota/i;
 
 /** How long the server asks us to wait. A date is taken relative to the server's own, so that no clock has to agree with it. */
-export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined {
+export function readRetryAfterMs(headers: Pick<Headers, "get">): number | undefined {
   const milliseconds = Number.parseFloat(headers.get("retry-after-ms") ?? "");
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds);
   const asked = headers.get("retry-after") ?? "";
@@ -284,15 +284,15 @@ export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined 
  *
  * @example retryDelayIn({}, "Please try again in 6m0s.") // 360000
  */
-export function retryDelayIn(report: unknown, message: string): number | undefined {
+export function findStatedDelay(report: unknown, message: string): number | undefined {
   for (const detail of readList(readFields(report)["details"])) {
     const { retryDelay } = readFields(detail);
-    const stated = typeof retryDelay === "string" ? durationIn(retryDelay) : undefined;
+    const stated = typeof retryDelay === "string" ? parseDuration(retryDelay) : undefined;
     if (stated !== undefined) return stated;
   }
   for (const { 0: words, index } of message.matchAll(DELAY)) {
     const from = index + words.length;
-    const stated = durationIn(message.slice(from, from + LONGEST_DURATION));
+    const stated = parseDuration(message.slice(from, from + LONGEST_DURATION));
     if (stated !== undefined) return stated;
   }
   return undefined;
@@ -313,7 +313,7 @@ const UNITS_MS: readonly (readonly [RegExp, number])[] = [
 ];
 
 /** Returns the milliseconds of a duration at the beginning of a text: "1.2s", "6m0s", "20 seconds". */
-function durationIn(text: string): number | undefined {
+function parseDuration(text: string): number | undefined {
   const part = /(?:\s|,|and\b)*(\d+(?:\.\d+)?)\s*([a-z]+)/iy;
   let totalMs: number | undefined;
   for (let found = part.exec(text); found !== null; found = part.exec(text)) {
@@ -331,7 +331,7 @@ export function isStackOverflow(thrown: unknown): boolean {
 }
 
 /** The fields that are text or numbers: what an error can keep of a report. */
-export function plainData(fields: Fields): JsonObject {
+export function pickPlainData(fields: Fields): JsonObject {
   const data: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(fields)) {
     if (typeof value === "string" || typeof value === "number") data[name] = value;
@@ -345,13 +345,13 @@ export function plainData(fields: Fields): JsonObject {
 export function redactModelError(error: ModelError, secrets: readonly KnownSecret[]): ModelError {
   if (secrets.length === 0) return error;
   const message = redactCutValues(error.message, secrets);
-  if (message === error.message && !quotesSecret(error, secrets)) return error;
+  if (message === error.message && !hasSecret(error, secrets)) return error;
   // A nested field that contains a secret is left out.
   const fields = Object.entries(error.data).map(([name, value]) => {
     return [name, typeof value === "string" ? redactCutValues(value, secrets) : value] as const;
   });
-  const data = Object.fromEntries(fields.filter(([, value]) => !quotesSecret(value, secrets)));
-  return changedError(error, { message, data, cause: undefined });
+  const data = Object.fromEntries(fields.filter(([, value]) => !hasSecret(value, secrets)));
+  return copyModelError(error, { message, data, cause: undefined });
 }
 
 // The redirects that an adapter follows: within one origin, so that neither the key nor the prompt

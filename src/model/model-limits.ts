@@ -1,7 +1,7 @@
 // Rate limits of a provider, and the queue of the calls that share them.
 
 import { misdefinition, mismatch } from "../kernel/check.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
 import type { AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -62,7 +62,7 @@ const gates = new WeakMap<object, LimitsGate>();
 export function modelLimits(options: Omit<ModelLimits, "kind">): ModelLimits {
   checkOptions("modelLimits", options, CHECKS);
   const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = options;
-  const given = defined({ requestsPerMinute, tokensPerMinute, maxConcurrentRequests });
+  const given = omitUndefined({ requestsPerMinute, tokensPerMinute, maxConcurrentRequests });
   if (Object.keys(given).length === 0) {
     const advice = "Set at least one limit, or leave limits out.";
     throw mismatch("modelLimits", "given a limit", "none", advice);

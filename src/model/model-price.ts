@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 import { mismatch } from "../kernel/check.ts";
-import { deepFreeze, defined } from "../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
@@ -144,7 +144,7 @@ export function copyPrice({ asOf, source, tiers, ...rates }: ModelPrice): ModelP
     aboveInputTokens,
     ...copyRates(above),
   }));
-  return deepFreeze({ ...copyRates(rates), ...defined({ asOf, source, tiers: copied }) });
+  return deepFreeze({ ...copyRates(rates), ...omitUndefined({ asOf, source, tiers: copied }) });
 }
 
 function copyRates(rates: ModelRates): ModelRates {
@@ -152,13 +152,13 @@ function copyRates(rates: ModelRates): ModelRates {
   const { outputUsdPerMillion } = rates;
   return {
     inputUsdPerMillion,
-    ...defined({ cachedInputUsdPerMillion, cacheWriteUsdPerMillion }),
+    ...omitUndefined({ cachedInputUsdPerMillion, cacheWriteUsdPerMillion }),
     outputUsdPerMillion,
   };
 }
 
 /** Returns the rates for a request with this number of input tokens. */
-function ratesAt(price: ModelPrice, inputTokens: number): ModelRates {
+function selectRates(price: ModelPrice, inputTokens: number): ModelRates {
   return price.tiers?.findLast((tier) => inputTokens > tier.aboveInputTokens) ?? price;
 }
 
@@ -166,11 +166,11 @@ function ratesAt(price: ModelPrice, inputTokens: number): ModelRates {
  * Returns the cost of requests in micro-dollars, rounded up. US dollars per million tokens are
  * micro-dollars per token. Each request has its own tier, so add up costs and not tokens.
  */
-export function costMicroUsd(price: ModelPrice, ...requests: readonly TokenUsage[]): number {
+export function computeMicroUsd(price: ModelPrice, ...requests: readonly TokenUsage[]): number {
   let cost = 0;
   for (const request of requests) {
     const { inputTokens, cachedInputTokens, cacheWriteInputTokens = 0, outputTokens } = request;
-    const rates = ratesAt(price, inputTokens);
+    const rates = selectRates(price, inputTokens);
     const { inputUsdPerMillion: fresh, outputUsdPerMillion } = rates;
     const { cachedInputUsdPerMillion = fresh, cacheWriteUsdPerMillion = fresh } = rates;
     cost +=
@@ -189,11 +189,11 @@ const PERCENT_HELD = 110;
  * Returns the highest rates that can apply to a request with this count of input tokens. All of its
  * input may be cached, written to the cache, or neither.
  */
-export function heldRates(
+export function computeHighestRates(
   price: ModelPrice,
   countedTokens: number,
 ): Pick<ModelRates, "inputUsdPerMillion" | "outputUsdPerMillion"> {
-  const rates = ratesAt(price, (countedTokens * PERCENT_HELD) / 100);
+  const rates = selectRates(price, (countedTokens * PERCENT_HELD) / 100);
   const { inputUsdPerMillion: fresh, outputUsdPerMillion } = rates;
   const { cachedInputUsdPerMillion = fresh, cacheWriteUsdPerMillion = fresh } = rates;
   const inputUsdPerMillion = Math.max(fresh, cachedInputUsdPerMillion, cacheWriteUsdPerMillion);
@@ -201,8 +201,12 @@ export function heldRates(
 }
 
 /** Returns the highest cost of a request with these counted tokens, in micro-dollars. */
-export function dearestCost(price: ModelPrice, inputTokens: number, outputTokens: number): number {
-  const { inputUsdPerMillion, outputUsdPerMillion } = heldRates(price, inputTokens);
+export function computeMaxCost(
+  price: ModelPrice,
+  inputTokens: number,
+  outputTokens: number,
+): number {
+  const { inputUsdPerMillion, outputUsdPerMillion } = computeHighestRates(price, inputTokens);
   return Math.ceil(inputTokens * inputUsdPerMillion + outputTokens * outputUsdPerMillion);
 }
 
@@ -210,19 +214,21 @@ export function dearestCost(price: ModelPrice, inputTokens: number, outputTokens
  * Returns a price that equals the highest of several prices at any length, rate by rate. It has no
  * date and no source. `undefined` if one of the prices is unknown.
  */
-export function dearestPrice(all: readonly (ModelPrice | undefined)[]): ModelPrice | undefined {
+export function computeHighestPrice(
+  all: readonly (ModelPrice | undefined)[],
+): ModelPrice | undefined {
   const prices = all.flatMap((price) => price ?? []);
   if (prices.length < all.length) return undefined;
   const lengths = prices.flatMap(({ tiers = [] }) => tiers.map((tier) => tier.aboveInputTokens));
-  return tieredPrice(lengths, (inputTokens) => {
-    const all = prices.map((price) => ratesAt(price, inputTokens));
+  return buildTieredPrice(lengths, (inputTokens) => {
+    const all = prices.map((price) => selectRates(price, inputTokens));
     const most = (rate: keyof ModelRates): number =>
       Math.max(...all.map((rates) => rates[rate] ?? rates.inputUsdPerMillion));
     const mostIfGiven = (rate: keyof ModelRates): number | undefined =>
       all.some((rates) => rates[rate] !== undefined) ? most(rate) : undefined;
     return {
       inputUsdPerMillion: most("inputUsdPerMillion"),
-      ...defined({
+      ...omitUndefined({
         cachedInputUsdPerMillion: mostIfGiven("cachedInputUsdPerMillion"),
         cacheWriteUsdPerMillion: mostIfGiven("cacheWriteUsdPerMillion"),
       }),
@@ -232,7 +238,7 @@ export function dearestPrice(all: readonly (ModelPrice | undefined)[]): ModelPri
 }
 
 /** Returns the price with these rates, and a tier above each of the lengths. */
-export function tieredPrice(
+export function buildTieredPrice(
   lengths: readonly number[],
   ratesFor: (inputTokens: number) => ModelRates,
 ): ModelPrice {

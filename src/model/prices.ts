@@ -1,9 +1,15 @@
 // The price of a model, for leases, charges and results.
 
-import { remembered } from "./remembered.ts";
-import { fallbackOf } from "./fallback.ts";
+import { getOrCompute } from "./remembered.ts";
+import { asFallback } from "./fallback.ts";
 import type { Model } from "./model.ts";
-import { checkPrice, copyPrice, dearestPrice, type ModelPrice, isDay } from "./model-price.ts";
+import {
+  checkPrice,
+  copyPrice,
+  computeHighestPrice,
+  type ModelPrice,
+  isDay,
+} from "./model-price.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import table from "./price-table.json" with { type: "json" };
 
@@ -53,15 +59,16 @@ const OPENAI_ORIGIN = "https://api.openai.com";
  * built-in table. Each model is looked up once, when its settings are final. The function throws
  * `invalid_option` if `prices` returns an invalid price.
  */
-export function priceLookup(prices: Prices | undefined): PriceOf {
+export function createPriceLookup(prices: Prices | undefined): PriceOf {
   const known = new WeakMap<Model, { readonly price: ModelPrice | undefined }>();
-  const findPrice: PriceOf = (model) => remembered(known, model, lookUp).price;
+  const findPrice: PriceOf = (model) => getOrCompute(known, model, lookUp).price;
   return findPrice;
 
   function lookUp(model: Model): { price: ModelPrice | undefined } {
     // Only a fallback has the keys of several models.
-    const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
-    if (fallback !== undefined) return { price: dearestPrice(fallback.models.map(findPrice)) };
+    const fallback = "replayKeys" in model ? asFallback(model) : undefined;
+    if (fallback !== undefined)
+      return { price: computeHighestPrice(fallback.models.map(findPrice)) };
     const { provider, id, baseUrl, price } = model;
     if (price === "unknown") return { price: undefined };
     if (price !== undefined) {
@@ -142,7 +149,7 @@ export function lookUpModelPrice(
   const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
   const isListed = isSnapshot && table.withSnapshots.includes(model);
   const row = ROWS.get(modelId) ?? (isListed ? ROWS.get(model) : undefined);
-  return row === undefined ? undefined : remembered(prices, row, toKnownPrice);
+  return row === undefined ? undefined : getOrCompute(prices, row, toKnownPrice);
 }
 
 const DATE_LENGTH = "2025-08-07".length;

@@ -1,9 +1,9 @@
 // Reads the properties of a model once for each agent. A getter that throws fails the set-up of the agent,
 // and is never called again once the agent is announced (T3).
 
-import { EspalierError, messageOf } from "../kernel/error.ts";
-import { defined, sameJson } from "../kernel/json.ts";
-import { fallbackOf } from "./fallback.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
+import { omitUndefined, sameJson } from "../kernel/json.ts";
+import { asFallback } from "./fallback.ts";
 import type { Model } from "./model.ts";
 
 /** A model that `withFallback` made has the replay keys of all its models. */
@@ -46,7 +46,7 @@ export function readModel(owner: string, given: Model): Model {
   } catch (cause) {
     throw new EspalierError({
       code: "invalid_definition",
-      message: `Expected the model of ${owner} to have properties that can be read, but a property threw: ${messageOf(cause)}. Correct the model's adapter.`,
+      message: `Expected the model of ${owner} to have properties that can be read, but a property threw: ${getErrorMessage(cause)}. Correct the model's adapter.`,
       cause,
     });
   }
@@ -58,9 +58,9 @@ function readProperties(owner: string, given: ReadableModel): Properties {
   const { supportsStructuredOutputs, supportsToolChoice } = given;
   const own = { replayKey, replayKeys, supportsStructuredOutputs, supportsToolChoice };
   const more = { minOutputTokens, apiType, serviceTier, price, baseUrl, inputModalities, server };
-  const behind = (replayKeys && fallbackOf(given)?.models) ?? [];
+  const behind = (replayKeys && asFallback(given)?.models) ?? [];
   return {
-    own: { provider, id, ...defined({ ...own, ...more }) },
+    own: { provider, id, ...omitUndefined({ ...own, ...more }) },
     limits,
     // oxlint-disable-next-line typescript/unbound-method -- the copy binds it
     generate: given.generate,
@@ -73,7 +73,7 @@ function copyModel(given: Model, { own, limits, generate, canCount, behind }: Pr
   const { server, inputModalities } = own;
   const model: Model = {
     ...own,
-    ...defined({
+    ...omitUndefined({
       limits,
       inputModalities: inputModalities && Object.freeze([...inputModalities]),
       server: server && Object.freeze({ ...server }),
@@ -82,7 +82,7 @@ function copyModel(given: Model, { own, limits, generate, canCount, behind }: Pr
     generate: generate.bind(given),
   };
   Object.freeze(model);
-  if (behind.length > 0) fallbackOf(given)?.over(behind).standFor(model);
+  if (behind.length > 0) asFallback(given)?.over(behind).standFor(model);
   return model;
 
   function countTokens(...asked: Parameters<NonNullable<Model["countTokens"]>>): number {

@@ -1,7 +1,7 @@
-import { growthOf, type Growth } from "../kernel/grown.ts";
+import { findGrowth, type Growth } from "../kernel/grown.ts";
 
 /** What `make` gives for a key, which is made once and kept for as long as the key lives. */
-export function remembered<Key extends object, Value>(
+export function getOrCompute<Key extends object, Value>(
   known: WeakMap<Key, Value>,
   key: Key,
   make: (key: Key) => Value,
@@ -20,20 +20,20 @@ export class RememberedEach<Key extends object, Value> {
 
   /** In the order of the list. */
   of(list: readonly Key[], make: (key: Key) => Value): readonly Value[] {
-    const growth = growthOf(list);
-    if (growth === undefined) return list.map((key) => remembered(this.#each, key, make));
-    const made = remembered(this.#grown, growth, () => []);
-    for (const key of list.slice(made.length)) made.push(remembered(this.#each, key, make));
+    const growth = findGrowth(list);
+    if (growth === undefined) return list.map((key) => getOrCompute(this.#each, key, make));
+    const made = getOrCompute(this.#grown, growth, () => []);
+    for (const key of list.slice(made.length)) made.push(getOrCompute(this.#each, key, make));
     return made.slice(0, list.length);
   }
 }
 
 /** Returns the object with further fields, which are computed whenever they are read. */
-export function withComputed<Known extends object, Values extends object>(
+export function addComputedFields<Known extends object, Values extends object>(
   known: Known,
   compute: { readonly [Name in keyof Values]: () => Values[Name] },
 ): Known & Readonly<Values>;
-export function withComputed(
+export function addComputedFields(
   known: object,
   compute: Readonly<Record<string, () => unknown>>,
 ): object {

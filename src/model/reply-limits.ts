@@ -1,7 +1,7 @@
 // How much of an answer is read before it is broken off, whatever the server sends. A server that ignores the cap on output tokens, or
 // never ends, costs bounded memory and is paid for by what came.
 
-import { BYTES_PER_TOKEN, tokensInBytes } from "./count-tokens.ts";
+import { BYTES_PER_TOKEN, estimateTokensFromBytes } from "./count-tokens.ts";
 
 /** The most bytes that are taken of one answer. */
 export interface ReplyLimits {
@@ -42,7 +42,7 @@ export const MOST_DATA_BYTES = MIB;
 export const OPENED_BYTES = 16;
 
 /** The limits of a reply with this cap. */
-export function replyLimits(maxOutputTokens: number): ReplyLimits {
+export function computeReplyLimits(maxOutputTokens: number): ReplyLimits {
   const besideBytes = Math.min(
     BESIDE_BYTES_PER_TOKEN * maxOutputTokens + BESIDE_ALLOWANCE_BYTES,
     BODY_BYTES,
@@ -58,8 +58,8 @@ export function replyLimits(maxOutputTokens: number): ReplyLimits {
 }
 
 /** Returns an estimate of the tokens in the bytes of an answer: at most twice the cap. */
-export function tokensThatCame(bytes: number, { cutBytes }: ReplyLimits): number {
-  return tokensInBytes(Math.min(bytes, cutBytes));
+export function estimateReceivedTokens(bytes: number, { cutBytes }: ReplyLimits): number {
+  return estimateTokensFromBytes(Math.min(bytes, cutBytes));
 }
 
 /** The same text for each reply, since a run is warned once of each text. */
@@ -106,7 +106,7 @@ export class ReplyCut {
   /** True if a cut reply is charged by its usage: it is not less than what came. */
   isHonest(reportedTokens = 0): boolean {
     return (
-      reportedTokens >= tokensThatCame(this.#bytes, this.#limits) ||
+      reportedTokens >= estimateReceivedTokens(this.#bytes, this.#limits) ||
       this.#bytes <= MAX_BYTES_PER_TOKEN * this.#reportedTokens
     );
   }

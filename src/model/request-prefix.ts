@@ -1,6 +1,6 @@
 // How far a request begins like the one before it. Prompt caches of providers go by that: tools and the schema of the result first, then messages (X31). Pure.
 
-import { growthOf } from "../kernel/grown.ts";
+import { findGrowth } from "../kernel/grown.ts";
 import { sameJson } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import type { ModelRequest } from "./model.ts";
@@ -23,7 +23,7 @@ export interface RequestPrefix {
 }
 
 /** Compares two requests. Messages are the same if a provider is sent the same of them. */
-export function prefixOf(
+export function compareRequests(
   { request: last, ephemeralCount }: SentRequest,
   next: ModelRequest,
 ): RequestPrefix {
@@ -37,8 +37,8 @@ export function prefixOf(
   if (!hasSameTools || !hasSameOutput)
     return { isUnchanged: false, messageCount: 0, changed: "tools" };
   // What has grown out of the same list is known to be the same without a look.
-  const growth = growthOf(last.messages);
-  const isGrown = growth !== undefined && growth === growthOf(next.messages);
+  const growth = findGrowth(last.messages);
+  const isGrown = growth !== undefined && growth === findGrowth(next.messages);
   let messageCount = isGrown ? Math.min(last.messages.length, next.messages.length) : 0;
   while (messageCount < last.messages.length) {
     const [message, other] = [last.messages[messageCount], next.messages[messageCount]];
@@ -52,7 +52,7 @@ export function prefixOf(
 }
 
 /** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */
-export function ephemeralAtEnd(messages: readonly Message[], tail: readonly Message[]): number {
+export function countEphemeralTail(messages: readonly Message[], tail: readonly Message[]): number {
   const from = messages.length - tail.length;
   const areThere = tail.every((message, index) => {
     return isSameForProvider(message, messages[from + index]);

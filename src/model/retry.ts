@@ -7,13 +7,13 @@ import {
   askWithinLimits,
   type AskEnd,
   type AskOptions,
-  chanceBy,
-  delayBefore,
-  waitTooLong,
+  clampRandom,
+  computeRetryDelay,
+  createLongWaitError,
   type FailedAttempt,
 } from "./ask-model.ts";
 import { signReply } from "./check-reply.ts";
-import { fallbackOf, chooseHopeful, narrowRequest, type Fallback } from "./fallback.ts";
+import { asFallback, chooseHopeful, narrowRequest, type Fallback } from "./fallback.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import type { ReportedInput } from "./token-usage.ts";
@@ -113,13 +113,13 @@ export async function generateWithRetries(
   const { signal, clock, policy, noStartSignal = signal } = options;
   const { maxDelayMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   // Only a fallback has keys of several models.
-  const fallback = "replayKeys" in model ? fallbackOf(model) : undefined;
+  const fallback = "replayKeys" in model ? asFallback(model) : undefined;
   const ask = model.limits === undefined ? askModel : askWithinLimits;
   const log = { attempts: 0, ...NO_LOSS };
   const call: RetriedCall = { options, fallback, request, noStartSignal, log };
   let error: ModelError | undefined; // The failure of the last attempt.
   while (!signal.aborted) {
-    if (error !== undefined) await backOff(error, call.log.attempts, options);
+    if (error !== undefined) await waitBeforeRetry(error, call.log.attempts, options);
     if (signal.aborted) break;
     const terms = { noStartSignal: call.noStartSignal, sinceMs: clock.nowMs(), maxDelayMs };
     const end =
@@ -131,8 +131,8 @@ export async function generateWithRetries(
     if (!error.isRetryable || call.log.attempts >= (policy.maxAttempts ?? DEFAULT_MAX_ATTEMPTS))
       return { type: "failed", error, ...call.log };
     if ((error.retryAfterMs ?? 0) > maxDelayMs)
-      return { type: "failed", error: waitTooLong(error, maxDelayMs), ...call.log };
-    if (end.lostOutputTokens !== undefined && !(await payForNext(call)))
+      return { type: "failed", error: createLongWaitError(error, maxDelayMs), ...call.log };
+    if (end.lostOutputTokens !== undefined && !(await chargeNextRequest(call)))
       return { type: "unpaid", error, ...call.log };
   }
   return { type: "aborted", ...call.log };
@@ -163,7 +163,7 @@ async function askInOrder(call: RetriedCall, fallback: Fallback): Promise<Attemp
     hopeful = chooseHopeful(hopeful, error);
     const isContinued = fallback.continuesAfter(model, error, clock);
     if (!isContinued || nextModel === undefined) return { ...end, error: hopeful };
-    if (end.lostOutputTokens !== undefined && !(await payForNext(call)))
+    if (end.lostOutputTokens !== undefined && !(await chargeNextRequest(call)))
       return { type: "unpaid", error };
     if (signal.aborted) break;
     options.onRetry({ attempt: call.log.attempts, error, delayMs: 0, nextModel });
@@ -183,16 +183,16 @@ function countRequest(
   if (end.type !== "failed" || end.isUnsent !== true) call.noStartSignal = call.options.signal;
   if (end.type === "replied") return end;
   if (end.type === "failed") {
-    if (end.lostOutputTokens !== undefined) call.log = withLoss(call, model, end);
+    if (end.lostOutputTokens !== undefined) call.log = addModelLoss(call, model, end);
     return end;
   }
   const { lostOutputTokens = 0 } = end;
-  call.log = withLoss(call, model, { ...end, lostOutputTokens });
+  call.log = addModelLoss(call, model, { ...end, lostOutputTokens });
   return ABORTED;
 }
 
 /** Pays for the next request after one whose answer had begun. Returns false if it is not paid for. */
-async function payForNext(call: RetriedCall): Promise<boolean> {
+async function chargeNextRequest(call: RetriedCall): Promise<boolean> {
   const { options, log } = call;
   if (options.payAgain === undefined) return true;
   const paid = await options.payAgain(log);
@@ -200,24 +200,28 @@ async function payForNext(call: RetriedCall): Promise<boolean> {
   return paid !== undefined;
 }
 
-async function backOff(error: ModelError, attempt: number, options: RetryOptions): Promise<void> {
+async function waitBeforeRetry(
+  error: ModelError,
+  attempt: number,
+  options: RetryOptions,
+): Promise<void> {
   const { clock, signal, policy } = options;
-  const delayMs = delayBefore(attempt, error, chanceBy(policy.random ?? DEFAULT_RANDOM));
+  const delayMs = computeRetryDelay(attempt, error, clampRandom(policy.random ?? DEFAULT_RANDOM));
   options.onRetry({ attempt, error, delayMs });
   await sleep(clock, delayMs, signal);
 }
 
-function withLoss({ log, fallback }: RetriedCall, model: Model, lost: Lost): AttemptLog {
-  const added = plusLoss(log, lost);
+function addModelLoss({ log, fallback }: RetriedCall, model: Model, lost: Lost): AttemptLog {
+  const added = addLoss(log, lost);
   if (fallback === undefined) return { ...log, ...added };
   const losses = new Map(log.lossOf);
-  losses.set(model, plusLoss(losses.get(model) ?? NO_LOSS, lost));
+  losses.set(model, addLoss(losses.get(model) ?? NO_LOSS, lost));
   return { ...log, ...added, lossOf: losses };
 }
 
 type Lost = Pick<FailedAttempt, "lostOutputTokens" | "lostInput">;
 
-function plusLoss(loss: AttemptLoss, { lostOutputTokens = 0, lostInput }: Lost): AttemptLoss {
+function addLoss(loss: AttemptLoss, { lostOutputTokens = 0, lostInput }: Lost): AttemptLoss {
   return {
     lostOutputTokens: loss.lostOutputTokens + lostOutputTokens,
     brokenAttempts: loss.brokenAttempts + 1,

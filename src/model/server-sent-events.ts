@@ -68,7 +68,7 @@ const FIELD_NAMES = ["data", "event", "id", "retry", "error"] as const;
  *
  * @example beginsWithEvent(": hello\n\n<html>") // false
  */
-export function beginsWithEvent(text: string): boolean | undefined {
+export function detectEventStream(text: string): boolean | undefined {
   // A byte order mark that was cut is decoded as a replacement character.
   const lines = text.replace(/^[\uFEFF\uFFFD]/, "").split(/\r?\n/);
   const first = lines.find((line) => line.trim() !== "" && !line.startsWith(":"));

@@ -156,7 +156,7 @@ class StrictWriter {
     if (missing !== undefined) throw new NotStrict(`${path}.${missing}`, "anything");
     const written = entries.map(([key, property]): [string, JsonValue] => {
       const strict = this.#any(property, { path: `${path}.${key}`, level: place.level + 1 });
-      const mayBeLeftOut = !required.includes(key) && !admitsNull(strict);
+      const mayBeLeftOut = !required.includes(key) && !isNullAllowed(strict);
       return [key, mayBeLeftOut ? { anyOf: [strict, NOTHING] } : strict];
     });
     return {
@@ -186,10 +186,10 @@ class StrictWriter {
 }
 
 /** Returns true if a strict schema accepts null. A reference counts as not accepting it. */
-function admitsNull(schema: JsonObject): boolean {
+function isNullAllowed(schema: JsonObject): boolean {
   const { enum: values, anyOf: branches } = schema;
   if (branches !== undefined)
-    return toList(branches).some((branch) => isObject(branch) && admitsNull(branch));
+    return toList(branches).some((branch) => isObject(branch) && isNullAllowed(branch));
   if (values !== undefined && !toList(values).includes(null)) return false;
   const types = readTypes(schema);
   return types.includes("null") || (types.length === 0 && values !== undefined);
@@ -199,7 +199,7 @@ function admitsNull(schema: JsonObject): boolean {
  * Returns the value without nulls that stand for absent keys. These are keys that `schema` neither
  * requires nor allows to be null. `schema` is the original of the strict schema.
  */
-export function withoutAddedNulls(value: JsonValue, schema: JsonObject): JsonValue {
+export function removeAddedNulls(value: JsonValue, schema: JsonObject): JsonValue {
   return new NullReader(schema).read(schema, value).value;
 }
 
@@ -246,7 +246,7 @@ class NullReader {
       const [best] = fitting.toSorted((left, right) => left.taken - right.taken);
       return best ?? { value, fits: false, taken: 0 };
     }
-    if (!fitsBounds(schema, value)) return { value, fits: false, taken: 0 };
+    if (!isWithinBounds(schema, value)) return { value, fits: false, taken: 0 };
     if (isJsonList(value)) {
       const { items } = schema;
       const reads = value.map((item) => this.read(items, item));
@@ -292,7 +292,7 @@ class NullReader {
 }
 
 /** Returns true for a value of the type and within the bounds of a schema; its parts are another matter. */
-function fitsBounds(schema: JsonObject, value: JsonValue): boolean {
+function isWithinBounds(schema: JsonObject, value: JsonValue): boolean {
   const { enum: values, const: only } = schema;
   if (only !== undefined && !sameJson(only, value)) return false;
   if (values !== undefined && !toList(values).some((one) => sameJson(one, value))) return false;

@@ -5,18 +5,20 @@ import { sha256 } from "../kernel/crypto.ts";
 import type { CacheKey } from "./model.ts";
 
 /** The same value without halves of surrogate pairs in its texts; itself, if there are none. What is no plain data stays as it is. */
-export function wellFormed<T>(value: T): T;
-export function wellFormed(value: unknown): unknown {
+export function createWellFormed<T>(value: T): T;
+export function createWellFormed(value: unknown): unknown {
   if (typeof value === "string") return value.toWellFormed();
   if (Array.isArray(value)) {
     const items: readonly unknown[] = value;
-    const formed = items.map((item) => wellFormed(item));
+    const formed = items.map((item) => createWellFormed(item));
     return formed.every((item, index) => item === items[index]) ? items : formed;
   }
   if (typeof value !== "object" || value === null) return value;
   if (Object.getPrototypeOf(value) !== Object.prototype) return value;
   const fields = Object.entries<unknown>({ ...value });
-  const formed = fields.map(([key, field]) => [key.toWellFormed(), wellFormed(field)] as const);
+  const formed = fields.map(
+    ([key, field]) => [key.toWellFormed(), createWellFormed(field)] as const,
+  );
   const isSame = formed.every(
     ([key, field], at) => key === fields[at]?.[0] && field === fields[at][1],
   );
@@ -24,9 +26,9 @@ export function wellFormed(value: unknown): unknown {
 }
 
 /** A value as JSON text that every server can read. */
-export function wireText(value: unknown): string {
+export function stringifyForWire(value: unknown): string {
   const text = JSON.stringify(value);
-  return text.includes(String.raw`\ud`) ? JSON.stringify(wellFormed(value)) : text;
+  return text.includes(String.raw`\ud`) ? JSON.stringify(createWellFormed(value)) : text;
 }
 
 // The ids of calls, as providers take them. A server that writes ids of a form of its own (`functions.read:0`), or none, is sent what it wrote,
@@ -48,7 +50,7 @@ const AT_HOSTS: readonly (readonly [host: RegExp, form: CallIdForm])[] = [
 ];
 
 /** The form over Chat Completions at a host; undefined: any, as far as is known. */
-export function callIdFormAt(hostname: string): CallIdForm | undefined {
+export function findHostIdForm(hostname: string): CallIdForm | undefined {
   return AT_HOSTS.find(([host]) => host.test(hostname))?.[1];
 }
 
@@ -64,7 +66,7 @@ const OF_PROVIDERS: readonly (readonly [provider: RegExp, form: CallIdForm])[] =
 ];
 
 /** The form over the AI SDK; undefined: any, as far as is known. */
-export function callIdFormOf(provider: string): CallIdForm | undefined {
+export function findProviderIdForm(provider: string): CallIdForm | undefined {
   return OF_PROVIDERS.find(([pattern]) => pattern.test(provider))?.[1];
 }
 
@@ -72,7 +74,7 @@ export function callIdFormOf(provider: string): CallIdForm | undefined {
 const LENGTH_FOR_ALL = 9;
 
 /** The id itself, if it is of the form, else one that is of every form. */
-export function sentCallId(callId: string, form: CallIdForm | undefined): string {
+export function adaptCallId(callId: string, form: CallIdForm | undefined): string {
   return form === undefined || form.test(callId) ? callId : sha256(callId).slice(0, LENGTH_FOR_ALL);
 }
 
@@ -82,6 +84,6 @@ export function sentCallId(callId: string, form: CallIdForm | undefined): string
 const SHARDS = 8;
 
 /** `role`: a few keys for all agents of a role, in every run; `agent`: one for each agent of a run. */
-export function promptCacheKey({ role, agent }: CacheKey, by: "role" | "agent"): string {
+export function buildPromptCacheKey({ role, agent }: CacheKey, by: "role" | "agent"): string {
   return `esp-${role}-${by === "role" ? agent % SHARDS : agent}`;
 }

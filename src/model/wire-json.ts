@@ -1,6 +1,6 @@
 // What is read of JSON that a server sent, by all adapters. Lenient: what is missing or of another kind is nothing.
 
-import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
+import { omitUndefined, isRecord, type JsonObject } from "../kernel/json.ts";
 import type { ProviderData } from "../protocol/message.ts";
 import { isCost, type TokenUsage } from "./token-usage.ts";
 
@@ -87,10 +87,12 @@ export function toTokenUsage(figures: {
   return {
     inputTokens: input,
     cachedInputTokens,
-    ...defined({ cacheWriteInputTokens: written && Math.min(written, input - cachedInputTokens) }),
+    ...omitUndefined({
+      cacheWriteInputTokens: written && Math.min(written, input - cachedInputTokens),
+    }),
     outputTokens: output,
     reasoningTokens: Math.min(reasoning, output),
-    ...defined({ reportedCostUsd: figures.costUsd }),
+    ...omitUndefined({ reportedCostUsd: figures.costUsd }),
     ...(figures.hasServerTools === true ? { hasServerTools: true } : {}),
     ...(isText(serviceTier) ? { serviceTier } : {}),
   };
@@ -102,7 +104,7 @@ export function addCachedInput(input: number, cached: number): number {
 }
 
 /** True if a usage counts tools that the provider ran: Anthropic and OpenRouter, Gemini, Perplexity, xAI. */
-export function namesServerTools(usage: unknown): boolean {
+export function hasServerToolUsage(usage: unknown): boolean {
   const counts = ["toolUsePromptTokenCount", "num_search_queries", "num_sources_used"];
   const said = counts.map((name) => readCount(usage, name) ?? 0);
   const used = Object.values(readFields(readFields(usage)["server_tool_use"]));
@@ -110,7 +112,7 @@ export function namesServerTools(usage: unknown): boolean {
 }
 
 /** True if a message of Chat Completions has citations of a web search, or the tools that Groq ran. */
-export function showsServerTools(message: Fields): boolean {
+export function hasServerToolOutput(message: Fields): boolean {
   return ["annotations", "executed_tools"].some((name) => readList(message[name]).length > 0);
 }
 

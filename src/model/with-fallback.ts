@@ -1,30 +1,30 @@
 // withFallback(): several models as one. generateWithRetries finds them with `fallbackOf`, calls
 // them, and counts the cost of each.
 
-import { checkAmount, checkList, defaultAdvice, misdefinition } from "../kernel/check.ts";
+import { checkAmount, checkList, adviseDefault, misdefinition } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import { checkModel } from "./check-model.ts";
 import { checkOptions, mustBeFunction, type OptionChecks } from "./check-options.ts";
 import { estimateRequest } from "./count-tokens.ts";
 import {
   DEFAULT_COOLDOWN_MS,
   Fallback,
-  fallbackOf,
+  asFallback,
   narrowRequest,
   type FallbackOptions,
 } from "./fallback.ts";
 import type { Model, ModelRequest } from "./model.ts";
 import { generateWithRetries, type RetryOptions } from "./retry.ts";
-import { withComputed } from "./remembered.ts";
-import { replayKeyOf } from "./written-by.ts";
+import { addComputedFields } from "./remembered.ts";
+import { toReplayKey } from "./written-by.ts";
 
 const CHECKS: OptionChecks<FallbackOptions> = {
   shouldFallback: mustBeFunction(
     "a function of an error",
     "Leave it out for transient failures and rejected keys.",
   ),
-  cooldownMs: (field, value) => checkAmount(field, value, defaultAdvice(DEFAULT_COOLDOWN_MS)),
+  cooldownMs: (field, value) => checkAmount(field, value, adviseDefault(DEFAULT_COOLDOWN_MS)),
 };
 
 /**
@@ -57,7 +57,7 @@ export function withFallback(
   const [first] = models;
   const all: readonly Model[] = Object.freeze([...models]);
   const { shouldFallback, cooldownMs } = options;
-  const fallback = new Fallback(all, defined({ shouldFallback, cooldownMs }));
+  const fallback = new Fallback(all, omitUndefined({ shouldFallback, cooldownMs }));
   // Counts the longest of the requests, if all of the models count.
   const countTokens = all.some((one) => one.countTokens === undefined)
     ? undefined
@@ -65,7 +65,7 @@ export function withFallback(
         Math.max(...all.map((one) => one.countTokens?.(narrowRequest(request, one)) ?? 0));
   const own = {
     id: first.id,
-    ...defined({ countTokens }),
+    ...omitUndefined({ countTokens }),
     checkSettings: (settings) => all.forEach((one) => one.checkSettings?.(settings)),
     assertReady: () => all.forEach((one) => one.assertReady?.()),
     // For callers other than a run: that uses `fallbackOf`.
@@ -75,7 +75,7 @@ export function withFallback(
         clock: systemClock,
         policy: { maxAttempts: 1 },
         inputTokens: countTokens?.(request) ?? estimateRequest(request),
-        ...defined({ onDelta, cacheKey }),
+        ...omitUndefined({ onDelta, cacheKey }),
         onRetry: () => onDelta?.({ type: "reset", reason: "fallback" }),
       };
       const outcome = await generateWithRetries(model, request, options);
@@ -84,14 +84,14 @@ export function withFallback(
       throw signal.reason;
     },
   } satisfies Omit<Model, "provider">;
-  const model: Model = withComputed(own, {
+  const model: Model = addComputedFields(own, {
     provider: () => first.provider,
     server: () => first.server,
     apiType: () => first.apiType,
     serviceTier: () => first.serviceTier,
     // Of replies whose writer is not known: the key of no model.
-    replayKey: () => all.map(replayKeyOf).join(" or "),
-    replayKeys: () => all.map(replayKeyOf),
+    replayKey: () => all.map(toReplayKey).join(" or "),
+    replayKeys: () => all.map(toReplayKey),
     supportsStructuredOutputs: () => all.every((one) => one.supportsStructuredOutputs === true),
     supportsToolChoice: () => all.every((one) => one.supportsToolChoice === true),
     // What none but some take is left out of the requests to the others.
@@ -115,11 +115,11 @@ function checkModels(models: readonly Model[]): void {
   for (const [index, model] of models.entries()) {
     const place = `${field}[${index}]`;
     checkModel(place, model);
-    if (fallbackOf(model) !== undefined) {
+    if (asFallback(model) !== undefined) {
       const advice = "Put all models into one list.";
       throw misdefinition(place, "a model that is not itself a fallback", model.id, advice);
     }
-    const key = replayKeyOf(model);
+    const key = toReplayKey(model);
     if (keys.has(key)) {
       const advice = "Set a distinct replayKey for each deployment of one model.";
       throw misdefinition(place, "another model than those before it", key, advice);

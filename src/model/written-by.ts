@@ -2,14 +2,14 @@
 // model that wrote them: others refuse them, or take them for their own. Images and files are sent
 // to models that accept them.
 
-import { growthOf, type Growth } from "../kernel/grown.ts";
-import { shared } from "../kernel/shared.ts";
+import { findGrowth, type Growth } from "../kernel/grown.ts";
+import { freezeInTests } from "../kernel/shared.ts";
 import type { AttachmentKind } from "../protocol/attachment.ts";
 import {
-  attachedBytes,
+  countContentBytes,
   isAttached,
   MOST_ATTACHMENT_BYTES,
-  contentText,
+  formatContent,
   type ContentPart,
 } from "../protocol/message-content.ts";
 import type {
@@ -21,7 +21,7 @@ import type {
   UserMessage,
 } from "../protocol/message.ts";
 import type { Model } from "./model.ts";
-import { remembered } from "./remembered.ts";
+import { getOrCompute } from "./remembered.ts";
 
 type Writer = Pick<Model, "provider" | "id" | "replayKey">;
 
@@ -29,7 +29,7 @@ type Writer = Pick<Model, "provider" | "id" | "replayKey">;
  * Returns the key that marks the parts of a model's replies. They are sent back to models with the
  * same key.
  */
-export function replayKeyOf({ provider, id, replayKey }: Writer): string {
+export function toReplayKey({ provider, id, replayKey }: Writer): string {
   return replayKey ?? `${provider}/${id}`;
 }
 
@@ -45,15 +45,15 @@ type HistoryReader = Writer &
  * accept. Returns the same list if nothing is removed. Equal messages give identical results, so
  * that requests keep their beginning.
  */
-export function forModel(messages: readonly Message[], reader: HistoryReader): readonly Message[] {
+export function toHistory(messages: readonly Message[], reader: HistoryReader): readonly Message[] {
   if (isPlain(messages)) return messages;
-  const replayKeys = reader.replayKeys ?? [replayKeyOf(reader)];
-  return seenBy(messages, replayKeys, reader.inputModalities);
+  const replayKeys = reader.replayKeys ?? [toReplayKey(reader)];
+  return filterUnreadableParts(messages, replayKeys, reader.inputModalities);
 }
 
 /** Returns true if every model may read the messages unchanged: none has parts or content. */
 export function isPlain(messages: readonly Message[]): boolean {
-  const growth = growthOf(messages);
+  const growth = findGrowth(messages);
   const from = growth === undefined ? 0 : (plainBeginnings.get(growth) ?? 0);
   for (let index = from; index < messages.length; index += 1) {
     const message = messages[index];
@@ -79,18 +79,18 @@ export interface Recipient {
  * Returns the messages as an adapter sends them. The loop has filtered them already; another caller
  * of the model may not have. Parts without a signature count as those of the recipient.
  */
-export function sendable(
+export function filterForRecipient(
   messages: readonly Message[],
   { replayKey, inputModalities }: Recipient,
 ): readonly Message[] {
   if (isPlain(messages)) return messages;
-  return seenBy(messages, [replayKey], inputModalities, replayKey);
+  return filterUnreadableParts(messages, [replayKey], inputModalities, replayKey);
 }
 
 const NOTHING: readonly AttachmentKind[] = [];
 
 /** `unsigned`: taken for the writer of parts that are not signed. */
-function seenBy(
+function filterUnreadableParts(
   messages: readonly Message[],
   replayKeys: readonly string[],
   inputModalities = NOTHING,
@@ -101,11 +101,11 @@ function seenBy(
     if (message.role === "assistant") {
       const isForeign =
         message.parts !== undefined && !replayKeys.includes(message.writtenBy ?? unsigned);
-      return isForeign ? remembered(others, message, withoutParts) : message;
+      return isForeign ? getOrCompute(others, message, removeParts) : message;
     }
     if (!hasContent(message)) return message;
     isCarrier = true;
-    return withAccepted(message, inputModalities);
+    return filterAttachments(message, inputModalities);
   };
   const isSame = messages.every((message) => seen(message) === message);
   const list = isSame ? messages : messages.map(seen);
@@ -117,10 +117,10 @@ function seenBy(
 const carriers = new WeakSet<readonly Message[]>();
 
 /** Returns the bytes of the attachments in a list that `forModel` returned. */
-export function attachedBytesOf(messages: readonly Message[]): number {
+export function sumAttachedBytes(messages: readonly Message[]): number {
   if (!carriers.has(messages)) return 0;
   return messages.reduce(
-    (sum, message) => sum + (hasContent(message) ? attachedBytes(message.content) : 0),
+    (sum, message) => sum + (hasContent(message) ? countContentBytes(message.content) : 0),
     0,
   );
 }
@@ -138,36 +138,36 @@ const others = new WeakMap<AssistantMessage, Message>();
  * Returns the messages without reasoning, provider data and attachments, for storage elsewhere.
  * Texts, calls and results stay unchanged.
  */
-export function textOnly(messages: readonly StoredMessage[]): readonly StoredMessage[];
-export function textOnly(messages: readonly Message[]): readonly Message[];
-export function textOnly(messages: readonly Message[]): readonly Message[] {
+export function stripToText(messages: readonly StoredMessage[]): readonly StoredMessage[];
+export function stripToText(messages: readonly Message[]): readonly Message[];
+export function stripToText(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) =>
-    message.role === "assistant" ? withoutParts(message) : withoutContent(message),
+    message.role === "assistant" ? removeParts(message) : removeContent(message),
   );
 }
 
 /** The message by its text alone. */
-function withoutContent(message: Message): Message {
+function removeContent(message: Message): Message {
   if (!hasContent(message)) return message;
   const { content: _content, ...plain } = message;
-  return shared(plain);
+  return freezeInTests(plain);
 }
 
-function withoutParts({
+function removeParts({
   parts: _parts,
   writtenBy: _writer,
   ...message
 }: AssistantMessage): AssistantMessage {
-  return shared(message);
+  return freezeInTests(message);
 }
 
 /** Returns the message for people: with its reasoning, without provider data. */
 export function toReadable(message: Message): Message {
-  return message.role === "assistant" ? withoutData(message) : withoutContent(message);
+  return message.role === "assistant" ? removeProviderData(message) : removeContent(message);
 }
 
 /** Returns the reply for people: with its reasoning, without provider data. */
-export function withoutData(message: AssistantMessage): AssistantMessage {
+export function removeProviderData(message: AssistantMessage): AssistantMessage {
   const { parts } = message;
   if (parts === undefined) return message;
   const kept = parts.flatMap((part): readonly ReplyPart[] => {
@@ -176,7 +176,7 @@ export function withoutData(message: AssistantMessage): AssistantMessage {
     const { data: _data, ...rest } = part;
     return [rest];
   });
-  return { ...withoutParts(message), parts: kept };
+  return { ...removeParts(message), parts: kept };
 }
 
 // What of a message a model is shown that is no text: the kinds that it takes. All else stands in the text of the message, by a line. Pure.
@@ -188,7 +188,7 @@ type ContentMessage = UserMessage | ToolMessage;
  * Returns the message with only the attachments of these kinds, or the same message if it has no
  * others. Equal messages give identical results, so that requests keep their beginning.
  */
-function withAccepted(
+function filterAttachments(
   message: ContentMessage,
   inputModalities: readonly AttachmentKind[],
 ): ContentMessage {
@@ -198,12 +198,12 @@ function withAccepted(
   const form = inputModalities.toSorted().join();
   const known = forms.get(form) ?? new WeakMap<ContentMessage, ContentMessage>();
   forms.set(form, known);
-  return remembered(known, message, () => {
+  return getOrCompute(known, message, () => {
     const { content: _all, ...plain } = message;
     const kept = isInOrder(message)
-      ? content.map((part) => (isShown(part, inputModalities) ? part : asText(part)))
+      ? content.map((part) => (isShown(part, inputModalities) ? part : convertToText(part)))
       : content.filter((part) => isAttached(part) && isShown(part, inputModalities));
-    return shared(kept.some(isAttached) ? { ...plain, content: kept } : plain);
+    return freezeInTests(kept.some(isAttached) ? { ...plain, content: kept } : plain);
   });
 }
 
@@ -212,12 +212,12 @@ const forms = new Map<string, WeakMap<ContentMessage, ContentMessage>>();
 
 function isShown(part: ContentPart, inputModalities: readonly AttachmentKind[]): boolean {
   if (!isAttached(part)) return true;
-  return inputModalities.includes(part.type) && attachedBytes([part]) <= MOST_ATTACHMENT_BYTES;
+  return inputModalities.includes(part.type) && countContentBytes([part]) <= MOST_ATTACHMENT_BYTES;
 }
 
 /** Returns a text, or the line that names an attachment. */
-export function asText(part: ContentPart): { readonly type: "text"; readonly text: string } {
-  return { type: "text", text: contentText([part]) };
+export function convertToText(part: ContentPart): { readonly type: "text"; readonly text: string } {
+  return { type: "text", text: formatContent([part]) };
 }
 
 /**
@@ -225,14 +225,14 @@ export function asText(part: ContentPart): { readonly type: "text"; readonly tex
  * text applies.
  */
 function isInOrder({ role, text, content = [] }: ContentMessage): boolean {
-  return role === "user" && contentText(content) === text;
+  return role === "user" && formatContent(content) === text;
 }
 
 /**
  * Returns the heading of attachments that follow a tool result in a message of their own. `callId`
  * is the id as it is sent.
  */
-export function followingHeading(toolName: string, callId: string): ContentPart {
+export function createAttachmentHeading(toolName: string, callId: string): ContentPart {
   return { type: "text", text: `What belongs to the result of ${toolName} (${callId}):` };
 }
 
@@ -250,7 +250,8 @@ export function followingHeading(toolName: string, callId: string): ContentPart 
  */
 export function getContentParts(message: UserMessage | ToolMessage): readonly ContentPart[] {
   const { text, content = [] } = message;
-  if (isInOrder(message)) return content.map((part) => (isAttached(part) ? part : asText(part)));
+  if (isInOrder(message))
+    return content.map((part) => (isAttached(part) ? part : convertToText(part)));
   const words = text === "" ? [] : [{ type: "text", text } as const];
   return [...words, ...content.filter(isAttached)];
 }

@@ -35,10 +35,10 @@ import { copyRequest, postMail, type RunRequest, type RunCommand } from "./run/r
 import type { Worker, WorkerOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
-import { sessionHandle } from "./sessions/sessions.ts";
+import { openSessionHandle } from "./sessions/sessions.ts";
 import {
   requireStorage,
-  makeSettings,
+  createSettings,
   type OrchestratorOptions,
   type Settings,
 } from "./tree/settings.ts";
@@ -72,7 +72,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * the expected and the actual value.
    */
   constructor(options?: OrchestratorOptions<Roles>) {
-    this.#settings = makeSettings(options);
+    this.#settings = createSettings(options);
     this.#live = new LiveRuns(this.#settings);
   }
 
@@ -318,7 +318,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async getResult(runId: string): Promise<RunResult<JsonValue | undefined>> {
     checkText("runId", runId);
-    const { storedResult } = await import("./run/recover.ts");
+    const { loadStoredResult: storedResult } = await import("./run/recover.ts");
     return await storedResult(this.#settings, RunIdSchema().parse(runId));
   }
 
@@ -483,7 +483,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     engine: Engine,
   ): never;
   async startWorker(engine: Engine, options: WorkerOptions = {}): Promise<Worker> {
-    const { workFor } = await import("./run/work.ts");
+    const { startEngineWorker: workFor } = await import("./run/work.ts");
     this.#live.assertOpen();
     return await workFor(this.#live, engine, options);
   }
@@ -540,6 +540,6 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * ```
    */
   async openSession(id: string, options: SessionOptions = {}): Promise<Session> {
-    return await sessionHandle(this.#settings, id, options);
+    return await openSessionHandle(this.#settings, id, options);
   }
 }

@@ -21,11 +21,11 @@ export interface SpokenCalls {
  * distinguished. Invalid JSON, more than 200 levels and more than a million characters never match.
  * Never throws.
  */
-export function leakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
+export function findLeakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
   if (toolCalls.length === 0) return undefined;
   const said = parseObject(removeFence(text), MOST_LEVELS + 1); // The call may be wrapped once.
   if (said === undefined) return undefined;
-  return toolCalls.find((call) => repeats(said, call));
+  return toolCalls.find((call) => isRepeatedCall(said, call));
 }
 
 type JsonRecord = Readonly<Record<string, unknown>>;
@@ -58,7 +58,7 @@ function parseObject(text: string, levels: number): JsonRecord | undefined {
   return isComparable(value, levels) && isRecord(value) ? value : undefined;
 }
 
-function repeats(parsed: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
+function isRepeatedCall(parsed: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
   const given = parseObject(argumentsText.trim() === "" ? "{}" : argumentsText, MOST_LEVELS);
   if (given === undefined) return false;
   return sameJson(parsed, given) || sameJson(parsed, { name: toolName, arguments: given });

@@ -1,6 +1,6 @@
 // Formats the remaining budget as one line for the model.
 
-import { grouped } from "../kernel/check.ts";
+import { groupDigits } from "../kernel/check.ts";
 import { toMicroUsd, toUsd } from "../kernel/money.ts";
 import type { BudgetAxis } from "../protocol/account.ts";
 
@@ -18,7 +18,7 @@ const WORDS: readonly Words[] = [
   ["cachedInputTokens", "cached input token"],
   ["outputTokens", "output token"],
   ["costUsd", formatUsd],
-  ["timeMs", (amount) => `${grouped(Math.floor(amount / MS_PER_SECOND))} s`],
+  ["timeMs", (amount) => `${groupDigits(Math.floor(amount / MS_PER_SECOND))} s`],
 ];
 
 /**
@@ -26,7 +26,7 @@ const WORDS: readonly Words[] = [
  * Contains limited axes only and ignores unknown ones. Rounds money and time down. `undefined` if
  * nothing is limited.
  */
-export function budgetLine(left: Readonly<Record<string, number>>): string | undefined {
+export function formatBudgetLine(left: Readonly<Record<string, number>>): string | undefined {
   const parts = WORDS.flatMap(([axis, thing]) => {
     const amount = Object.hasOwn(left, axis) ? left[axis] : undefined;
     if (amount === undefined) return [];
@@ -38,7 +38,7 @@ export function budgetLine(left: Readonly<Record<string, number>>): string | und
 
 function formatCount(amount: number, thing: string): string {
   const whole = Math.floor(amount);
-  return `${grouped(whole)} ${thing}${whole === 1 ? "" : "s"}`;
+  return `${groupDigits(whole)} ${thing}${whole === 1 ? "" : "s"}`;
 }
 
 const CENTS = 2;
@@ -50,5 +50,5 @@ function formatUsd(usd: number): string {
   const unit = 10 ** digits;
   const rounded = Math.floor(toUsd(toMicroUsd(usd) * unit)) / unit;
   const [whole = "0", cents = ""] = rounded.toFixed(digits).split(".");
-  return rounded === 0 ? "$0" : `$${grouped(Number(whole))}.${cents}`;
+  return rounded === 0 ? "$0" : `$${groupDigits(Number(whole))}.${cents}`;
 }

@@ -7,7 +7,7 @@ import {
   toLedgerLimits,
   toSpendAmount,
   toSpendAxis,
-  tighterLimits,
+  tightenLimits,
   type Budget,
   type SpendLimits,
 } from "./budget.ts";
@@ -87,10 +87,10 @@ export interface ChildLimits {
  * Amounts are rounded down, and time is never divided. Axes without a limit on the path of the
  * parent are not shared.
  */
-export function childLimits(facts: ShareFacts): ChildLimits {
+export function computeChildLimits(facts: ShareFacts): ChildLimits {
   const { share, definition, source } = facts;
   const [asked, left] = [toLedgerLimits(definition), toLedgerLimits(facts.left)];
-  const spendLimits = tighterLimits(asked, divideBudget(facts, left));
+  const spendLimits = tightenLimits(asked, divideBudget(facts, left));
   const tightened: Tightening[] = [];
   for (const axis of LEDGER_AXES) {
     const requested = asked[axis];
@@ -202,7 +202,7 @@ const CHECKS: Readonly<Record<BudgetShare["type"], FieldChecks>> = {
  * Returns a frozen copy of a share. Throws `invalid_option` if a type or a field is unknown, or an
  * amount is invalid.
  */
-export function budgetShare(field: string, share: BudgetShare): BudgetShare {
+export function copyBudgetShare(field: string, share: BudgetShare): BudgetShare {
   const types = Object.keys(CHECKS);
   if (!isRecord(share))
     throw mismatch(field, `an object with a type (${types.join(", ")})`, share, "See BudgetShare.");

@@ -142,7 +142,7 @@ export function getStopCode(axis: BudgetAxis): StopCode {
 }
 
 /** Returns the tighter of two limits on each axis. */
-export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
+export function tightenLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
   const limits: Partial<Record<LedgerAxis, number>> = {};
   for (const axis of LEDGER_AXES) {
     const limit = Math.min(left[axis] ?? Infinity, right[axis] ?? Infinity);
@@ -165,7 +165,7 @@ export function isEarly(maximum: number, spent: number): boolean {
  * Returns the least amount above `spent` that reaches a threshold of the limit. `undefined` if all
  * are reached.
  */
-export function nextThreshold(maximum: number, spent: number): number | undefined {
+export function findNextThreshold(maximum: number, spent: number): number | undefined {
   return BUDGET_THRESHOLDS.map((threshold) =>
     Math.ceil((maximum * Math.round(threshold * HUNDRED)) / HUNDRED),
   ).find((amount) => amount > spent);
@@ -175,7 +175,7 @@ export function nextThreshold(maximum: number, spent: number): number | undefine
  * Returns the thresholds of a limit that spending reached between `before` and `spent`. Whole
  * amounts are compared exactly.
  */
-export function reachedThresholds(
+export function findReachedThresholds(
   maximum: number,
   before: number,
   spent: number,

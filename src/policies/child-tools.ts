@@ -22,7 +22,7 @@ export interface ChildToolFacts {
  * Returns the tools that a subagent does not have, in the order of the role, each with every rule
  * that removes it, from the root down. Never removes `Finish`.
  */
-export function toolsTakenAway({
+export function collectRemovedTools({
   names,
   rules,
   noDepthLeft,
@@ -56,7 +56,7 @@ export interface ToolLists {
 }
 
 /** Returns the rule that two lists define. Empty if they forbid nothing. */
-export function toolRules(
+export function createToolRules(
   source: string,
   { allowedTools, deniedTools = [] }: ToolLists,
 ): readonly ToolRule[] {
@@ -75,7 +75,7 @@ export interface UnknownToolName {
 }
 
 /** Returns the first unknown name in the lists. `Finish` is always known. */
-export function unknownToolName(
+export function findUnknownToolName(
   { allowedTools = [], deniedTools = [] }: ToolLists,
   known: ReadonlySet<string>,
 ): UnknownToolName | undefined {

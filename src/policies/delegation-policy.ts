@@ -2,9 +2,9 @@
 // and the effect of a subagent's end on its siblings.
 
 import { checkAtLeastOne, checkBoolean, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
-import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
+import { deepFreeze, omitUndefined, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
-import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
+import { copyBudgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
 
 /**
  * Rules of how the agents of a role delegate. A definition sets any subset of them.
@@ -129,12 +129,12 @@ const DEFAULTS: DelegationPolicy = deepFreeze({
  * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown
  * or invalid.
  */
-export function delegationPolicy(
+export function resolveDelegationPolicy(
   field: string,
   options: Partial<DelegationPolicy>,
 ): DelegationPolicy {
   checkKeys(field, options, Object.keys(DEFAULTS));
-  const policy: DelegationPolicy = { ...DEFAULTS, ...defined(options) };
+  const policy: DelegationPolicy = { ...DEFAULTS, ...omitUndefined(options) };
   const {
     background,
     parentEndPolicy,
@@ -157,7 +157,7 @@ export function delegationPolicy(
   return deepFreeze({
     ...policy,
     failurePolicy: typeof failurePolicy === "string" ? failurePolicy : { ...failurePolicy },
-    share: budgetShare(`${field}.share`, policy.share),
+    share: copyBudgetShare(`${field}.share`, policy.share),
     reserve: { ...reserve },
   });
 }

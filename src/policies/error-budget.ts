@@ -1,11 +1,11 @@
 // Limits on the failed tool calls of an execution, reactions to single failures, and the stop
 // signals that follow from both.
 
-import { checkCount, checkKeys, defaultAdvice, misdefinition } from "../kernel/check.ts";
-import { defined } from "../kernel/json.ts";
+import { checkCount, checkKeys, adviseDefault, misdefinition } from "../kernel/check.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { StopCode, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { countFailures, countsAs, type FailureCounts } from "./failure-counts.ts";
+import { countFailures, classifyErrorBudgetUse, type FailureCounts } from "./failure-counts.ts";
 
 /**
  * Failed tool calls that one execution tolerates. `n` failures are tolerated, failure `n + 1` stops
@@ -81,33 +81,33 @@ const DEFAULT_ERROR_POLICY: ErrorPolicy = Object.freeze({
  * Returns the given error budget merged over the defaults. Throws `invalid_option` if a field is
  * unknown or invalid.
  */
-export function errorBudget(field: string, options: Partial<ErrorBudget>): ErrorBudget {
+export function resolveErrorBudget(field: string, options: Partial<ErrorBudget>): ErrorBudget {
   checkKeys(field, options, Object.keys(DEFAULT_ERROR_BUDGET));
   for (const limit of ["maxToolErrors", "maxConsecutiveErrors", "maxRetryErrors"] as const) {
-    const advice = defaultAdvice(DEFAULT_ERROR_BUDGET[limit]);
+    const advice = adviseDefault(DEFAULT_ERROR_BUDGET[limit]);
     if (options[limit] !== undefined) checkCount(`${field}.${limit}`, options[limit], advice);
   }
-  return Object.freeze({ ...DEFAULT_ERROR_BUDGET, ...defined(options) });
+  return Object.freeze({ ...DEFAULT_ERROR_BUDGET, ...omitUndefined(options) });
 }
 
 /**
  * Returns the given error policy merged over the defaults. Throws `invalid_option` if a field is
  * unknown, and `invalid_definition` if a value is.
  */
-export function errorPolicy(field: string, options: Partial<ErrorPolicy>): ErrorPolicy {
+export function resolveErrorPolicy(field: string, options: Partial<ErrorPolicy>): ErrorPolicy {
   checkKeys(field, options, Object.keys(DEFAULT_ERROR_POLICY));
   for (const [key, value] of Object.entries(options)) {
     if (value === undefined || value === "continue" || value === "stop") continue;
     throw misdefinition(`${field}.${key}`, '"continue" or "stop"', value, "Choose one.");
   }
-  return Object.freeze({ ...DEFAULT_ERROR_POLICY, ...defined(options) });
+  return Object.freeze({ ...DEFAULT_ERROR_POLICY, ...omitUndefined(options) });
 }
 
 /**
  * Returns the stop signals of a reply's calls: one for each exceeded limit, and one for each call
  * that the policy stops at.
  */
-export function failureSignals(
+export function collectFailureSignals(
   before: FailureCounts,
   executions: readonly ToolExecution[],
   { budget, policy }: { readonly budget: ErrorBudget; readonly policy: ErrorPolicy },
@@ -137,7 +137,7 @@ function countLongestRow(
   let longest = 0;
   for (const execution of executions) {
     if (execution.type === "succeeded") current = 0;
-    if (countsAs(execution) === "error") current += 1;
+    if (classifyErrorBudgetUse(execution) === "error") current += 1;
     longest = Math.max(longest, current);
   }
   return longest;
@@ -168,5 +168,5 @@ function signal(
   data: StopSignal["reason"]["data"],
   name?: string,
 ): StopSignal {
-  return { source: "tool", reason: { code, message, data }, ...defined({ name }) };
+  return { source: "tool", reason: { code, message, data }, ...omitUndefined({ name }) };
 }

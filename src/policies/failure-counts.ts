@@ -37,7 +37,7 @@ export function hasFailures(before: FailureCounts, executions: readonly ToolExec
 }
 
 /** Returns the retries of a tool since its last success. */
-export function retriesOf({ retriesByTool }: FailureCounts, toolName: string): number {
+export function getRetryCount({ retriesByTool }: FailureCounts, toolName: string): number {
   return Object.hasOwn(retriesByTool, toolName) ? (retriesByTool[toolName] ?? 0) : 0;
 }
 
@@ -52,7 +52,7 @@ export function countFailures(
   let { toolErrors, consecutiveErrors, retryErrors } = before;
   for (const execution of executions) {
     if (execution.type === "succeeded") consecutiveErrors = 0;
-    const counts = countsAs(execution);
+    const counts = classifyErrorBudgetUse(execution);
     if (counts === "retry") retryErrors += 1;
     if (counts === "error") {
       toolErrors += 1;
@@ -64,7 +64,9 @@ export function countFailures(
 }
 
 /** Returns the part of the error budget that a call uses. */
-export function countsAs({ errorCode }: ToolExecution): "error" | "retry" | "nothing" {
+export function classifyErrorBudgetUse({
+  errorCode,
+}: ToolExecution): "error" | "retry" | "nothing" {
   if (errorCode === undefined || !isToolFailureCode(errorCode)) return "nothing";
   return TOOL_FAILURES[errorCode].counts;
 }

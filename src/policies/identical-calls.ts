@@ -1,7 +1,7 @@
 // Counts identical consecutive calls of an agent, the sign of a loop without progress. Pure.
 
 import { parseJson, sameJson } from "../kernel/json.ts";
-import { mendedJson } from "../kernel/mend-json.ts";
+import { repairJson } from "../kernel/mend-json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 
@@ -21,7 +21,7 @@ export interface CallInReply {
  * any key order. Counts the calls of the same reply first, then those of `steps`. A different call
  * ends the row. Calls that were not executed are skipped.
  */
-export function identicalCallsBefore(
+export function countIdenticalCalls(
   steps: readonly StepRecord[],
   { calls, index, countBefore }: CallInReply,
 ): number {
@@ -58,7 +58,7 @@ function parseArguments({ argumentsText }: ToolCall): unknown {
   try {
     return parseJson(argumentsText.trim() === "" ? "{}" : argumentsText);
   } catch (cause) {
-    const meant = mendedJson(argumentsText);
+    const meant = repairJson(argumentsText);
     if (meant === undefined) throw cause;
     return meant;
   }

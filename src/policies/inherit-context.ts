@@ -2,22 +2,22 @@
 // Pure.
 
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
-import { shared } from "../kernel/shared.ts";
-import { hashOf, type InheritanceRecord } from "../protocol/context-manifest.ts";
+import { freezeInTests } from "../kernel/shared.ts";
+import { computeJsonHash, type InheritanceRecord } from "../protocol/context-manifest.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
 import {
-  attemptsNote,
-  constraintsNote,
-  removedToolsNote,
-  resultsNote,
-  siblingsNote,
-  shownAttempts,
+  formatAttemptsNote,
+  formatConstraintsNote,
+  formatRemovedToolsNote,
+  formatResultsNote,
+  formatSiblingsNote,
+  selectRecentAttempts,
   type ParentConstraints,
   type FramedResult,
 } from "./context-notes.ts";
-import { inheritedMessages } from "./inherited-messages.ts";
+import { selectInheritedMessages } from "./inherited-messages.ts";
 import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
 
 /** The context of a parent. The parts that its policy does not select are not read. */
@@ -64,28 +64,28 @@ export function inheritContext(
   { siblings: endedSiblings, results, removedTools }: DelegationFacts,
 ): InheritedContext {
   const messages = policy.inheritMessages
-    ? inheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
+    ? selectInheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
     : [];
-  const failed = policy.includeFailedAttempts ? shownAttempts(parent.failedAttempts) : [];
+  const failed = policy.includeFailedAttempts ? selectRecentAttempts(parent.failedAttempts) : [];
   // A result that is passed on in full is not also summarised.
   const named = new Set(results.map(({ childName }) => childName));
   const siblings = policy.includeSiblingResults
     ? endedSiblings().filter(({ childName }) => !named.has(childName))
     : [];
   const notes = [
-    ...(policy.includeParentConstraints ? [constraintsNote(parent.constraints)] : []),
-    ...(failed.length === 0 ? [] : [attemptsNote(failed)]),
-    ...(siblings.length === 0 ? [] : [siblingsNote(siblings)]),
-    ...(results.length === 0 ? [] : [resultsNote(results)]),
+    ...(policy.includeParentConstraints ? [formatConstraintsNote(parent.constraints)] : []),
+    ...(failed.length === 0 ? [] : [formatAttemptsNote(failed)]),
+    ...(siblings.length === 0 ? [] : [formatSiblingsNote(siblings)]),
+    ...(results.length === 0 ? [] : [formatResultsNote(results)]),
     ...(policy.reportRemovedTools && removedTools.length > 0
-      ? [removedToolsNote(removedTools)]
+      ? [formatRemovedToolsNote(removedTools)]
       : []),
   ];
   const injections = [...policy.injectedTexts, ...notes].map(createInjection);
   const metadata = deepFreeze(
     policy.inheritMetadata ? pick(parent.metadata, policy.metadataKeys) : {},
   );
-  return shared({
+  return freezeInTests({
     messages: [...messages, ...injections],
     metadata,
     manifest: {
@@ -101,7 +101,7 @@ export function inheritContext(
   });
 }
 
-const NOTHING = { count: 0, hash: hashOf([]) };
+const NOTHING = { count: 0, hash: computeJsonHash([]) };
 
 /** The context of a subagent that inherits nothing, as most do. */
 export const NOTHING_INHERITED: InheritedContext = deepFreeze({
@@ -120,7 +120,9 @@ export const NOTHING_INHERITED: InheritedContext = deepFreeze({
 });
 
 function measurePortion(messages: readonly Message[]): InheritanceRecord["messages"] {
-  return messages.length === 0 ? NOTHING : { count: messages.length, hash: hashOf(messages) };
+  return messages.length === 0
+    ? NOTHING
+    : { count: messages.length, hash: computeJsonHash(messages) };
 }
 
 function createInjection(text: string): UserMessage {

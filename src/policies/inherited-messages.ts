@@ -2,11 +2,11 @@
 // Calls and results stay together. Pure.
 
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { shown } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
-import { canonicalJson, deepFreeze } from "../kernel/json.ts";
+import { describeReceived } from "../kernel/check.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
+import { stringifyCanonical, deepFreeze } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
-import { lastGroups, messageGroups } from "./message-groups.ts";
+import { takeLastGroups, groupMessages } from "./message-groups.ts";
 import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
 
 export type MessageSelection = NonNullable<SubagentContextPolicy["selectMessages"]>;
@@ -26,14 +26,14 @@ export interface MessageChoice {
  *
  * @throws EspalierError `context_policy_failed` if the function throws or returns an invalid value.
  */
-export function inheritedMessages(
+export function selectInheritedMessages(
   messages: readonly Message[],
   { agentPath, messageWindowSize, selectMessages }: MessageChoice,
 ): readonly Message[] {
   const groups = selectWholeGroups(messages);
   const kept =
     selectMessages === undefined
-      ? lastGroups(groups, messageWindowSize === 0 ? Infinity : messageWindowSize)
+      ? takeLastGroups(groups, messageWindowSize === 0 ? Infinity : messageWindowSize)
       : runSelection(groups, agentPath, selectMessages);
   return kept.flat().map(markInherited);
 }
@@ -46,7 +46,7 @@ type Group = readonly Message[];
  * the reply that spawns the subagent.
  */
 function selectWholeGroups(messages: readonly Message[]): readonly Group[] {
-  return messageGroups(messages.filter(({ role }) => role !== "system")).filter(
+  return groupMessages(messages.filter(({ role }) => role !== "system")).filter(
     ([first, ...results]) =>
       first?.role !== "assistant" || first.toolCalls.length === results.length,
   );
@@ -64,10 +64,11 @@ function runSelection(
     given = select(offered);
     items = Array.isArray(given) && given.length <= offered.length ? Array.from(given) : [];
   } catch (cause) {
-    throw createSelectionError(agentPath, `but it threw: ${messageOf(cause)}`, cause);
+    throw createSelectionError(agentPath, `but it threw: ${getErrorMessage(cause)}`, cause);
   }
   if (isPromise(given)) throw createSelectionError(agentPath, "got a promise");
-  if (!Array.isArray(given)) throw createSelectionError(agentPath, `got ${shown(given)}`);
+  if (!Array.isArray(given))
+    throw createSelectionError(agentPath, `got ${describeReceived(given)}`);
   if (given.length > offered.length)
     throw createSelectionError(agentPath, `got ${given.length}, more than there are`);
   return matchGroups(items, groups, agentPath);
@@ -137,7 +138,7 @@ function createEquality(
 
 function tryCanonicalJson(value: unknown): string | undefined {
   try {
-    return canonicalJson(value);
+    return stringifyCanonical(value);
   } catch {
     return undefined;
   }
@@ -145,7 +146,7 @@ function tryCanonicalJson(value: unknown): string | undefined {
 
 function describeItem(item: unknown): string {
   try {
-    return shown(item);
+    return describeReceived(item);
   } catch {
     return "a value that cannot be read";
   }

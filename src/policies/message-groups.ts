@@ -5,7 +5,7 @@ import type { StoredMessage } from "../protocol/message.ts";
  * Returns the groups of a valid history. A group is a reply with the results of its calls, or a
  * single message; it is kept or dropped as a whole. Pure.
  */
-export function messageGroups<Stored extends { readonly role: string }>(
+export function groupMessages<Stored extends { readonly role: string }>(
   messages: readonly Stored[],
 ): readonly (readonly Stored[])[] {
   const groups: Stored[][] = [];
@@ -21,7 +21,7 @@ export function messageGroups<Stored extends { readonly role: string }>(
  * Returns the longest suffix of groups with at most `most` messages in total, but at least `least`
  * groups, regardless of their length.
  */
-export function lastGroups<Group extends readonly unknown[]>(
+export function takeLastGroups<Group extends readonly unknown[]>(
   groups: readonly Group[],
   most: number,
   least = 0,
@@ -35,7 +35,7 @@ export function lastGroups<Group extends readonly unknown[]>(
 }
 
 /** Returns the number of instructions at the head of a history. */
-export function headLength(messages: readonly { readonly role: string }[]): number {
+export function countHeadMessages(messages: readonly { readonly role: string }[]): number {
   const firstOther = messages.findIndex(({ role }) => role !== "system");
   return firstOther === -1 ? messages.length : firstOther;
 }
@@ -49,12 +49,12 @@ export function removeMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],
   executionId: ExecutionId,
 ): readonly Stored[] {
-  const kept = messageGroups(messages).filter(([first]) => !belongsToExecution(first, executionId));
+  const kept = groupMessages(messages).filter(([first]) => !isExecutionMessage(first, executionId));
   const left = kept.flat();
   return left.length === messages.length ? messages : left;
 }
 
-function belongsToExecution(message: StoredMessage | undefined, executionId: ExecutionId): boolean {
+function isExecutionMessage(message: StoredMessage | undefined, executionId: ExecutionId): boolean {
   if (message?.executionId !== executionId) return false;
   return message.role !== "system" && message.note !== "left_out";
 }

@@ -9,7 +9,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../protocol/message.ts";
-import { headLength } from "./message-groups.ts";
+import { countHeadMessages } from "./message-groups.ts";
 
 /** A change that made a list valid. */
 export type MessageRepair =
@@ -64,7 +64,7 @@ const NOTHING_TO_ANSWER: UserMessage = deepFreeze({
 });
 
 function moveSystem(messages: readonly Message[], repairs: MessageRepair[]): readonly Message[] {
-  const head = headLength(messages);
+  const head = countHeadMessages(messages);
   const late = messages.slice(head).filter((message) => message.role === "system");
   if (late.length === 0) return messages;
   for (const _message of late) repairs.push({ type: "moved_system_message" });

@@ -1,9 +1,9 @@
 // Selects the part of a session's history that the next execution starts with. Pure.
 
 import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/check.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
-import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
+import { countHeadMessages, takeLastGroups, groupMessages } from "./message-groups.ts";
 
 /** The option `retention` of a session, with defaults applied. */
 export interface MessageRetentionPolicy {
@@ -23,7 +23,7 @@ export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
  * Returns the policy with defaults for omitted fields. Throws `invalid_option` if a field is
  * unknown or invalid.
  */
-export function messageRetention(
+export function resolveMessageRetention(
   field: string,
   options: Partial<MessageRetentionPolicy>,
 ): MessageRetentionPolicy {
@@ -32,7 +32,7 @@ export function messageRetention(
     maxExecutions: checkMaximum,
     summarizeDropped: (at, value) => checkBoolean(at, value, "Default: false."),
   });
-  return Object.freeze({ ...DEFAULT_MESSAGE_RETENTION, ...defined(options) });
+  return Object.freeze({ ...DEFAULT_MESSAGE_RETENTION, ...omitUndefined(options) });
 }
 
 function checkMaximum(field: string, value: unknown): void {
@@ -84,13 +84,13 @@ function selectGroups<Stored extends StoredMessage>(
   { maxMessages, maxExecutions }: MessageRetentionPolicy,
   reserved: number,
 ): RetainedMessages<Stored> {
-  const head = headLength(messages);
+  const head = countHeadMessages(messages);
   const executions = findRecentExecutions(messages.slice(head), maxExecutions);
-  const groups = messageGroups(messages.slice(head)).filter(
+  const groups = groupMessages(messages.slice(head)).filter(
     ([first]) => first !== undefined && executions.has(first.executionId),
   );
   const room = maxMessages === "unlimited" ? Infinity : maxMessages - reserved;
-  const kept = new Set([...messages.slice(0, head), ...lastGroups(groups, room, 1).flat()]);
+  const kept = new Set([...messages.slice(0, head), ...takeLastGroups(groups, room, 1).flat()]);
   return {
     retained: messages.filter((message) => kept.has(message)),
     dropped: messages.filter((message) => !kept.has(message)),

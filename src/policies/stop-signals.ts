@@ -20,7 +20,7 @@ const DECLARED_RANK = STOP_CODES.indexOf("tool_called");
  * Returns the highest signal, regardless of the order of arrival. Ignores signals that only record
  * an overshoot. `undefined` if no other signal was raised.
  */
-export function winningSignal(signals: readonly StopSignal[]): StopSignal | undefined {
+export function findWinningSignal(signals: readonly StopSignal[]): StopSignal | undefined {
   let winner: StopSignal | undefined;
   for (const signal of signals) {
     if (signal.isOvershoot === true) continue;
@@ -30,7 +30,7 @@ export function winningSignal(signals: readonly StopSignal[]): StopSignal | unde
 }
 
 /** Returns the status that belongs to a reason. */
-export function statusOf(reason: StopReason): TerminalStatus {
+export function getTerminalStatus(reason: StopReason): TerminalStatus {
   switch (reason.code) {
     case "error":
       return "failed";

@@ -8,7 +8,7 @@ import {
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../kernel/check.ts";
-import { deepFreeze, defined } from "../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
@@ -177,7 +177,7 @@ export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
  * Returns the given policy merged over the defaults. Throws `invalid_option` if a field is unknown,
  * invalid or contradicts another one.
  */
-export function subagentContextPolicy(
+export function resolveSubagentContextPolicy(
   field: string,
   options: Partial<SubagentContextPolicy>,
 ): SubagentContextPolicy {
@@ -189,7 +189,7 @@ export function subagentContextPolicy(
     ...INHERITS_NOTHING,
     inheritMessages: selectMessages !== undefined,
     inheritMetadata: metadataKeys !== undefined,
-    ...defined({
+    ...omitUndefined({
       ...options,
       metadataKeys: metadataKeys && [...metadataKeys],
       injectedTexts: injectedTexts && [...injectedTexts],

@@ -2,7 +2,7 @@
 // ones. Refused ones do not count.
 
 import { checkCount, checkKeys } from "../kernel/check.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { Tightening } from "../protocol/context-manifest.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 
@@ -60,9 +60,12 @@ export function checkLimits(field: string, limits: Partial<SubagentLimits>): voi
 }
 
 /** Returns the given limits merged over the defaults. Throws like `checkLimits`. */
-export function subagentLimits(field: string, limits: Partial<SubagentLimits>): SubagentLimits {
+export function resolveSubagentLimits(
+  field: string,
+  limits: Partial<SubagentLimits>,
+): SubagentLimits {
   checkLimits(field, limits);
-  return Object.freeze({ ...DEFAULT_SUBAGENT_LIMITS, ...defined(limits) });
+  return Object.freeze({ ...DEFAULT_SUBAGENT_LIMITS, ...omitUndefined(limits) });
 }
 
 /**
@@ -121,7 +124,7 @@ function countUpTo(maximum: number, started: number, ahead: number): number {
 /**
  * Returns the limits of depth and breadth below an agent: those from above, tightened by its own.
  */
-export function tighterShape(above: TreeShape, own: Partial<SubagentLimits>): TreeShape {
+export function tightenShape(above: TreeShape, own: Partial<SubagentLimits>): TreeShape {
   return {
     maxDepth: Math.min(above.maxDepth, own.maxDepth ?? Infinity),
     maxBreadthPerParent: Math.min(above.maxBreadthPerParent, own.maxBreadthPerParent ?? Infinity),

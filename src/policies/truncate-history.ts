@@ -1,9 +1,9 @@
 // Shortens a history that exceeds the model's context window: drops the oldest messages and adds a
 // notice for the model. Pure.
 
-import { attachedBytes, isAttached, MOST_REQUEST_BYTES } from "../protocol/message-content.ts";
+import { countContentBytes, isAttached, MOST_REQUEST_BYTES } from "../protocol/message-content.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
-import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
+import { countHeadMessages, takeLastGroups, groupMessages } from "./message-groups.ts";
 
 /** Options of a truncation. */
 export interface TruncateHistoryOptions {
@@ -49,7 +49,7 @@ export function cutHistory(
   messages: readonly Message[],
   { keepMessages }: TruncateHistoryOptions,
 ): HistoryCut | undefined {
-  const head = headLength(messages);
+  const head = countHeadMessages(messages);
   const task = messages.findLastIndex(
     (message) => message.role === "user" && message.origin === "task",
   );
@@ -63,7 +63,7 @@ export function cutHistory(
     (index) => !isFixed(index) && counts[index] === undefined,
   );
   const others = places.flatMap((index) => messages[index] ?? []);
-  const gone = others.length - lastGroups(messageGroups(others), keepMessages, 1).flat().length;
+  const gone = others.length - takeLastGroups(groupMessages(others), keepMessages, 1).flat().length;
   if (gone === 0) return undefined;
   const gap = places[gone] ?? messages.length;
   return {
@@ -93,18 +93,18 @@ function readNotice(message: Message): number | undefined {
  * with the task no more bytes than a request may carry. Older messages keep their text. The current
  * task keeps its attachments. Returns the same list if nothing is removed.
  */
-export function withNewestContent(messages: readonly Message[], most: number): readonly Message[] {
+export function keepNewestContent(messages: readonly Message[], most: number): readonly Message[] {
   const task = messages.findLastIndex(
     ({ role, ...said }) => role === "user" && "origin" in said && said.origin === "task",
   );
   const given = messages[task];
   let count = 0;
-  let bytes = given?.role === "user" ? attachedBytes(given.content ?? []) : 0;
+  let bytes = given?.role === "user" ? countContentBytes(given.content ?? []) : 0;
   let isChanged = false;
   const newestFirst = messages.toReversed().map((message, index) => {
     if (!("content" in message) || message.content === undefined) return message;
     if (index === messages.length - 1 - task) return message;
-    bytes += attachedBytes(message.content);
+    bytes += countContentBytes(message.content);
     const isKept = count < most && bytes <= MOST_REQUEST_BYTES;
     count += message.content.filter(isAttached).length;
     if (isKept) return message;

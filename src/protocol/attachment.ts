@@ -1,5 +1,5 @@
-import { grouped } from "../kernel/check.ts";
-import { shortened } from "../kernel/sentence.ts";
+import { groupDigits } from "../kernel/check.ts";
+import { truncateText } from "../kernel/sentence.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
@@ -70,7 +70,7 @@ export const AttachmentSchema = lazySchema(
 );
 
 /** Returns the size of an attachment in bytes. `undefined` if it has only a `uri`. */
-export function bytesOf({ data, text }: Attachment): number | undefined {
+export function findAttachmentSize({ data, text }: Attachment): number | undefined {
   if (data !== undefined) return Math.floor((removePadding(data).length * 3) / 4);
   return text === undefined ? undefined : new TextEncoder().encode(text).length;
 }
@@ -79,11 +79,12 @@ export function bytesOf({ data, text }: Attachment): number | undefined {
  * Returns the line for models that cannot read the attachment: `[image/png "chart.png", 1,234
  * bytes]`.
  */
-export function attachmentLine(attachment: Attachment): string {
+export function formatAttachmentLine(attachment: Attachment): string {
   const { mediaType, name = "", uri } = attachment;
   const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(shortenName(name))}`;
-  const bytes = bytesOf(attachment);
-  const size = bytes === undefined ? [] : [`${grouped(bytes)} ${bytes === 1 ? "byte" : "bytes"}`];
+  const bytes = findAttachmentSize(attachment);
+  const size =
+    bytes === undefined ? [] : [`${groupDigits(bytes)} ${bytes === 1 ? "byte" : "bytes"}`];
   const place =
     uri === undefined
       ? []
@@ -95,7 +96,7 @@ export function attachmentLine(attachment: Attachment): string {
 const MOST_CHARACTERS = 200;
 
 function shortenName(text: string): string {
-  return shortened(text, MOST_CHARACTERS);
+  return truncateText(text, MOST_CHARACTERS);
 }
 
 // Returns true for base64. Searches for the first invalid character, since a pattern over many

@@ -2,7 +2,7 @@
 // text.
 
 import { sha256 } from "../kernel/crypto.ts";
-import { canonicalJson } from "../kernel/json.ts";
+import { stringifyCanonical } from "../kernel/json.ts";
 import { lazyObject, lazySchema, z } from "./lazy-schema.ts";
 import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 
@@ -87,6 +87,6 @@ export const ContextManifestSchema = lazyObject(() => ({
  * Returns the hash of a JSON value: 64 hexadecimal digits, the same for equal values in any key
  * order. Throws for non-JSON values.
  */
-export function hashOf(value: unknown): string {
-  return sha256(canonicalJson(value));
+export function computeJsonHash(value: unknown): string {
+  return sha256(stringifyCanonical(value));
 }

@@ -31,7 +31,7 @@ const scopes = new AsyncLocalStorage<ScopeContext>();
  * Runs `work` so that `getCorrelationIds()` returns the ids of this scope, also in async calls that
  * it begins. `isInCall` is true if `work` is the body of the scope's call.
  */
-export function inScope<T>(
+export function runInScope<T>(
   scope: EventScope,
   spans: SpanSource,
   work: () => T,
@@ -49,7 +49,7 @@ export function isInScope(): boolean {
  * Runs `work` outside of all scopes: for work on behalf of several scopes, such as writing to a
  * store.
  */
-export function outsideScopes<T>(work: () => T): T {
+export function runOutsideScopes<T>(work: () => T): T {
   return scopes.exit(work);
 }
 

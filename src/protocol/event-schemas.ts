@@ -45,26 +45,28 @@ const ServerSchema = lazySchema(() =>
 const ModelNameSchema = lazySchema(() => z.strictObject({ provider: text(), model: text() }));
 
 /** Returns one schema for several fields. */
-function each<Schema, Name extends string>(
+function repeatSchema<Schema, Name extends string>(
   schema: Schema,
   ...names: readonly Name[]
 ): Readonly<Record<Name, Schema>>;
-function each(schema: unknown, ...names: readonly string[]): object {
+function repeatSchema(schema: unknown, ...names: readonly string[]): object {
   return Object.fromEntries(names.map((name) => [name, schema]));
 }
 
 // Fields that several events share.
 const runBeginning = lazySchema(() => ({
   schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
-  ...each(text(), "role", "task"),
-  limits: z.strictObject(each(count(), "maxDepth", "maxBreadthPerParent", "maxTotalSubagents")),
+  ...repeatSchema(text(), "role", "task"),
+  limits: z.strictObject(
+    repeatSchema(count(), "maxDepth", "maxBreadthPerParent", "maxTotalSubagents"),
+  ),
   budget: BudgetAmountsSchema(),
   sessionId: SessionIdSchema().optional(),
   queuedMs: milliseconds().optional(),
   traceparent: text().optional(),
 }));
 const agentBeginning = lazySchema(() => ({
-  ...each(text(), "role", "provider", "model", "task"),
+  ...repeatSchema(text(), "role", "provider", "model", "task"),
   description: text().optional(),
   spawnCallId: CallIdSchema().nullable(),
   budget: BudgetAmountsSchema(),
@@ -90,10 +92,10 @@ const refusedSpawn = lazySchema(() => ({
 const limit = lazySchema(() => ({
   axis: z.enum(BUDGET_AXES),
   accountPath: text(),
-  ...each(z.number(), "maximum", "spent"),
+  ...repeatSchema(z.number(), "maximum", "spent"),
 }));
 const calledTool = lazySchema(() => ({
-  ...each(text(), "toolName", "description"),
+  ...repeatSchema(text(), "toolName", "description"),
   kind: ToolKindSchema(),
   index: count(),
 }));
@@ -103,7 +105,7 @@ const startedTool = lazySchema(() => ({
 }));
 const subagent = lazySchema(() => ({
   childId: AgentIdSchema(),
-  ...each(text(), "childPath", "role"),
+  ...repeatSchema(text(), "childPath", "role"),
 }));
 const startedSubagent = lazySchema(() => ({
   ...subagent(),
@@ -127,7 +129,7 @@ export const EVENT_SCHEMAS = {
   }),
   "run.ended": () => ({
     ...ending(),
-    ...each(CountsSchema(), "subagentsByDepth", "refusalsByCode"),
+    ...repeatSchema(CountsSchema(), "subagentsByDepth", "refusalsByCode"),
   }),
   "run.paused": () => ({
     reason: StopReasonSchema(),
@@ -137,7 +139,7 @@ export const EVENT_SCHEMAS = {
   }),
   "run.resumed": () => ({
     ...runBeginning(),
-    ...each(count(), "pauseCount", "answerCount"),
+    ...repeatSchema(count(), "pauseCount", "answerCount"),
     pausedMs: milliseconds(),
     previousTraceId: text(),
     previousSpanId: text().optional(),
@@ -152,8 +154,15 @@ export const EVENT_SCHEMAS = {
     usage: UsageReportSchema(),
   }),
   "agent.resumed": agentBeginning,
-  "agent.ended": () => ({ ...ending(), ...each(text(), "role", "text"), stepCount: count() }),
-  "step.started": () => ({ number: ordinal(), ...each(HashSchema(), "promptHash", "toolsHash") }),
+  "agent.ended": () => ({
+    ...ending(),
+    ...repeatSchema(text(), "role", "text"),
+    stepCount: count(),
+  }),
+  "step.started": () => ({
+    number: ordinal(),
+    ...repeatSchema(HashSchema(), "promptHash", "toolsHash"),
+  }),
   "step.completed": () => ({
     number: ordinal(),
     usage: UsageSchema(),
@@ -162,12 +171,12 @@ export const EVENT_SCHEMAS = {
     error: ErrorRecordSchema().optional(),
   }),
   "model.requested": () => ({
-    ...each(text(), "provider", "model"),
+    ...repeatSchema(text(), "provider", "model"),
     server: ServerSchema().optional(),
-    ...each(count(), "messageCount", "estimatedInputTokens", "maxOutputTokens"),
-    ...each(z.boolean(), "isEstimated", "streaming"),
+    ...repeatSchema(count(), "messageCount", "estimatedInputTokens", "maxOutputTokens"),
+    ...repeatSchema(z.boolean(), "isEstimated", "streaming"),
     toolNames: z.array(text()).readonly(),
-    ...each(z.number().optional(), "temperature", "queuedMs"),
+    ...repeatSchema(z.number().optional(), "temperature", "queuedMs"),
     settings: ModelSettingsSchema().readonly().optional(),
     toolChoice: ToolChoiceSchema().optional(),
     outputType: z.literal("json").optional(),
@@ -193,7 +202,7 @@ export const EVENT_SCHEMAS = {
     usage: UsageSchema(),
     cacheWriteInputTokens: count().optional(),
     attemptCount: ordinal(),
-    ...each(text().optional(), "responseId", "responseModel", "serviceTier"),
+    ...repeatSchema(text().optional(), "responseId", "responseModel", "serviceTier"),
     repliedBy: ModelNameSchema()
       .extend({
         insteadOf: text(),
@@ -216,7 +225,7 @@ export const EVENT_SCHEMAS = {
     errorCode: ToolFailureCodeSchema(),
     severity: ToolErrorSeveritySchema(),
     message: text(),
-    ...each(text().exactOptional(), "blockedBy", "reason"),
+    ...repeatSchema(text().exactOptional(), "blockedBy", "reason"),
     spawn: z.strictObject(refusedSpawn()).exactOptional(),
     resultCharacters: count(),
     shownCharacters: count().exactOptional(),
@@ -228,11 +237,11 @@ export const EVENT_SCHEMAS = {
     outcome: ToolOutcomeTypeSchema(),
     success: z.boolean(),
     errorCode: ToolFailureCodeSchema().optional(),
-    ...each(text().optional(), "errorName", "message"),
+    ...repeatSchema(text().optional(), "errorName", "message"),
     severity: ToolErrorSeveritySchema().optional(),
     resultCharacters: count(),
-    ...each(count().optional(), "shownCharacters", "attachmentCount"),
-    ...each(milliseconds(), "durationMs", "queuedMs"),
+    ...repeatSchema(count().optional(), "shownCharacters", "attachmentCount"),
+    ...repeatSchema(milliseconds(), "durationMs", "queuedMs"),
     usage: UsageSchema().optional(),
   }),
   "tool.guarded": () => ({
@@ -247,12 +256,12 @@ export const EVENT_SCHEMAS = {
   "tool.retried": () => ({ toolName: text(), ...retrial() }),
   "tool.progressed": () => ({
     toolName: text(),
-    ...each(z.number().optional(), "done", "total"),
+    ...repeatSchema(z.number().optional(), "done", "total"),
     message: text().optional(),
   }),
   "result.summarized": () => ({
     toolName: text(),
-    ...each(count(), "resultCharacters", "shownCharacters"),
+    ...repeatSchema(count(), "resultCharacters", "shownCharacters"),
     usage: UsageSchema(),
   }),
   "tools.filtered": () => ({
@@ -274,14 +283,14 @@ export const EVENT_SCHEMAS = {
     changedBy: z
       .array(z.strictObject({ hook: text(), fields: z.array(text()).readonly() }))
       .readonly(),
-    ...each(JsonValueSchema().optional(), "before", "after"),
+    ...repeatSchema(JsonValueSchema().optional(), "before", "after"),
   }),
   "request.repaired": () => ({
     repairCount: count(),
     types: z.array(text()).readonly().optional(),
   }),
   "conversation.compacted": () => ({
-    ...each(count(), "messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"),
+    ...repeatSchema(count(), "messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"),
     summaryCharacters: count().optional(),
     usage: UsageSchema().optional(),
   }),
@@ -311,21 +320,21 @@ export const EVENT_SCHEMAS = {
   "budget.dequeued": () => ({ outcome: z.enum(["granted", "refused", "cancelled"]) }),
   "budget.reserved": () => ({
     leaseId: LeaseIdSchema(),
-    ...each(count(), "inputTokens", "maxOutputTokens"),
+    ...repeatSchema(count(), "inputTokens", "maxOutputTokens"),
     waitedMs: milliseconds(),
   }),
   "budget.settled": () => ({
     leaseId: LeaseIdSchema(),
     usage: UsageSchema(),
     otherModels: z.array(ModelUsageSchema().readonly()).readonly().optional(),
-    ...each(BudgetAmountsSchema(), "remaining", "runRemaining"),
+    ...repeatSchema(BudgetAmountsSchema(), "remaining", "runRemaining"),
     lostCall: ModelNameSchema().optional(),
   }),
   "budget.released": () => ({ leaseId: LeaseIdSchema() }),
   "budget.denied": () => ({ ...limit(), requested: z.number(), reserve: z.number().optional() }),
   "budget.threshold_reached": () => ({ ...limit(), threshold: z.number() }),
   "budget.granted": () => ({
-    ...each(text(), "accountPath", "by"),
+    ...repeatSchema(text(), "accountPath", "by"),
     budget: GrantedBudgetSchema(),
     remaining: BudgetAmountsSchema(),
   }),

@@ -4,7 +4,7 @@
 
 import { mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { asSentence } from "../kernel/sentence.ts";
+import { completeSentence } from "../kernel/sentence.ts";
 import type { EventBodies } from "./event-bodies.ts";
 import { EVENT_SCHEMAS } from "./event-schemas.ts";
 import {
@@ -215,14 +215,14 @@ export function assertEvent(value: unknown): asserts value is EspalierEvent {
   const at = issue.path.length === 0 ? "" : ` at ${issue.path.join(".")}`;
   throw new EspalierError({
     code: "invalid_option",
-    message: `Expected an event of type ${type}, got another value${at}: ${asSentence(issue.message)} ${OTHER_VERSION}`,
+    message: `Expected an event of type ${type}, got another value${at}: ${completeSentence(issue.message)} ${OTHER_VERSION}`,
   });
 }
 
 const OTHER_VERSION = "Use the version of espalier that wrote the event.";
 
 /** Returns true for a recovery of a run whose span had not ended. */
-export function continuesSpan(body: EventBody): body is EventBody<"run.resumed"> {
+export function isSpanContinuation(body: EventBody): body is EventBody<"run.resumed"> {
   return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
 }
 

@@ -53,7 +53,7 @@ export const QuestionIdSchema = lazySchema(() => id().brand<"QuestionId">());
  * Returns the text as an id. Throws a `TypeError` for an empty text or a non-text value, since ids
  * also come from the `ids` option.
  */
-export function idOf<Brand extends string>(text: string): string & z.$brand<Brand> {
+export function parseId<Brand extends string>(text: string): string & z.$brand<Brand> {
   if (isId<Brand>(text)) return text;
   throw new TypeError(`Expected an id, a non-empty string, got ${JSON.stringify(text)}.`);
 }
@@ -67,32 +67,32 @@ export function isId<Brand extends string>(text: unknown): text is string & z.$b
  * Returns the id of step `number` (from 1) of an execution. Derived, so that a repeated run gives
  * its steps the same ids.
  */
-export function stepIdOf(executionId: ExecutionId, number: number): StepId {
-  return idOf<"StepId">(`${executionId}.${number}`);
+export function createStepId(executionId: ExecutionId, number: number): StepId {
+  return parseId<"StepId">(`${executionId}.${number}`);
 }
 
 /**
  * Returns the id of a call without an id, or with a duplicate id, from the model. Derived from the
  * call's position.
  */
-export function callIdOf(stepId: StepId, index: number): CallId {
-  return idOf<"CallId">(`${stepId}.${index}`);
+export function createCallId(stepId: StepId, index: number): CallId {
+  return parseId<"CallId">(`${stepId}.${index}`);
 }
 
 /**
  * Returns the id of a question about a call, derived from the call's position. `nth` counts the
  * questions that the running tool asks, from 1.
  */
-export function questionIdOf(stepId: StepId, index: number, nth?: number): QuestionId {
-  return idOf<"QuestionId">(`${stepId}.${index}${nth === undefined ? "" : `.${nth}`}`);
+export function createQuestionId(stepId: StepId, index: number, nth?: number): QuestionId {
+  return parseId<"QuestionId">(`${stepId}.${index}${nth === undefined ? "" : `.${nth}`}`);
 }
 
 /**
  * Returns the id of a message: derived from the execution that added it, and its number in the
  * history of that agent (from 1).
  */
-export function messageIdOf(executionId: ExecutionId, number: number): MessageId {
-  return idOf<"MessageId">(`${executionId}.m${number}`);
+export function createMessageId(executionId: ExecutionId, number: number): MessageId {
+  return parseId<"MessageId">(`${executionId}.m${number}`);
 }
 
 /**
@@ -100,7 +100,7 @@ export function messageIdOf(executionId: ExecutionId, number: number): MessageId
  * and, if hooks call the model several times, by its number; a tool call by its id. A prefix
  * separates both kinds. `type` is the type of an event about the call, or `model` or `tool`.
  */
-export function callKey(
+export function createCallKey(
   type: string,
   {
     stepId,

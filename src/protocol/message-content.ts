@@ -1,9 +1,14 @@
 // Content of a message to a model: a text, or parts that include non-text parts. Pure.
 
-import { checkKeys, checkText, grouped, mismatch } from "../kernel/check.ts";
+import { checkKeys, checkText, groupDigits, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
-import { shortened } from "../kernel/sentence.ts";
-import { AttachmentSchema, attachmentLine, bytesOf, type Attachment } from "./attachment.ts";
+import { truncateText } from "../kernel/sentence.ts";
+import {
+  AttachmentSchema,
+  formatAttachmentLine,
+  findAttachmentSize,
+  type Attachment,
+} from "./attachment.ts";
 import { lazySchema, z } from "./lazy-schema.ts";
 
 /**
@@ -53,11 +58,11 @@ export const MOST_ATTACHMENT_BYTES = 20_000_000;
 export const MOST_REQUEST_BYTES = 50_000_000;
 
 /** Returns the content as text, with one line for each part that is not text. */
-export function contentText(content: MessageContent): string {
+export function formatContent(content: MessageContent): string {
   if (typeof content === "string") return content;
   const texts = content.map((part) => {
     if (part.type === "text") return part.text;
-    const line = attachmentLine(part);
+    const line = formatAttachmentLine(part);
     return part.text === undefined ? line : `${line}\n${part.text}`;
   });
   return texts.join("\n");
@@ -72,17 +77,20 @@ export function isAttached(part: ContentPart): part is Attachment {
  * Returns the content with another text. The text may contain attachment lines; non-text parts
  * follow it.
  */
-export function withText(content: MessageContent, text: string): MessageContent {
+export function replaceText(content: MessageContent, text: string): MessageContent {
   if (typeof content === "string") return text;
   const attached = content.filter(isAttached);
   let words = text;
-  for (const attachment of attached) words = words.replace(attachmentLine(attachment), "");
+  for (const attachment of attached) words = words.replace(formatAttachmentLine(attachment), "");
   return words.trim() === "" ? attached : [{ type: "text", text: words.trim() }, ...attached];
 }
 
 /** Returns the number of bytes of attachments that a request has to carry. */
-export function attachedBytes(content: readonly ContentPart[]): number {
-  return content.reduce((sum, part) => sum + (isAttached(part) ? (bytesOf(part) ?? 0) : 0), 0);
+export function countContentBytes(content: readonly ContentPart[]): number {
+  return content.reduce(
+    (sum, part) => sum + (isAttached(part) ? (findAttachmentSize(part) ?? 0) : 0),
+    0,
+  );
 }
 
 /**
@@ -92,7 +100,7 @@ export function attachedBytes(content: readonly ContentPart[]): number {
  * @throws EspalierError `invalid_definition` for an empty text, `invalid_option` for parts that
  * cannot be sent.
  */
-export function checkedContent(field: string, value: unknown): MessageContent {
+export function copyContent(field: string, value: unknown): MessageContent {
   if (!Array.isArray(value)) {
     checkText(field, value);
     return String(value);
@@ -102,8 +110,8 @@ export function checkedContent(field: string, value: unknown): MessageContent {
   const content = deepFreeze(
     Array.from(value, (part: unknown, index) => checkPart(`${field}[${index}]`, part)),
   );
-  checkBytes(field, attachedBytes(content), MOST_REQUEST_BYTES, "Remove some parts.");
-  return content.some(isAttached) ? content : contentText(content);
+  checkBytes(field, countContentBytes(content), MOST_REQUEST_BYTES, "Remove some parts.");
+  return content.some(isAttached) ? content : formatContent(content);
 }
 
 const PART_TYPES: readonly unknown[] = ["text", "image", "audio", "file"];
@@ -120,7 +128,7 @@ function checkPart(field: string, part: unknown): ContentPart {
     return { type: "text", text: String(given) };
   }
   const attachment = checkAttachment(field, part);
-  checkBytes(field, bytesOf(attachment) ?? 0, MOST_ATTACHMENT_BYTES, "Make it smaller.");
+  checkBytes(field, findAttachmentSize(attachment) ?? 0, MOST_ATTACHMENT_BYTES, "Make it smaller.");
   const { data, text, uri } = attachment;
   if (data === "")
     throw mismatch(
@@ -135,7 +143,7 @@ function checkPart(field: string, part: unknown): ContentPart {
 }
 
 function checkBytes(field: string, bytes: number, most: number, advice: string): void {
-  if (bytes > most) throw mismatch(field, `at most ${grouped(most)} bytes`, bytes, advice);
+  if (bytes > most) throw mismatch(field, `at most ${groupDigits(most)} bytes`, bytes, advice);
 }
 
 /** Returns true if providers can fetch the URI themselves. */
@@ -144,7 +152,7 @@ export function isHttps(uri: string | undefined): boolean {
 }
 
 /** Returns frozen copies of attachments. Throws `invalid_option` if any is invalid. */
-export function checkedAttachments(field: string, values: unknown = []): readonly Attachment[] {
+export function copyAttachments(field: string, values: unknown = []): readonly Attachment[] {
   if (!Array.isArray(values)) throw mismatch(field, "an array", values, "Pass an array: [a, b].");
   return deepFreeze(
     Array.from(values, (value: unknown, index) => checkAttachment(`${field}[${index}]`, value)),
@@ -181,7 +189,7 @@ const DATA_ADDRESS = /^data:[^,]{0,255};base64,/i;
 
 /** Shortens a quoted value, since bytes are not quoted in full. */
 function shortenQuoted(got: unknown): unknown {
-  return typeof got === "string" ? shortened(got, MOST_QUOTED) : got;
+  return typeof got === "string" ? truncateText(got, MOST_QUOTED) : got;
 }
 
 const MOST_QUOTED = 60;

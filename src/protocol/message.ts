@@ -5,7 +5,7 @@ import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import type { FinishReason } from "./finish-reason.ts";
 import {
   ContentSchema,
-  contentText,
+  formatContent,
   type ContentPart,
   type MessageContent,
 } from "./message-content.ts";
@@ -226,11 +226,11 @@ export interface ToolMessage {
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 /** Returns a user message with this content. */
-export function userMessage(messageContent: MessageContent, origin: MessageOrigin): UserMessage {
-  const text = contentText(messageContent);
-  return typeof messageContent === "string"
+export function createUserMessage(content: MessageContent, origin: MessageOrigin): UserMessage {
+  const text = formatContent(content);
+  return typeof content === "string"
     ? { role: "user", text, origin }
-    : { role: "user", text, origin, content: messageContent };
+    : { role: "user", text, origin, content };
 }
 
 /** Origin of a history message. Stored beside the message, which is sent to the model unchanged. */

@@ -3,7 +3,7 @@
 
 import { checkKeys } from "../kernel/check.ts";
 import { sha256 } from "../kernel/crypto.ts";
-import { canonicalJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { stringifyCanonical, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
@@ -150,7 +150,7 @@ export const AnswerTypeSchema = lazySchema(() =>
 );
 
 /** Returns the kind of question that this type of answer belongs to. */
-export function kindAnsweredBy(type: AnswerType): Question["kind"] {
+export function getAnsweredKind(type: AnswerType): Question["kind"] {
   return type === "approved" || type === "denied" ? "approval" : "external";
 }
 
@@ -224,16 +224,16 @@ export function provideError(question: QuestionRef, message: string): Answer {
  * Returns the fingerprint of a call: the same for equal tools and arguments, regardless of the
  * order of keys.
  */
-export function argumentsHashOf(toolName: string, input: JsonValue): string {
-  return sha256(canonicalJson([toolName, input]));
+export function computeArgumentsHash(toolName: string, input: JsonValue): string {
+  return sha256(stringifyCanonical([toolName, input]));
 }
 
 /** Returns the fingerprint of a call as the model wrote it. */
-export function callHashOf({
+export function computeCallHash({
   toolName,
   argumentsText,
 }: Pick<ToolCall, "toolName" | "argumentsText">): string {
-  return argumentsHashOf(toolName, argumentsText);
+  return computeArgumentsHash(toolName, argumentsText);
 }
 
 function toReference({ questionId, argumentsHash }: QuestionRef): QuestionRef {

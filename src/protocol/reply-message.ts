@@ -108,7 +108,7 @@ function toParts(pieces: readonly ReplyPiece[]): readonly ReplyPart[] | undefine
  */
 export function getReplyPieces(message: AssistantMessage): readonly ReplyPiece[] {
   const { text, toolCalls, parts } = message;
-  if (parts === undefined || !nameCalls(parts, toolCalls)) {
+  if (parts === undefined || !hasSameCalls(parts, toolCalls)) {
     const calls = toolCalls.map((call) => ({ type: "call", ...call }) as const);
     return text === "" ? calls : [{ type: "text", text }, ...calls];
   }
@@ -123,17 +123,17 @@ export function getReplyPieces(message: AssistantMessage): readonly ReplyPiece[]
  * Returns a changed message with parts that fit its present text and calls. `before` is the
  * original message.
  */
-export function partsFitted(message: AssistantMessage, before: AssistantMessage): AssistantMessage {
+export function fitParts(message: AssistantMessage, before: AssistantMessage): AssistantMessage {
   if (message.parts === undefined) return message;
   const { parts, writtenBy: _writer, ...plain } = message;
-  if (!nameCalls(parts, message.toolCalls)) return plain;
+  if (!hasSameCalls(parts, message.toolCalls)) return plain;
   if (message.text === before.text) return message;
   const fitted = toParts(toPieces(message, parts, false));
   return fitted === undefined ? plain : { ...message, parts: fitted };
 }
 
 /** Returns the parts of a message whose calls have new ids, matched by position. */
-export function partsRenamed(
+export function renamePartCalls(
   parts: readonly ReplyPart[],
   toolCalls: readonly ToolCall[],
 ): readonly ReplyPart[] {
@@ -145,7 +145,7 @@ export function partsRenamed(
 }
 
 /** Returns true if the parts name exactly these calls, in order. */
-function nameCalls(parts: readonly ReplyPart[], toolCalls: readonly ToolCall[]): boolean {
+function hasSameCalls(parts: readonly ReplyPart[], toolCalls: readonly ToolCall[]): boolean {
   const named = parts.flatMap((part) => (part.type === "call" ? [part.callId] : []));
   const isSame = named.every((callId, index) => callId === toolCalls[index]?.callId);
   return isSame && named.length === toolCalls.length;

@@ -15,13 +15,13 @@
 //    within the span around it, even if the clock does not advance.
 
 import {
-  continuesSpan,
+  isSpanContinuation,
   type EventScope,
   type EventBody,
   type EventDraft,
   type EventType,
 } from "./event.ts";
-import { callKey, type AgentId, type RunId } from "./ids.ts";
+import { createCallKey, type AgentId, type RunId } from "./ids.ts";
 
 /**
  * Events that begin a span. `tool.rejected` both begins and ends one.
@@ -151,7 +151,7 @@ export class SpanTree<Span> {
     if (body.type === "run.started" || body.type === "run.resumed") {
       if (run !== undefined) {
         this.#abandonAgents(run, moment, "abandoned");
-        if (continuesSpan(body)) {
+        if (isSpanContinuation(body)) {
           this.#listener.note(run.held.span, body, moment);
           return run.held.span;
         }
@@ -307,7 +307,7 @@ export class SpanTree<Span> {
   }
 
   #openCall(agent: OpenAgentSpan<Span>, body: CallOpening, moment: SpanMoment): Span {
-    const key = callKey(body.type, moment.scope);
+    const key = createCallKey(body.type, moment.scope);
     const stale = agent.calls.get(key);
     if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
     const held = this.#open(body, moment, agent.held);
@@ -321,7 +321,7 @@ export class SpanTree<Span> {
     body: CallClosing,
     moment: SpanMoment,
   ): Span {
-    const key = callKey(body.type, moment.scope);
+    const key = createCallKey(body.type, moment.scope);
     const held = agent.calls.get(key);
     if (held === undefined) return agent.held.span;
     if (body.type === "tool.paused") this.#suspendChildren(run, agent, moment, key);
@@ -418,7 +418,7 @@ function findCall<Span>(
   scope: EventScope,
 ): Held<Span> | undefined {
   if (calls.size === 0 || (scope.callId === null && !type.startsWith("model"))) return undefined;
-  return calls.get(callKey(type, scope));
+  return calls.get(createCallKey(type, scope));
 }
 
 /** Returns the parent of an agent. Events of an agent that is not open belong to its parent. */

@@ -66,7 +66,7 @@ export const NO_TIMING: StepTiming = Object.freeze({
 });
 
 /** Returns the span as a list. Empty if no time passed. */
-export function spanOf(
+export function toSpans(
   spent: TimeSpan["spent"],
   fromMs: number,
   toMs: number,
@@ -77,7 +77,7 @@ export function spanOf(
 const NONE: readonly TimeSpan[] = Object.freeze([]);
 
 /** Returns the result of an effect with its time span. Returns it unchanged if no time passed. */
-export function timed<Result extends object>(
+export function attachTimeSpans<Result extends object>(
   result: Result,
   spans: readonly TimeSpan[],
 ): Result & { readonly spans?: readonly TimeSpan[] } {
@@ -97,7 +97,7 @@ const KINDS = ["inference", "tool", "hooks", "formatting"] as const;
  * Returns the timing of overlapping spans, in any order. Each instant counts for one of the four
  * activities.
  */
-export function timingOf(spans: readonly TimeSpan[]): StepTiming {
+export function computeTiming(spans: readonly TimeSpan[]): StepTiming {
   if (spans.length === 0) return NO_TIMING;
   const timing = { ...NO_TIMING };
   let untilMs = -Infinity;

@@ -141,7 +141,7 @@ export type ResetReason = Extract<StreamPartBody, { readonly type: "reset" }>["r
 /** Reports that a call has its result. */
 export type ResultBody = Extract<StreamPartBody, { readonly type: "result" }>;
 
-export function resultBody({
+export function createResultBody({
   call: { callId, toolName },
   type,
   text,

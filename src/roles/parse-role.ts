@@ -3,10 +3,10 @@
 
 import { checkKeys, misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { defined, isPlainObject, isRecord } from "../kernel/json.ts";
+import { omitUndefined, isPlainObject, isRecord } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../agent/define-agent.ts";
-import { firstPart, roleText, type RoleText } from "./role-text.ts";
+import { findLongestPart, parseRoleText, type RoleText } from "./role-text.ts";
 import {
   CODE_FIELDS,
   DATA_FIELDS,
@@ -14,7 +14,7 @@ import {
   enumerateNames,
   type RoleFileSettings,
 } from "./role-file-options.ts";
-import { errorsIn, type FileErrorAt } from "./plain-yaml.ts";
+import { createFileErrorFactory, type FileErrorAt } from "./plain-yaml.ts";
 
 /** A role, and where it got its name. */
 export interface RoleInFile {
@@ -32,26 +32,27 @@ export interface RoleFile {
 }
 
 /** Reads one text. Throws `invalid_role_file`, or what `defineAgent` says of what code has added. */
-export function roleFromFile(file: RoleFile, settings: RoleFileSettings): RoleInFile {
-  const errorAt = errorsIn(file.file);
-  const text = roleText(file.text, errorAt);
+export function parseRoleFile(file: RoleFile, settings: RoleFileSettings): RoleInFile {
+  const errorAt = createFileErrorFactory(file.file);
+  const text = parseRoleText(file.text, errorAt);
   const name = text.values.get("name") ?? file.defaultName;
   const owner = typeof name === "string" && name !== "" ? name : "agent";
   const extension = settings.extensions.get(owner) ?? {};
   try {
-    const said = saidIn(text, owner, settings);
-    const model = defined({ model: settings.defaultModel });
-    const whole = together({ ...model, ...said, name, instructions: text.body }, extension);
-    if (mayBeDefinition(whole)) return { role: defineAgent(whole), nameLine: text.lineOf(".name") };
+    const said = readFrontMatter(text, owner, settings);
+    const model = omitUndefined({ model: settings.defaultModel });
+    const whole = mergeDefinition({ ...model, ...said, name, instructions: text.body }, extension);
+    if (isPossibleDefinition(whole))
+      return { role: defineAgent(whole), nameLine: text.lineOf(".name") };
     const advice = "Add a line such as model: fast.";
     throw misdefinition(`${owner}.model`, "the name of a model", undefined, advice);
   } catch (cause) {
-    throw relocated(cause, { text, owner, extension, errorAt });
+    throw addFileLocation(cause, { text, owner, extension, errorAt });
   }
 }
 
 /** What the front matter says, with models and tools instead of their names. */
-function saidIn(
+function readFrontMatter(
   { values }: RoleText,
   owner: string,
   settings: RoleFileSettings,
@@ -78,17 +79,25 @@ function saidIn(
 }
 
 /** What names in the front matter stand for, by the field in which they are. */
-const MEANINGS = { model: modelOf, tools: toolsOf, subagents: readNames } as const;
+const MEANINGS = {
+  model: resolveRoleModel,
+  tools: resolveRoleTools,
+  subagents: readNames,
+} as const;
 
-function modelOf(field: string, name: unknown, settings: RoleFileSettings): unknown {
+function resolveRoleModel(field: string, name: unknown, settings: RoleFileSettings): unknown {
   if (typeof name === "string") return settings.modelOf(field, name);
   throw misdefinition(field, "the name of a model", name, "Write it in quotes.");
 }
 
 /** The tools of names, and of beginnings with a star behind them: `files_*`. A tool that several of them name is there once. */
-function toolsOf(field: string, given: unknown, { tools }: RoleFileSettings): readonly unknown[] {
+function resolveRoleTools(
+  field: string,
+  given: unknown,
+  { tools }: RoleFileSettings,
+): readonly unknown[] {
   const named = readNames(field, given).flatMap((name, index) => {
-    const found = toolsNamed(name, tools);
+    const found = findMatchingTools(name, tools);
     if (found.length > 0) return found;
     const expected = `the name of a given tool (${enumerateNames(tools.keys())})`;
     const advice = "Correct the name, or give the tool where the files are read.";
@@ -99,7 +108,7 @@ function toolsOf(field: string, given: unknown, { tools }: RoleFileSettings): re
 
 const MANY = /^(?<beginning>.+)\*$/;
 
-function toolsNamed(name: string, tools: RoleFileSettings["tools"]): readonly unknown[] {
+function findMatchingTools(name: string, tools: RoleFileSettings["tools"]): readonly unknown[] {
   const beginning = MANY.exec(name)?.groups?.["beginning"];
   if (beginning === undefined) return tools.has(name) ? [tools.get(name)] : [];
   return [...tools].flatMap(([other, tool]) => (other.startsWith(beginning) ? [tool] : []));
@@ -120,28 +129,30 @@ function readNames(field: string, given: unknown): readonly string[] {
 }
 
 /** What code says comes first; groups of data are put together. */
-function together(
+function mergeDefinition(
   said: Readonly<Record<string, unknown>>,
   extension: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
   const whole = { ...said };
   for (const [field, added] of Object.entries(extension))
     whole[field] = isPutTogether(field, said[field], added)
-      ? { ...asGroup(said[field]), ...asGroup(added) }
+      ? { ...findGroup(said[field]), ...findGroup(added) }
       : added;
   return whole;
 }
 
 function isPutTogether(field: string, said: unknown, added: unknown): boolean {
-  return DATA_FIELDS.includes(field) && asGroup(said) !== undefined && asGroup(added) !== undefined;
+  return (
+    DATA_FIELDS.includes(field) && findGroup(said) !== undefined && findGroup(added) !== undefined
+  );
 }
 
-function asGroup(value: unknown): Readonly<Record<string, unknown>> | undefined {
+function findGroup(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return isRecord(value) && isPlainObject(value) ? value : undefined;
 }
 
 /** `defineAgent` checks every field that is there. The model is the one that may be missing. */
-function mayBeDefinition(
+function isPossibleDefinition(
   whole: Readonly<Record<string, unknown>>,
 ): whole is Readonly<Record<string, unknown>> & AgentDefinition {
   return "model" in whole;
@@ -155,17 +166,17 @@ interface Origin {
 }
 
 /** The error that names the line of the field, or the same error if it is about something that code has said. */
-function relocated(cause: unknown, { text, owner, extension, errorAt }: Origin): unknown {
+function addFileLocation(cause: unknown, { text, owner, extension, errorAt }: Origin): unknown {
   if (!EspalierError.is(cause)) return cause;
   const { field } = cause.data;
-  const path = typeof field === "string" ? pathIn(field, owner) : "";
+  const path = typeof field === "string" ? readFieldPath(field, owner) : "";
   if (isFromCode(path, text.values, extension)) return cause;
   return errorAt(text.lineOf(path), cause.message, cause);
 }
 
 /** `researcher.budget.steps` is `.budget.steps`. As long as a name is not known to be one, fields begin with `agent`. */
-function pathIn(field: string, owner: string): string {
-  const start = firstPart(field, [owner, "agent"]) ?? field;
+function readFieldPath(field: string, owner: string): string {
+  const start = findLongestPart(field, [owner, "agent"]) ?? field;
   return field.slice(start.length);
 }
 
@@ -174,15 +185,15 @@ function isFromCode(
   said: RoleText["values"],
   extension: Readonly<Record<string, unknown>>,
 ): boolean {
-  const part = partIn(path, extension);
+  const part = findKeyPart(path, extension);
   if (part === undefined) return false;
   const field = part.slice(1);
   const added = extension[field];
   if (!isPutTogether(field, said.get(field), added)) return true;
-  return partIn(path.slice(part.length), asGroup(added) ?? {}) !== undefined;
+  return findKeyPart(path.slice(part.length), findGroup(added) ?? {}) !== undefined;
 }
 
-function partIn(path: string, group: Readonly<Record<string, unknown>>): string | undefined {
+function findKeyPart(path: string, group: Readonly<Record<string, unknown>>): string | undefined {
   const parts = Object.keys(group).map((key) => `.${key}`);
-  return firstPart(path, parts);
+  return findLongestPart(path, parts);
 }

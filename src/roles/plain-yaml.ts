@@ -15,10 +15,10 @@ import {
   type YAMLError,
 } from "yaml";
 
-import { shown } from "../kernel/check.ts";
+import { describeReceived } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
-import { asSentence } from "../kernel/sentence.ts";
+import { completeSentence } from "../kernel/sentence.ts";
 
 /** The values of front matter, and the line of each by its path: `.budget.steps`, `.tools[0]`. */
 export interface PlainYaml {
@@ -34,7 +34,7 @@ const STANDARD_TAGS = "tag:yaml.org,2002:";
  * Reads front matter without its fences, whose first line is the second of the file. Throws what `errorAt` makes of the first thing that
  * is wrong.
  */
-export function plainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
+export function parsePlainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
   if (source.length > MAX_CHARACTERS) {
     const message = `Expected at most ${MAX_CHARACTERS} characters of front matter, got ${source.length}. Write the instructions below it.`;
     throw errorAt(1, message);
@@ -49,7 +49,7 @@ export function plainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
     stringKeys: true,
   });
   const [fault] = document.errors;
-  if (fault !== undefined) throw errorAt(lineAt(fault.pos[0]), faultText(fault));
+  if (fault !== undefined) throw errorAt(lineAt(fault.pos[0]), describeYamlFault(fault));
   if (document.directives.docStart === true) throw errorAt(2, FAULT_TEXTS.MULTIPLE_DOCS);
   const { contents } = document;
   const lines = new Map<string, number>();
@@ -57,10 +57,10 @@ export function plainYaml(source: string, errorAt: FileErrorAt): PlainYaml {
   const line = lineAt(contents.range[0]);
   checkYamlNode(contents, { path: "", line }, { lines, lineAt, errorAt });
   const [warning] = document.warnings;
-  if (warning !== undefined) throw errorAt(lineAt(warning.pos[0]), faultText(warning));
+  if (warning !== undefined) throw errorAt(lineAt(warning.pos[0]), describeYamlFault(warning));
   const values: unknown = document.toJS();
   if (isMap(contents) && isRecord(values)) return { values, lines };
-  const got = isSeq(contents) ? "a list" : shown(values);
+  const got = isSeq(contents) ? "a list" : describeReceived(values);
   throw errorAt(line, `Expected keys with values, got ${got}. Write lines such as model: fast.`);
 }
 
@@ -72,11 +72,11 @@ const FAULT_TEXTS = {
     "Expected keys that are strings, got something else. Write lines such as model: fast.",
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
-function faultText({ code, message }: YAMLError): string {
+function describeYamlFault({ code, message }: YAMLError): string {
   const texts: Partial<Record<ErrorCode, string>> = FAULT_TEXTS;
   return (
     texts[code] ??
-    `Expected valid YAML, got an error: ${asSentence(message)} Put text with a colon or a # in quotes.`
+    `Expected valid YAML, got an error: ${completeSentence(message)} Put text with a colon or a # in quotes.`
   );
 }
 
@@ -142,12 +142,12 @@ function checkYamlNode(
 /** Refuses what stands for something else: references, and texts that a tag would make into other values. */
 function checkPlain(node: ParsedNode | null, line: number, errorAt: FileErrorAt): void {
   if (node === null) return;
-  const mark = markOf(node);
+  const mark = describeNodeMark(node);
   if (mark === undefined) return;
   throw errorAt(line, `Expected plain values, got ${mark}. Write the value out, without it.`);
 }
 
-function markOf(node: ParsedNode): string | undefined {
+function describeNodeMark(node: ParsedNode): string | undefined {
   if (isAlias(node)) return `the alias *${node.source}`;
   if (node.anchor !== undefined) return `the anchor &${node.anchor}`;
   if (node.tag !== undefined) return `the tag ${node.tag.replace(STANDARD_TAGS, "!!")}`;
@@ -158,7 +158,7 @@ function markOf(node: ParsedNode): string | undefined {
 export type FileErrorAt = (line: number, message: string, cause?: unknown) => EspalierError;
 
 /** Makes the errors of one file. */
-export function errorsIn(file: string): FileErrorAt {
+export function createFileErrorFactory(file: string): FileErrorAt {
   return (line, message, cause) =>
     new EspalierError({
       code: "invalid_role_file",

@@ -6,16 +6,16 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { checkKeys, checkText, misdefinition, shown } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { checkKeys, checkText, misdefinition, describeReceived } from "../kernel/check.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { AgentRole, InferContext } from "../agent/agent-role.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
-import { roleFromFile, type RoleInFile } from "./parse-role.ts";
-import { errorsIn, type FileErrorAt } from "./plain-yaml.ts";
+import { parseRoleFile, type RoleInFile } from "./parse-role.ts";
+import { createFileErrorFactory, type FileErrorAt } from "./plain-yaml.ts";
 import {
   checkExtensions,
   OPTION_FIELDS,
-  roleFileSettings,
+  checkRoleFileOptions,
   type RoleFileOptions,
   type RoleFileSettings,
 } from "./role-file-options.ts";
@@ -57,7 +57,7 @@ export async function readRoles(
   options: RoleFileOptions,
 ): Promise<readonly AgentRole[]> {
   checkKeys("readRoles", options, OPTION_FIELDS);
-  const settings = roleFileSettings("readRoles", options);
+  const settings = checkRoleFileOptions("readRoles", options);
   const { path, names } = await listRoleFiles(folder);
   const found = new Map<string, { readonly role: AgentRole; readonly file: string }>();
   for (const name of names) {
@@ -68,7 +68,7 @@ export async function readRoles(
     const first = found.get(role.name);
     if (first !== undefined) {
       const message = `Expected a name that no other file has, got "${role.name}", which ${first.file} has. Rename one of them.`;
-      throw errorsIn(file)(nameLine, message);
+      throw createFileErrorFactory(file)(nameLine, message);
     }
     found.set(role.name, { role, file });
   }
@@ -111,8 +111,8 @@ export function parseRole(
   checkText("parseRole.file", file);
   if (typeof text !== "string")
     throw misdefinition("parseRole.text", "the text of a role file", text, "Decode it first.");
-  const settings = roleFileSettings("parseRole", options);
-  const { role } = roleFromFile({ text, file, defaultName: basename(file, ENDING) }, settings);
+  const settings = checkRoleFileOptions("parseRole", options);
+  const { role } = parseRoleFile({ text, file, defaultName: basename(file, ENDING) }, settings);
   checkExtensions("parseRole", settings, [role.name]);
   return role;
 }
@@ -128,10 +128,10 @@ async function listRoleFiles(
     );
     return { path, names: names.toSorted() };
   } catch (cause) {
-    const got = folder instanceof URL ? shown(folder.href) : shown(folder);
+    const got = folder instanceof URL ? describeReceived(folder.href) : describeReceived(folder);
     throw new EspalierError({
       code: "invalid_option",
-      message: `Expected readRoles.folder to be a folder that can be read, got ${got} (${messageOf(cause)}). Pass its path, or new URL("roles", import.meta.url) for a folder beside the program.`,
+      message: `Expected readRoles.folder to be a folder that can be read, got ${got} (${getErrorMessage(cause)}). Pass its path, or new URL("roles", import.meta.url) for a folder beside the program.`,
       data: { field: "readRoles.folder", expected: "a folder that can be read", got },
       cause,
     });
@@ -140,7 +140,7 @@ async function listRoleFiles(
 
 /** Returns the role in a file. `undefined` if it is a folder or a special file. */
 async function readRole(file: string, settings: RoleFileSettings): Promise<RoleInFile | undefined> {
-  const errorAt = errorsIn(file);
+  const errorAt = createFileErrorFactory(file);
   const bytes = await readBytes(file, errorAt);
   if (bytes === undefined) return undefined;
   if (!isUtf8(bytes)) {
@@ -148,14 +148,14 @@ async function readRole(file: string, settings: RoleFileSettings): Promise<RoleI
     throw errorAt(findBadLine(bytes), message);
   }
   const text = bytes.toString("utf8");
-  return roleFromFile({ text, file, defaultName: basename(file, ENDING) }, settings);
+  return parseRoleFile({ text, file, defaultName: basename(file, ENDING) }, settings);
 }
 
 async function readBytes(file: string, errorAt: FileErrorAt): Promise<Buffer | undefined> {
   try {
     return (await stat(file)).isFile() ? await readFile(file) : undefined;
   } catch (cause) {
-    const message = `Cannot read the file (${messageOf(cause)}). Fix it, or remove it from the folder.`;
+    const message = `Cannot read the file (${getErrorMessage(cause)}). Fix it, or remove it from the folder.`;
     throw errorAt(1, message, cause);
   }
 }

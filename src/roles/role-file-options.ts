@@ -2,9 +2,9 @@
 
 import { type AgentDefinition, DEFINITION_FIELDS, type FieldKind } from "../agent/define-agent.ts";
 import { checkKeys, checkList, misdefinition, mismatch } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
-import { asSentence } from "../kernel/sentence.ts";
+import { completeSentence } from "../kernel/sentence.ts";
 import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";
 import { checkTool } from "../tools/check-tool.ts";
@@ -99,7 +99,7 @@ export const OPTION_FIELDS = ["models", "defaultModel", "tools", "extend"];
  * Returns a checked copy of the options. Throws `invalid_option`, `invalid_definition` or
  * `duplicate_tool`.
  */
-export function roleFileSettings(owner: string, options: RoleFileOptions): RoleFileSettings {
+export function checkRoleFileOptions(owner: string, options: RoleFileOptions): RoleFileSettings {
   const { models, defaultModel, tools = [], extend = {} } = options;
   if (typeof models !== "function" && !isRecord(models)) {
     const advice = 'Pass them as { fast: openai("…") }, or as a function of the name.';
@@ -126,7 +126,8 @@ export function roleFileSettings(owner: string, options: RoleFileOptions): RoleF
     defaultModel,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     extensions: new Map(extensions),
-    modelOf: typeof models === "function" ? givenBy(models) : listedIn({ ...models }),
+    modelOf:
+      typeof models === "function" ? wrapModelFunction(models) : createModelLookup({ ...models }),
   };
 }
 
@@ -147,7 +148,7 @@ export function enumerateNames(names: Iterable<string>): string {
   return [...names].join(", ") || "there are none";
 }
 
-function listedIn(models: Readonly<Record<string, Model>>): RoleFileSettings["modelOf"] {
+function createModelLookup(models: Readonly<Record<string, Model>>): RoleFileSettings["modelOf"] {
   const byName = new Map(Object.entries(models));
   return (field, name) => {
     const model = byName.get(name);
@@ -157,14 +158,14 @@ function listedIn(models: Readonly<Record<string, Model>>): RoleFileSettings["mo
   };
 }
 
-function givenBy(models: (name: string) => Model): RoleFileSettings["modelOf"] {
+function wrapModelFunction(models: (name: string) => Model): RoleFileSettings["modelOf"] {
   return (field, name) => {
     const expected = "the name of a model that models() returns";
     let model: Model | undefined;
     try {
       model = models(name);
     } catch (cause) {
-      const advice = `models() threw: ${asSentence(messageOf(cause))}`;
+      const advice = `models() threw: ${completeSentence(getErrorMessage(cause))}`;
       const { code, message, data } = misdefinition(field, expected, name, advice);
       throw new EspalierError({ code, message, data, cause });
     }

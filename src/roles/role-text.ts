@@ -1,7 +1,7 @@
 // A role file taken apart: its front matter between two lines of ---, and the text below.
 
-import { checkText, misdefinition, shown } from "../kernel/check.ts";
-import { errorsIn, type FileErrorAt, plainYaml } from "./plain-yaml.ts";
+import { checkText, misdefinition, describeReceived } from "../kernel/check.ts";
+import { createFileErrorFactory, type FileErrorAt, parsePlainYaml } from "./plain-yaml.ts";
 
 /** The two parts of a role file. */
 export interface RoleText {
@@ -21,11 +21,11 @@ const FENCE_ADVICE = "Put the front matter between two lines of ---.";
 const MAX_SHOWN_CHARACTERS = 60;
 
 /** Splits a text into its parts. Throws the error of `errorAt` for the first problem. */
-export function roleText(text: string, errorAt: FileErrorAt): RoleText {
+export function parseRoleText(text: string, errorAt: FileErrorAt): RoleText {
   const fileLines = text.replace(/^\u{FEFF}/u, "").split(/\r?\n/);
   const [first = ""] = fileLines;
   if (!FENCE.test(first)) {
-    const got = shown(first.slice(0, MAX_SHOWN_CHARACTERS));
+    const got = describeReceived(first.slice(0, MAX_SHOWN_CHARACTERS));
     throw errorAt(1, `Expected the first line to be ---, got ${got}. ${FENCE_ADVICE}`);
   }
   const end = fileLines.findIndex((line, index) => index > 0 && FENCE.test(line));
@@ -33,7 +33,7 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
     const message = `Expected a second line of ---, got the end of the file. ${FENCE_ADVICE}`;
     throw errorAt(1, message);
   }
-  const { values, lines } = plainYaml(fileLines.slice(1, end).join("\n"), errorAt);
+  const { values, lines } = parsePlainYaml(fileLines.slice(1, end).join("\n"), errorAt);
   const body = fileLines
     .slice(end + 1)
     .join("\n")
@@ -46,7 +46,7 @@ export function roleText(text: string, errorAt: FileErrorAt): RoleText {
   return {
     values: new Map(Object.entries(values)),
     body,
-    lineOf: (path) => lines.get(firstPart(path, lines.keys()) ?? "") ?? 1,
+    lineOf: (path) => lines.get(findLongestPart(path, lines.keys()) ?? "") ?? 1,
   };
 }
 
@@ -85,7 +85,7 @@ export function parseRoleFileNames(
       text,
       "Decode it first.",
     );
-  const { values } = roleText(text, errorsIn(file));
+  const { values } = parseRoleText(text, createFileErrorFactory(file));
   const name = values.get("name");
   const model = values.get("model");
   return {
@@ -104,7 +104,7 @@ function selectTexts(given: unknown): readonly string[] {
  * Returns the longest of `parts` (`.budget`, `[0]`) with which a path begins. `undefined` if there
  * is none. Keys may contain dots.
  */
-export function firstPart(path: string, parts: Iterable<string>): string | undefined {
+export function findLongestPart(path: string, parts: Iterable<string>): string | undefined {
   let longest: string | undefined;
   for (const part of parts) {
     if (!isFirst(path, part) || part.length <= (longest?.length ?? -1)) continue;

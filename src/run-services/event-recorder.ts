@@ -10,7 +10,7 @@
 import { callListener } from "../kernel/warn-once.ts";
 import type { SteadyClock } from "../kernel/clock.ts";
 import { deepFreeze } from "../kernel/json.ts";
-import { inScope, type SpanSource } from "../protocol/correlation.ts";
+import { runInScope, type SpanSource } from "../protocol/correlation.ts";
 import type {
   EventSink,
   EventScope,
@@ -23,7 +23,7 @@ import type {
 import type { RunId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/message.ts";
 import type { LostSpan, Tracing } from "../protocol/tracing.ts";
-import { isSpanEvent, newRunIds, RunIds, type RunOrigin, type StartFacts } from "./run-ids.ts";
+import { isSpanEvent, createRunIds, RunIds, type RunOrigin, type StartFacts } from "./run-ids.ts";
 
 /** Provides the ids of the span of a run, created on first read. */
 export interface RunIdSource {
@@ -151,7 +151,7 @@ export class EventRecorder implements SpanSource {
     if (journal !== undefined) deliverEvent(journal, event);
     if (this.#sinks.length === 0) return;
     deepFreeze(event);
-    inScope(scope, { getIds: () => ids }, () => {
+    runInScope(scope, { getIds: () => ids }, () => {
       for (const sink of this.#sinks) deliverEvent(sink, event);
     });
   }
@@ -170,7 +170,7 @@ export class EventRecorder implements SpanSource {
 
   /** The ids of the span of the run. */
   get runIds(): TraceIds {
-    return (this.#runIds ??= this.#origin === undefined ? NO_IDS : newRunIds(this.#origin));
+    return (this.#runIds ??= this.#origin === undefined ? NO_IDS : createRunIds(this.#origin));
   }
 
   /**
@@ -189,8 +189,8 @@ export class EventRecorder implements SpanSource {
   runInSpan<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     const tracing = this.#tracing;
     return tracing === undefined
-      ? inScope(scope, this, work, true)
-      : tracing.runInSpan(scope, () => inScope(scope, this, work));
+      ? runInScope(scope, this, work, true)
+      : tracing.runInSpan(scope, () => runInScope(scope, this, work));
   }
 
   /**

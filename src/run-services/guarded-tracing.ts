@@ -3,7 +3,7 @@
 // event, so they stay in its trace.
 
 import type { SteadyClock } from "../kernel/clock.ts";
-import { messageOf } from "../kernel/error.ts";
+import { getErrorMessage } from "../kernel/error.ts";
 import { mintTraceIds, randomHex } from "../kernel/trace-ids.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { LostSpan, Tracing } from "../protocol/tracing.ts";
@@ -79,7 +79,10 @@ export class GuardedTracing implements Tracing {
   /** Replaces the tracing that threw. Returns the ids of all further events. */
   #leaveOut(cause: unknown): TraceIds {
     const tracing = this.#tracing;
-    warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run continues without it.`);
+    warnOnce(
+      tracing,
+      `The tracing threw (${getErrorMessage(cause)}); the run continues without it.`,
+    );
     const { traceId, spanId } = this.#lastIds ?? mintTraceIds(randomHex, undefined);
     const ids = { traceId, spanId };
     this.#tracing = {

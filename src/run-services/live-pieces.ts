@@ -84,8 +84,8 @@ export class LivePieces {
    * first.
    */
   arrived(source: StreamPartSource, message: AssistantMessage): void {
-    const came = makeReply(message);
-    if (!addsTo(this.#getReply(source), came)) this.reset(source, "replaced");
+    const came = createReply(message);
+    if (!isAppendOnlyReply(this.#getReply(source), came)) this.reset(source, "replaced");
     for (const body of listPieces(came, this.#getReply(source))) this.take(source, body);
   }
 
@@ -177,7 +177,7 @@ function openReply(source: StreamPartSource): OpenReply {
 }
 
 /** Returns the streamed content of a complete reply. */
-export function makeReply(message: AssistantMessage): SaidReply {
+export function createReply(message: AssistantMessage): SaidReply {
   const { text, refusal = "", toolCalls } = message;
   const reasoning = getReplyPieces(message)
     .map((piece) => (piece.type === "reasoning" ? piece.text : ""))
@@ -196,7 +196,7 @@ function countCharacters({ reasoning, text, refusal, calls }: SaidReply): number
  * Returns true if a complete reply extends the streamed part. Arguments and reasoning are not
  * compared, because the model may change them.
  */
-function addsTo(streamed: SaidReply, { text, refusal, calls }: SaidReply): boolean {
+function isAppendOnlyReply(streamed: SaidReply, { text, refusal, calls }: SaidReply): boolean {
   if (!text.startsWith(streamed.text) || !refusal.startsWith(streamed.refusal)) return false;
   return [...streamed.calls].every(([index, { callId, toolName }]) => {
     const call = calls.get(index);

@@ -17,7 +17,7 @@ import {
   type EventType,
   type TraceIds,
 } from "../protocol/event.ts";
-import { callKey, type AgentId } from "../protocol/ids.ts";
+import { createCallKey, type AgentId } from "../protocol/ids.ts";
 
 /** The open spans of a run. */
 export interface OpenRun {
@@ -89,8 +89,8 @@ export class RunIds {
     const run = this.#run;
     if (run === undefined) return undefined;
     const agent = run.agents.get(scope.agentId);
-    if (!isInCall || agent?.executionId !== scope.executionId) return idsIn(run, scope);
-    const [tool, model] = [callKey("tool", scope), callKey("model", scope)];
+    if (!isInCall || agent?.executionId !== scope.executionId) return getScopeIds(run, scope);
+    const [tool, model] = [createCallKey("tool", scope), createCallKey("model", scope)];
     const known = agent.calls.get(tool) ?? agent.calls.get(model);
     if (known !== undefined) return known;
     const ids = mintTraceIds(randomHex, agent.ids);
@@ -104,18 +104,18 @@ export class RunIds {
 }
 
 /** Returns the ids of the span of a run that begins or continues with this event. */
-export function newRunIds(origin: RunOrigin): TraceIds {
+export function createRunIds(origin: RunOrigin): TraceIds {
   const caller = parseCaller(origin);
   const ids = findEarlierIds(origin) ?? mintTraceIds(randomHex, caller);
   return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
 }
 
 /** Returns the ids of the innermost open span in a scope. */
-export function idsIn(run: OpenRun, scope: EventScope): TraceIds {
+export function getScopeIds(run: OpenRun, scope: EventScope): TraceIds {
   const agent = getOpen(run, scope);
   if (agent === undefined) return getParentIds(run, scope);
   const { calls, ids } = agent;
-  return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
+  return calls.get(createCallKey("tool", scope)) ?? calls.get(createCallKey("model", scope)) ?? ids;
 }
 
 /** Returns the span that the caller named. */
@@ -145,7 +145,7 @@ export function followAgent(run: OpenRun, scope: EventScope, type: EventType): T
     return agent.ids;
   }
   const { calls } = agent;
-  const key = callKey(type, scope);
+  const key = createCallKey(type, scope);
   switch (type) {
     case "model.requested":
     case "tool.started":

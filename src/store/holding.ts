@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 
 import { EspalierError } from "../kernel/error.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredStatus } from "./run-store.ts";
-import { runFenced } from "./store-errors.ts";
+import { createRunFencedError } from "./store-errors.ts";
 
 /** State of the ownership of a run, as a store has it. */
 export interface Holding {
@@ -47,14 +47,15 @@ export function countsAsCrash(holding: Holding, claim: Claim): boolean {
   const { owner } = holding;
   if (owner === null) return false;
   if (ownerLost || isGone(owner, holding, claimant)) return true;
-  if (!takeOver) throw runAlive(owner, holding, claimant);
+  if (!takeOver) throw createRunActiveError(owner, holding, claimant);
   return false;
 }
 
 /** Throws `run_active` if the run has an owner that is not gone. */
 export function checkFree(holding: Holding, claimant: Claimant): void {
   const { owner } = holding;
-  if (owner !== null && !isGone(owner, holding, claimant)) throw runAlive(owner, holding, claimant);
+  if (owner !== null && !isGone(owner, holding, claimant))
+    throw createRunActiveError(owner, holding, claimant);
 }
 
 function isGone(owner: RunOwner, { silentMs }: Holding, claimant: Claimant): boolean {
@@ -63,7 +64,7 @@ function isGone(owner: RunOwner, { silentMs }: Holding, claimant: Claimant): boo
   return owner.hostname === claimant.hostname && claimant.isProcessGone(owner.processId);
 }
 
-function runAlive(
+function createRunActiveError(
   { processId, hostname: host }: RunOwner,
   { silentMs }: Holding,
   { runId }: Claimant,
@@ -78,7 +79,7 @@ function runAlive(
 /** Throws `run_fenced` unless the run is held under this ownership. */
 export function checkHeld(ownership: Ownership, holding: Holding): void {
   if (isLastOwner(ownership, holding) && holding.owner !== null) return;
-  throw runFenced(ownership, holding.epoch);
+  throw createRunFencedError(ownership, holding.epoch);
 }
 
 /** Returns true if no other process has claimed the run since. */
@@ -113,7 +114,7 @@ export function hasAlready(holding: Holding, { token }: RunOwner): boolean {
  * Returns the position of a batch: it comes next, repeats existing record numbers (with identical
  * records, D5, or others), or leaves a gap.
  */
-export function positionOf(
+export function classifyBatchPosition(
   batch: JournalBatch,
   recordCount: number,
 ): "next" | "taken" | "misplaced" {
@@ -135,6 +136,6 @@ export function isProcessGone(processId: number): boolean {
 }
 
 /** Returns the name of this machine, as owners use it. */
-export function thisHostname(): string {
+export function getHostname(): string {
   return hostname();
 }

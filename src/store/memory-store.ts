@@ -11,8 +11,8 @@ import {
   hasAlready,
   hasReleased,
   isProcessGone,
-  positionOf,
-  thisHostname,
+  classifyBatchPosition,
+  getHostname,
   type Holding,
 } from "./holding.ts";
 import type {
@@ -27,27 +27,27 @@ import type {
 } from "./run-store.ts";
 import type { StoredSession } from "./session-store.ts";
 import {
-  checkedBatch,
+  copyBatch,
   checkExpectedVersion,
   checkFilter,
   checkId,
-  checkedOwner,
-  checkedPost,
+  copyOwner,
+  copyMail,
   checkStaleAfterMs,
   checkStoredText,
-  firstToRead,
-  lastMailSeen,
-  listLimit,
+  resolveFirstNumber,
+  resolveLastMail,
+  resolveListLimit,
   readLimit,
-  storedTitle,
+  sanitizeTitle,
 } from "./store-arguments.ts";
 import {
-  journalConflict,
-  runEnded,
-  runExists,
-  sessionConflict,
-  storeClosed,
-  unknownRun,
+  conflictError,
+  createRunEndedError,
+  createRunExistsError,
+  createSessionConflictError,
+  createStoreClosedError,
+  createUnknownRunError,
 } from "./store-errors.ts";
 import type { Store } from "./store.ts";
 
@@ -88,7 +88,7 @@ export interface Forgetting {
  * Creates a memory store that evicts ended runs, oldest first, once all runs exceed the limit.
  * Sessions are not evicted.
  */
-export function forgetfulStore({ clock, ...forgetting }: Forgetting): Store {
+export function createEvictingStore({ clock, ...forgetting }: Forgetting): Store {
   return new MemoryStore(clock, forgetting);
 }
 
@@ -125,20 +125,20 @@ class MemoryStore implements Store {
 
   async create(runId: RunId, title: string, claimant: RunOwner): Promise<Ownership> {
     this.#check("runId", runId);
-    const owner = checkedOwner(claimant);
+    const owner = copyOwner(claimant);
     const found = this.#runs.get(runId);
     const ownership = { runId, token: owner.token, epoch: 1 };
     if (found !== undefined) {
       const { epoch, recordCount } = found.run;
       const isFresh = epoch === 1 && recordCount === 0;
       if (isFresh && hasAlready(this.#createHolding(found), owner)) return ownership;
-      throw runExists(runId);
+      throw createRunExistsError(runId);
     }
     const nowMs = this.#clock.nowMs();
     const run: StoredRun = {
       runId,
       status: "open",
-      title: storedTitle(title),
+      title: sanitizeTitle(title),
       epoch: 1,
       recordCount: 0,
       owner,
@@ -157,7 +157,7 @@ class MemoryStore implements Store {
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
     this.#check("runId", runId);
     const { staleAfterMs, takeOver = false, ownerLost = false } = options;
-    const owner = checkedOwner(options.owner);
+    const owner = copyOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
     const entry = this.#find(runId);
     const holding = this.#createHolding(entry);
@@ -174,15 +174,15 @@ class MemoryStore implements Store {
 
   async append(ownership: Ownership, submitted: JournalBatch): Promise<void> {
     this.#check("runId", ownership.runId);
-    const batch = checkedBatch(submitted);
+    const batch = copyBatch(submitted);
     const entry = this.#getHeld(ownership);
     const { records, run } = entry;
     const { firstNumber } = batch;
-    const place = positionOf(batch, records.length);
+    const place = classifyBatchPosition(batch, records.length);
     const isSame =
       place === "taken" &&
       batch.records.every((record, index) => records[firstNumber - 1 + index] === record);
-    if (place !== "next" && !isSame) throw journalConflict(run.runId, firstNumber, records.length);
+    if (place !== "next" && !isSame) throw conflictError(run.runId, firstNumber, records.length);
     if (place !== "next") return this.#beat(entry);
     for (const record of batch.records) records.push(record);
     const bytes = batch.records.reduce((sum, { length }) => sum + length, 0);
@@ -201,7 +201,7 @@ class MemoryStore implements Store {
 
   async release(ownership: Ownership, requested: StoredStatus, lastMail?: number): Promise<void> {
     this.#check("runId", ownership.runId);
-    const seen = lastMailSeen(lastMail);
+    const seen = resolveLastMail(lastMail);
     const entry = this.#find(ownership.runId);
     const holding = this.#createHolding(entry);
     if (hasReleased(ownership, holding, requested, entry.run.status)) return;
@@ -215,7 +215,7 @@ class MemoryStore implements Store {
 
   async *read(runId: RunId, from?: number, limit?: number): AsyncIterable<string> {
     this.#check("runId", runId);
-    const first = firstToRead(from);
+    const first = resolveFirstNumber(from);
     const end = first + readLimit(limit);
     for (let number = first; number < end; number += 1) {
       this.#check("runId", runId);
@@ -227,12 +227,12 @@ class MemoryStore implements Store {
 
   async sendMail(runId: RunId, submitted: Pick<Mail, "key" | "body">): Promise<number> {
     this.#check("runId", runId);
-    const { key, body } = checkedPost(submitted);
+    const { key, body } = copyMail(submitted);
     const entry = this.#find(runId);
     const { run, posts } = entry;
     const known = posts.get(key);
     if (known !== undefined) return known.number;
-    if (run.status === "ended") throw runEnded(runId);
+    if (run.status === "ended") throw createRunEndedError(runId);
     const number = posts.size + 1;
     const atMs = this.#clock.nowMs();
     posts.set(key, { number, key, body, atMs });
@@ -242,7 +242,7 @@ class MemoryStore implements Store {
 
   async readMail(runId: RunId, from?: number): Promise<readonly Mail[]> {
     this.#check("runId", runId);
-    const first = firstToRead(from);
+    const first = resolveFirstNumber(from);
     return [...this.#find(runId).posts.values()].slice(first - 1);
   }
 
@@ -255,7 +255,7 @@ class MemoryStore implements Store {
     this.#checkOpen();
     checkFilter(filter);
     const { status, before } = filter;
-    const limit = listLimit(filter.limit);
+    const limit = resolveListLimit(filter.limit);
     const made = [...this.#runs.values()].map(({ run }) => run);
     const end = before === undefined ? made.length : made.indexOf(this.#find(before).run);
     const runs = made.slice(0, end).toReversed();
@@ -267,7 +267,7 @@ class MemoryStore implements Store {
     checkStaleAfterMs(staleAfterMs);
     const entry = this.#runs.get(runId);
     if (entry === undefined) return false;
-    const claimant = { runId, hostname: thisHostname(), staleAfterMs, isProcessGone };
+    const claimant = { runId, hostname: getHostname(), staleAfterMs, isProcessGone };
     checkFree(this.#createHolding(entry), claimant);
     this.#drop(runId, entry);
     return true;
@@ -283,7 +283,8 @@ class MemoryStore implements Store {
     checkExpectedVersion(expectedVersion);
     checkStoredText("body", body);
     const found = this.#sessions.get(sessionId)?.version ?? 0;
-    if (found !== expectedVersion) throw sessionConflict(sessionId, expectedVersion, found);
+    if (found !== expectedVersion)
+      throw createSessionConflictError(sessionId, expectedVersion, found);
     this.#sessions.delete(sessionId);
     this.#sessions.set(sessionId, { version: found + 1, body });
     return found + 1;
@@ -291,7 +292,7 @@ class MemoryStore implements Store {
 
   async listSessions(options: { readonly limit?: number } = {}): Promise<readonly SessionId[]> {
     this.#checkOpen();
-    return [...this.#sessions.keys()].toReversed().slice(0, listLimit(options.limit));
+    return [...this.#sessions.keys()].toReversed().slice(0, resolveListLimit(options.limit));
   }
 
   async removeSession(sessionId: SessionId): Promise<boolean> {
@@ -333,12 +334,12 @@ class MemoryStore implements Store {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw storeClosed();
+    if (this.#isClosed) throw createStoreClosedError();
   }
 
   #find(runId: RunId): Entry {
     const entry = this.#runs.get(runId);
-    if (entry === undefined) throw unknownRun(runId);
+    if (entry === undefined) throw createUnknownRunError(runId);
     return entry;
   }
 

@@ -87,7 +87,7 @@ export interface SqlDialect {
 }
 
 /** Returns a function that builds the text of queries in a dialect, memoised. */
-export function sqlTextsIn(dialect: SqlDialect): (query: SqlQuery) => string {
+export function createSqlFormatter(dialect: SqlDialect): (query: SqlQuery) => string {
   const texts = new Map<readonly string[], string>();
   return (query) => {
     const known = texts.get(query.text);

@@ -13,8 +13,8 @@ import {
   countsAsCrash,
   hasAlready,
   hasReleased,
-  positionOf,
-  thisHostname,
+  classifyBatchPosition,
+  getHostname,
 } from "./holding.ts";
 import type {
   ClaimOptions,
@@ -36,31 +36,39 @@ import {
   type SqlWork,
 } from "./sql-driver.ts";
 import {
-  checkedBatch,
+  copyBatch,
   checkExpectedVersion,
   checkFilter,
   checkId,
-  checkedOwner,
-  checkedPost,
+  copyOwner,
+  copyMail,
   checkStaleAfterMs,
   checkStoredText,
-  firstToRead,
-  lastMailSeen,
-  listLimit,
+  resolveFirstNumber,
+  resolveLastMail,
+  resolveListLimit,
   readLimit,
-  storedTitle,
+  sanitizeTitle,
 } from "./store-arguments.ts";
 import {
-  journalConflict,
-  runEnded,
-  runExists,
-  sessionConflict,
-  storeClosed,
-  storeFailed,
-  unknownRun,
+  conflictError,
+  createRunEndedError,
+  createRunExistsError,
+  createSessionConflictError,
+  createStoreClosedError,
+  createStoreError,
+  createUnknownRunError,
 } from "./store-errors.ts";
 import type { Store } from "./store.ts";
-import { hasValue, holdingIn, numberIn, postIn, runIn, statusIn, textIn } from "./stored-row.ts";
+import {
+  hasValue,
+  readHolding,
+  readNumberColumn,
+  readMailRow,
+  readRunRow,
+  readStatus,
+  readTextColumn,
+} from "./stored-row.ts";
 
 export class SqlStore implements Store {
   readonly #driver: SqlDriver;
@@ -74,8 +82,8 @@ export class SqlStore implements Store {
 
   async create(runId: RunId, givenTitle: string, givenOwner: RunOwner): Promise<Ownership> {
     this.#check("runId", runId);
-    const title = storedTitle(givenTitle);
-    const { token, hostname, processId } = checkedOwner(givenOwner);
+    const title = sanitizeTitle(givenTitle);
+    const { token, hostname, processId } = copyOwner(givenOwner);
     const ownership = { runId, token, epoch: 1 };
     return await this.#write(function* () {
       const made = yield sql`
@@ -88,19 +96,19 @@ export class SqlStore implements Store {
       const found = yield* findRun(runId);
       const isFresh = found?.epoch === 1 && found.recordCount === 0;
       if (isFresh && found.owner?.token === token) return ownership;
-      throw runExists(runId);
+      throw createRunExistsError(runId);
     });
   }
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
     this.#check("runId", runId);
     const { staleAfterMs, takeOver = false, ownerLost = false } = options;
-    const owner = checkedOwner(options.owner);
+    const owner = copyOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
     const { token, hostname, processId } = owner;
     const claimant = { runId, hostname, staleAfterMs, isProcessGone: this.#isProcessGone };
     return await this.#write(function* () {
-      const holding = holdingIn(yield* lockRun(runId));
+      const holding = readHolding(yield* lockRun(runId));
       if (hasAlready(holding, owner)) return { runId, token, epoch: holding.epoch };
       const isCrash = countsAsCrash(holding, { claimant, takeOver, ownerLost });
       const epoch = holding.epoch + 1;
@@ -117,7 +125,7 @@ export class SqlStore implements Store {
 
   async append(ownership: Ownership, submitted: JournalBatch): Promise<void> {
     this.#check("runId", ownership.runId);
-    const batch = checkedBatch(submitted);
+    const batch = copyBatch(submitted);
     await this.#wrap(this.#driver.append(ownership, batch, () => checkTaken(ownership, batch)));
   }
 
@@ -132,13 +140,13 @@ export class SqlStore implements Store {
   async release(ownership: Ownership, requested: StoredStatus, lastMail?: number): Promise<void> {
     const { runId } = ownership;
     this.#check("runId", runId);
-    const seen = lastMailSeen(lastMail);
+    const seen = resolveLastMail(lastMail);
     await this.#write(function* () {
       const row = yield* lockRun(runId);
-      const holding = holdingIn(row);
-      if (hasReleased(ownership, holding, requested, statusIn(row))) return;
+      const holding = readHolding(row);
+      if (hasReleased(ownership, holding, requested, readStatus(row))) return;
       checkHeld(ownership, holding);
-      const run = numberIn(row, "sequence");
+      const run = readNumberColumn(row, "sequence");
       const unseen =
         yield sql`select 1 from {schema}.post where run = ${run} and number > ${seen} limit 1`;
       const status = requested === "paused" && unseen.length > 0 ? "open" : requested;
@@ -151,7 +159,7 @@ export class SqlStore implements Store {
 
   async *read(runId: RunId, from?: number, limit?: number): AsyncIterable<string> {
     this.#check("runId", runId);
-    let first = firstToRead(from);
+    let first = resolveFirstNumber(from);
     const end = first + readLimit(limit);
     while (first < end) {
       const page = await this.#wrap(this.#driver.page(runId, first, end - first));
@@ -164,32 +172,32 @@ export class SqlStore implements Store {
 
   async sendMail(runId: RunId, submitted: Pick<Mail, "key" | "body">): Promise<number> {
     this.#check("runId", runId);
-    const { key, body } = checkedPost(submitted);
+    const { key, body } = copyMail(submitted);
     return await this.#write(function* () {
       const row = yield* lockRun(runId);
-      const run = numberIn(row, "sequence");
+      const run = readNumberColumn(row, "sequence");
       const [known] =
         yield sql`select number from {schema}.post where run = ${run} and key = ${key}`;
-      if (known !== undefined) return numberIn(known, "number");
-      if (statusIn(row) === "ended") throw runEnded(runId);
+      if (known !== undefined) return readNumberColumn(known, "number");
+      if (readStatus(row) === "ended") throw createRunEndedError(runId);
       const [made] = yield sql`
         insert into {schema}.post (run, number, key, body, posted_at_ms)
         select ${run}, coalesce(max(number), 0) + 1, ${key}, ${body}, ${NOW_MS} from {schema}.post where run = ${run}
         returning number`;
       yield sql`update {schema}.run set status = 'open', updated_at_ms = ${NOW_MS} where sequence = ${run}`;
-      return numberIn(made, "number");
+      return readNumberColumn(made, "number");
     });
   }
 
   async readMail(runId: RunId, from?: number): Promise<readonly Mail[]> {
     this.#check("runId", runId);
-    const first = firstToRead(from);
+    const first = resolveFirstNumber(from);
     return await this.#read(function* () {
       const rows = yield sql`
         select number, key, body, posted_at_ms from {schema}.run left join {schema}.post as post on post.run = run.sequence and post.number >= ${first}
         where run.run_id = ${runId} order by post.number`;
-      if (rows.length === 0) throw unknownRun(runId);
-      return rows.filter((row) => hasValue(row, "number")).map(postIn);
+      if (rows.length === 0) throw createUnknownRunError(runId);
+      return rows.filter((row) => hasValue(row, "number")).map(readMailRow);
     });
   }
 
@@ -202,7 +210,7 @@ export class SqlStore implements Store {
     this.#checkOpen();
     checkFilter(filter);
     const { status, before } = filter;
-    const limit = listLimit(filter.limit);
+    const limit = resolveListLimit(filter.limit);
     return await this.#read(function* () {
       const end = before === undefined ? Number.MAX_SAFE_INTEGER : yield* findSequence(before);
       const rows =
@@ -212,7 +220,7 @@ export class SqlStore implements Store {
           : yield sql`
               select {run} from {schema}.run where status = ${status} and run.sequence < ${end}
               order by run.sequence desc limit ${limit}`;
-      return rows.map(runIn);
+      return rows.map(readRunRow);
     });
   }
 
@@ -223,8 +231,8 @@ export class SqlStore implements Store {
     return await this.#write(function* () {
       const row = yield* lockRow(runId);
       if (row === undefined) return false;
-      checkFree(holdingIn(row), { runId, hostname: thisHostname(), staleAfterMs, isProcessGone });
-      const run = numberIn(row, "sequence");
+      checkFree(readHolding(row), { runId, hostname: getHostname(), staleAfterMs, isProcessGone });
+      const run = readNumberColumn(row, "sequence");
       yield sql`delete from {schema}.journal where run = ${run}`;
       yield sql`delete from {schema}.post where run = ${run}`;
       yield sql`delete from {schema}.run where sequence = ${run}`;
@@ -254,17 +262,17 @@ export class SqlStore implements Store {
               where session_id = ${sessionId} and version = ${expectedVersion} returning version`;
       if (written.length > 0) return version;
       const found = yield* findSession(sessionId);
-      throw sessionConflict(sessionId, expectedVersion, found?.version ?? 0);
+      throw createSessionConflictError(sessionId, expectedVersion, found?.version ?? 0);
     });
   }
 
   async listSessions(options: { readonly limit?: number } = {}): Promise<readonly SessionId[]> {
     this.#checkOpen();
-    const limit = listLimit(options.limit);
+    const limit = resolveListLimit(options.limit);
     return await this.#read(function* () {
       const rows =
         yield sql`select session_id from {schema}.session order by written desc limit ${limit}`;
-      return rows.map((row) => SessionIdSchema().parse(textIn(row, "session_id")));
+      return rows.map((row) => SessionIdSchema().parse(readTextColumn(row, "session_id")));
     });
   }
 
@@ -288,7 +296,7 @@ export class SqlStore implements Store {
   }
 
   #checkOpen(): void {
-    if (this.#closing !== undefined) throw storeClosed();
+    if (this.#closing !== undefined) throw createStoreClosedError();
   }
 
   #read<T>(begin: () => SqlWork<T>): Promise<T> {
@@ -311,36 +319,36 @@ export class SqlStore implements Store {
 
 function* findRun(runId: RunId): SqlWork<StoredRun | undefined> {
   const [row] = yield sql`select {run} from {schema}.run where run_id = ${runId}`;
-  return row === undefined ? undefined : runIn(row);
+  return row === undefined ? undefined : readRunRow(row);
 }
 
 function* findSequence(runId: RunId): SqlWork<number> {
   const [row] = yield sql`select {run} from {schema}.run where run_id = ${runId}`;
-  if (row === undefined) throw unknownRun(runId);
-  return numberIn(row, "sequence");
+  if (row === undefined) throw createUnknownRunError(runId);
+  return readNumberColumn(row, "sequence");
 }
 
 function* findSession(sessionId: SessionId): SqlWork<StoredSession | undefined> {
   const [row] = yield sql`
     select version, body from {schema}.session where session_id = ${sessionId}`;
   if (row === undefined) return undefined;
-  return { version: numberIn(row, "version"), body: textIn(row, "body") };
+  return { version: readNumberColumn(row, "version"), body: readTextColumn(row, "body") };
 }
 
 /** Throws for a batch that was rejected, unless it was accepted before. */
 function* checkTaken(ownership: Ownership, batch: JournalBatch): SqlWork<void> {
   const { firstNumber, records } = batch;
   const row = yield* lockOwnRun(ownership);
-  const recordCount = numberIn(row, "record_count");
-  const isThere = positionOf(batch, recordCount) === "taken";
+  const recordCount = readNumberColumn(row, "record_count");
+  const isThere = classifyBatchPosition(batch, recordCount) === "taken";
   const rows = isThere
     ? yield sql`
-        select record from {schema}.journal where run = ${numberIn(row, "sequence")} and number >= ${firstNumber}
+        select record from {schema}.journal where run = ${readNumberColumn(row, "sequence")} and number >= ${firstNumber}
         order by number limit ${records.length}`
     : [];
   const isSame =
-    isThere && records.every((record, index) => textIn(rows[index], "record") === record);
-  if (!isSame) throw journalConflict(ownership.runId, firstNumber, recordCount);
+    isThere && records.every((record, index) => readTextColumn(rows[index], "record") === record);
+  if (!isSame) throw conflictError(ownership.runId, firstNumber, recordCount);
   yield* recordHeartbeat(ownership.runId);
 }
 
@@ -351,14 +359,14 @@ function* recordHeartbeat(runId: RunId): SqlWork<void> {
 /** Locks the row of a run. Throws `run_fenced` unless this ownership holds the run. */
 function* lockOwnRun(ownership: Ownership): SqlWork<unknown> {
   const row = yield* lockRun(ownership.runId);
-  checkHeld(ownership, holdingIn(row));
+  checkHeld(ownership, readHolding(row));
   return row;
 }
 
 /** Locks the row of a run until the transaction ends. Throws `unknown_run`. */
 function* lockRun(runId: RunId): SqlWork<unknown> {
   const row = yield* lockRow(runId);
-  if (row === undefined) throw unknownRun(runId);
+  if (row === undefined) throw createUnknownRunError(runId);
   return row;
 }
 
@@ -373,16 +381,16 @@ function* lockRow(runId: string): SqlWork<unknown> {
  * `store_failed` if records are missing.
  */
 function listRecords(page: SqlPage | undefined, runId: RunId, first: number): readonly string[] {
-  if (page === undefined) throw unknownRun(runId);
+  if (page === undefined) throw createUnknownRunError(runId);
   const { recordCount, rows } = page;
   const records: string[] = [];
   for (const row of rows) {
-    if (numberIn(row, "number") !== first + records.length) break;
-    records.push(textIn(row, "record"));
+    if (readNumberColumn(row, "number") !== first + records.length) break;
+    records.push(readTextColumn(row, "record"));
   }
   const missing = first + records.length;
   if (missing > recordCount || (records.length > 0 && records.length === rows.length))
     return records;
   const message = `Cannot read run ${JSON.stringify(runId)}: of ${recordCount} records, record ${missing} is missing. Restore the store from a copy.`;
-  throw storeFailed("corrupt", message);
+  throw createStoreError("corrupt", message);
 }

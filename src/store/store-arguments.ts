@@ -5,7 +5,7 @@
 
 import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import type { JournalBatch, Mail, RunFilter, RunOwner, StoredStatus } from "./run-store.ts";
-import { storeFailed } from "./store-errors.ts";
+import { createStoreError } from "./store-errors.ts";
 
 /** Maximum length of an id in code units: long enough for any id, short enough for any index. */
 const LONGEST_ID = 512;
@@ -37,12 +37,12 @@ export function checkStoredText(field: string, text: unknown): void {
 /**
  * Returns a title as it is stored: invalid characters are replaced, and long titles are truncated.
  */
-export function storedTitle(title: unknown): string {
+export function sanitizeTitle(title: unknown): string {
   return String(title).slice(0, LONGEST_TITLE).toWellFormed().replaceAll("\0", "\uFFFD");
 }
 
 /** Returns an immutable copy of an owner. Throws if its process could not be looked up. */
-export function checkedOwner({ token, hostname, processId }: RunOwner): RunOwner {
+export function copyOwner({ token, hostname, processId }: RunOwner): RunOwner {
   checkId("owner.token", token);
   checkId("owner.hostname", hostname);
   checkWithin("owner.processId", processId, 0, GREATEST_PROCESS_ID);
@@ -50,7 +50,7 @@ export function checkedOwner({ token, hostname, processId }: RunOwner): RunOwner
 }
 
 /** Returns an immutable copy of a batch. Throws if it is invalid. */
-export function checkedBatch(batch: JournalBatch): JournalBatch {
+export function copyBatch(batch: JournalBatch): JournalBatch {
   const { firstNumber, hasProgress = false } = batch;
   const records = [...batch.records];
   // So that the numbers of the records stay safe integers as well.
@@ -61,14 +61,14 @@ export function checkedBatch(batch: JournalBatch): JournalBatch {
 }
 
 /** Returns an immutable copy of mail. Throws if it is invalid. */
-export function checkedPost({ key, body }: Pick<Mail, "key" | "body">): Pick<Mail, "key" | "body"> {
+export function copyMail({ key, body }: Pick<Mail, "key" | "body">): Pick<Mail, "key" | "body"> {
   checkId("key", key);
   checkLine("body", body);
   return { key, body };
 }
 
 /** Returns the number of the last mail that an owner has read. Throws if it is invalid. */
-export function lastMailSeen(number: number | undefined): number {
+export function resolveLastMail(number: number | undefined): number {
   if (number === undefined) return GREATEST_NUMBER;
   checkWithin("lastMail", number, 0, GREATEST_NUMBER);
   return number;
@@ -88,7 +88,7 @@ function checkWithin(field: string, value: unknown, least: number, most: number)
 }
 
 /** Returns the number of the first record or mail to read. Throws `invalid_option`. */
-export function firstToRead(from: number | undefined): number {
+export function resolveFirstNumber(from: number | undefined): number {
   if (from === undefined) return 1;
   checkCount("from", from, "Leave it out to read all of them.");
   if (from === 0) throw mismatch("from", "a whole number from 1 up", from, "The first is 1.");
@@ -103,7 +103,7 @@ export function readLimit(limit: number | undefined): number {
 }
 
 /** Returns the maximum number of entries to list. Throws `invalid_option`. */
-export function listLimit(limit: number | undefined): number {
+export function resolveListLimit(limit: number | undefined): number {
   if (limit === undefined) return DEFAULT_LIMIT;
   checkCount("limit", limit, `Leave it out for ${DEFAULT_LIMIT}.`);
   return limit;
@@ -137,7 +137,7 @@ export function checkExpectedVersion(expectedVersion: number): void {
 }
 
 function createValueError(field: string, expected: string, got: string): Error {
-  return storeFailed(
+  return createStoreError(
     "unsuitable",
     `Expected ${field} to be ${expected}, got ${got}. A store accepts nothing else.`,
   );

@@ -35,14 +35,18 @@ const TRANSIENT: ReadonlySet<StoreFailure> = new Set(["busy", "connection"]);
 /**
  * Returns a `store_failed`. `message` names the expected value, the actual value and the remedy.
  */
-export function storeFailed(reason: StoreFailure, message: string, cause?: unknown): EspalierError {
+export function createStoreError(
+  reason: StoreFailure,
+  message: string,
+  cause?: unknown,
+): EspalierError {
   const data = { reason, isTransient: TRANSIENT.has(reason) };
   return new EspalierError({ code: "store_failed", message, data, cause });
 }
 
 /** Returns the error for a request to a closed store. */
-export function storeClosed(): EspalierError {
-  return storeFailed(
+export function createStoreClosedError(): EspalierError {
+  return createStoreError(
     "closed",
     "Cannot use the store: it was closed. Close it after everything that uses it.",
   );
@@ -52,47 +56,54 @@ export function storeClosed(): EspalierError {
  * Returns the error for a store that is opened for reading and does not exist yet. `where`: the
  * file or schema.
  */
-export function storeMissing(where: string, got: string): EspalierError {
-  return storeFailed(
+export function createStoreMissingError(where: string, got: string): EspalierError {
+  return createStoreError(
     "missing",
     `Expected ${where} to hold a store, got ${got}. Check its name. Opening it without access: "read" creates the store.`,
   );
 }
 
 /** Returns the error for a write to a store that only reads. */
-export function storeOnlyReads(): EspalierError {
-  return storeFailed(
+export function createReadOnlyError(): EspalierError {
+  return createStoreError(
     "read_only",
     'Cannot write to the store: it was opened with access: "read". Open it without that option.',
   );
 }
 
 /** Returns the error for tables of another version. `where`: the file or schema. */
-export function unsupportedSchema(where: string, expected: number, got: number): EspalierError {
+export function createSchemaVersionError(
+  where: string,
+  expected: number,
+  got: number,
+): EspalierError {
   const message = `Expected ${where} to have version ${expected}, got ${got}. Use the version of espalier that wrote it, or another location.`;
   return new EspalierError({ code: "unsupported_version", message, data: { expected, got } });
 }
 
 /** Returns the error for a run id that is taken. */
-export function runExists(runId: RunId): EspalierError {
+export function createRunExistsError(runId: RunId): EspalierError {
   const message = `Cannot create run ${JSON.stringify(runId)}: the store already has a run of this id. Leave the option ids out, or share one id source among all orchestrators of the store, for example one sequentialIds() per test.`;
   return new EspalierError({ code: "run_exists", message, data: { runId } });
 }
 
 /** Returns the error for a run that is not in the store. */
-export function unknownRun(runId: RunId): EspalierError {
+export function createUnknownRunError(runId: RunId): EspalierError {
   const message = `The store has no run ${JSON.stringify(runId)}. Check the id and the store.`;
   return new EspalierError({ code: "unknown_run", message, data: { runId } });
 }
 
 /** Returns the error for a request to a run that has ended. */
-export function runEnded(runId: RunId): EspalierError {
+export function createRunEndedError(runId: RunId): EspalierError {
   const message = `Cannot continue run ${JSON.stringify(runId)}: it has ended. Read its result with orchestrator.getResult, start another run, or fork a snapshot of it.`;
   return new EspalierError({ code: "run_ended", message, data: { runId } });
 }
 
 /** Returns the error for a process that writes a run which another process has claimed. */
-export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): EspalierError {
+export function createRunFencedError(
+  { runId, epoch }: Ownership,
+  foundEpoch: number,
+): EspalierError {
   const got =
     foundEpoch === epoch
       ? "this process has released it"
@@ -102,7 +113,7 @@ export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): Espa
 }
 
 /** Returns the error for a batch with wrong record numbers. */
-export function journalConflict(
+export function conflictError(
   runId: RunId,
   firstNumber: number,
   recordCount: number,
@@ -113,7 +124,7 @@ export function journalConflict(
 }
 
 /** Returns the error for a session that another process has written in between. */
-export function sessionConflict(
+export function createSessionConflictError(
   sessionId: SessionId,
   expected: number,
   found: number,

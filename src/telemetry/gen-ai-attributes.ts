@@ -459,7 +459,7 @@ export const RESOURCE = {
  * Returns the attribute for the amount that an agent can spend at its start on an axis. For example,
  * `totalTokens` becomes `espalier.budget.limit.total_tokens`.
  */
-export function budgetLimit(axis: string): string {
+export function buildBudgetLimitKey(axis: string): string {
   return `espalier.budget.limit.${axis.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
 }
 
@@ -467,6 +467,6 @@ export function budgetLimit(axis: string): string {
  * Returns the name of a span: verb first, without ids. Subagents are numbered among their siblings.
  * `gen_ai.agent.name` is equal for all agents of a role.
  */
-export function spanName(operation: string, target: string): string {
+export function buildSpanName(operation: string, target: string): string {
   return `${operation} ${target}`;
 }

@@ -16,7 +16,7 @@ import {
 } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
-import { withoutSecrets } from "../kernel/address.ts";
+import { redactAddress } from "../kernel/address.ts";
 import {
   checkBoolean,
   checkKeys,
@@ -24,14 +24,14 @@ import {
   checkText,
   misdefinition,
   mismatch,
-  shown as inWords,
+  describeReceived as inWords,
 } from "../kernel/check.ts";
 import { sleep } from "../kernel/cancel.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
-import { defined, isRecord } from "../kernel/json.ts";
+import { omitUndefined, isRecord } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { contentSettings, SHOWN_OPTIONS } from "./content/content.ts";
+import { resolveContentSettings, SHOWN_OPTIONS } from "./content/content.ts";
 import {
   warnWithCode,
   isHttpUrl,
@@ -50,11 +50,11 @@ import {
   listenToSdk,
   createTraceExporter,
   type TraceExporter,
-  servicePerRole,
+  createRoleServiceMapper,
 } from "./delivery/trace-exporter.ts";
 import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
-import { ONE_COPY, registeredApi, findUnseenCopy } from "./spans/api-versions.ts";
+import { ONE_COPY, findRegisteredApi, findUnseenCopy } from "./spans/api-versions.ts";
 import { traceIdGenerator } from "./spans/derived-ids.ts";
 
 /** Options of `setUpNodeTracing`: those of `openTelemetry()`, and the export of spans. */
@@ -192,14 +192,14 @@ function checkNodeOptions(options: NodeTracingOptions): void {
   if (tracesUrl !== undefined && !isHttpUrl(tracesUrl)) {
     const expected = "a URL that begins with http:// or https://";
     const got: unknown = tracesUrl;
-    const shown = typeof got === "string" ? withoutSecrets(got) : got;
+    const shown = typeof got === "string" ? redactAddress(got) : got;
     throw misdefinition("tracesUrl", expected, shown, "Include its path.");
   }
   if (exporter === undefined) return;
   checkMethods("exporter", exporter, ["export", "shutdown"]);
   if (tracesUrl === undefined) return;
   const advice = "Set the address of the exporter that you create.";
-  throw mismatch("tracesUrl", "left out when exporter is set", withoutSecrets(tracesUrl), advice);
+  throw mismatch("tracesUrl", "left out when exporter is set", redactAddress(tracesUrl), advice);
 }
 
 /** Spans with content are large. Smaller batches keep the event loop as responsive. */
@@ -218,8 +218,8 @@ function startTracing(
       ? createTraceExporter(tracesUrl, variables)
       : { exporter: options.exporter };
   const { exporter, endpoint, exportTimeoutMs } = made;
-  const toShown = serviceNamePerRole === true ? servicePerRole(resource) : undefined;
-  const hasContent = contentSettings(shown.content) !== undefined;
+  const toShown = serviceNamePerRole === true ? createRoleServiceMapper(resource) : undefined;
+  const hasContent = resolveContentSettings(shown.content) !== undefined;
   const usualBatch = hasContent ? CONTENT_BATCH_SIZE : DEFAULTS.maxExportBatchSize;
   const { maxQueueSize = DEFAULTS.maxQueueSize, maxAttributeLength, batchTimeoutMs } = variables;
   const queue = new ExportQueue({
@@ -239,7 +239,7 @@ function startTracing(
       scheduledDelayMillis: variables.delayMs ?? DEFAULTS.scheduledDelayMillis,
       exportTimeoutMillis: exportTimeoutMs ?? batchTimeoutMs ?? DEFAULTS.exportTimeoutMillis,
     },
-    ...defined({ endpoint }),
+    ...omitUndefined({ endpoint }),
   });
   const provider = new NodeTracerProvider({
     resource,
@@ -307,7 +307,7 @@ function readBound(bounds: unknown = {}): number {
  * is reused.
  */
 function registerProvider(provider: NodeTracerProvider): void {
-  const taken = registeredApi();
+  const taken = findRegisteredApi();
   if (taken?.trace === undefined) {
     provider.register({
       ...(taken?.context === undefined ? {} : { contextManager: null }),

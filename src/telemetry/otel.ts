@@ -2,11 +2,11 @@
 
 import { trace, type Tracer } from "@opentelemetry/api";
 
-import { checkBoolean, checkCount, checkKeys, defaultAdvice } from "../kernel/check.ts";
+import { checkBoolean, checkCount, checkKeys, adviseDefault } from "../kernel/check.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { contentSettings, SHOWN_OPTIONS, type RedactContent } from "./content/content.ts";
+import { resolveContentSettings, SHOWN_OPTIONS, type RedactContent } from "./content/content.ts";
 import { type MetricsOptions, RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
 
@@ -97,9 +97,9 @@ const MAX_SPANS_PER_TRACE = 5_000;
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   checkKeys("openTelemetry", options, ["tracer", ...SHOWN_OPTIONS]);
-  const content = contentSettings(options.content);
+  const content = resolveContentSettings(options.content);
   const { maxSpansPerTrace = MAX_SPANS_PER_TRACE, baggage: hasBaggage = false } = options;
-  checkCount("maxSpansPerTrace", maxSpansPerTrace, defaultAdvice(MAX_SPANS_PER_TRACE));
+  checkCount("maxSpansPerTrace", maxSpansPerTrace, adviseDefault(MAX_SPANS_PER_TRACE));
   const metrics = new RunMetrics(options);
   const tracer = options.tracer ?? trace.getTracer(OWN_PACKAGE.name, OWN_PACKAGE.version);
   checkBoolean("baggage", hasBaggage);

@@ -5,7 +5,7 @@ import { countNames } from "../view/amounts.ts";
 import type { CallUnderWay } from "../view/step-fold.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 import type { Cell } from "./table.ts";
-import { shortLine, type Style } from "./terminal-text.ts";
+import { formatShortLine, type Style } from "./terminal-text.ts";
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPINNER_FRAME_MS = 100;
@@ -28,12 +28,12 @@ export const REST_SIGNS: Readonly<Record<SettledStatus, StatusSign>> = {
 };
 
 /** The sign for work under way; it turns with time. */
-export function spinner(nowMs: number): string {
+export function drawSpinner(nowMs: number): string {
   return SPINNER[Math.floor(nowMs / SPINNER_FRAME_MS) % SPINNER.length] ?? "·";
 }
 
 /** Sign and words, as in `⠹ thinking` or `■ stopped: step_limit`, in their colour. */
-export function activityCell(agent: ShownAgent, nowMs: number): Cell {
+export function formatActivityCell(agent: ShownAgent, nowMs: number): Cell {
   const { activity, end, retry, openCalls } = agent;
   switch (activity) {
     case "paused":
@@ -43,7 +43,7 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
     case "cancelled": {
       const { icon, style } = REST_SIGNS[activity];
       const isBrief = activity !== "stopped" && activity !== "paused";
-      const why = isBrief || end === undefined ? "" : `: ${shortLine(end.reason.code)}`;
+      const why = isBrief || end === undefined ? "" : `: ${formatShortLine(end.reason.code)}`;
       return { text: `${icon} ${activity}${why}`, style };
     }
     case "calling":
@@ -53,24 +53,24 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
       const onlyAsks = openCalls.every(({ kind }) => kind === "question");
       const { icon, style } = onlyAsks
         ? QUESTION
-        : { icon: spinner(nowMs), style: "cyan" as const };
-      return { text: `${icon} ${callsText(openCalls)}`, style };
+        : { icon: drawSpinner(nowMs), style: "cyan" as const };
+      return { text: `${icon} ${describeOpenCalls(openCalls)}`, style };
     }
     case "retrying": {
-      const words = `attempt ${retry?.attempt ?? 1}: ${shortLine(retry?.errorCode ?? "")}`;
-      return { text: `${spinner(nowMs)} ${words}`, style: "yellow" };
+      const words = `attempt ${retry?.attempt ?? 1}: ${formatShortLine(retry?.errorCode ?? "")}`;
+      return { text: `${drawSpinner(nowMs)} ${words}`, style: "yellow" };
     }
     case "thinking":
-      return { text: `${spinner(nowMs)} thinking`, style: "cyan" };
+      return { text: `${drawSpinner(nowMs)} thinking`, style: "cyan" };
     case "awaiting_budget":
-      return { text: `${spinner(nowMs)} waiting for budget`, style: "dim" };
+      return { text: `${drawSpinner(nowMs)} waiting for budget`, style: "dim" };
     case "preparing":
     case "queued":
-      return { text: `${spinner(nowMs)} ${activity}`, style: "dim" };
+      return { text: `${drawSpinner(nowMs)} ${activity}`, style: "dim" };
   }
 }
 
-function callsText(calls: readonly CallUnderWay[]): string {
+function describeOpenCalls(calls: readonly CallUnderWay[]): string {
   const subagents = calls.filter(({ kind }) => kind === "delegation").length;
   const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
   const asked = nameTools(calls, "question").map((name) => `asks: ${name}`);
@@ -79,5 +79,5 @@ function callsText(calls: readonly CallUnderWay[]): string {
 
 function nameTools(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {
   const ofKind = calls.filter((call) => call.kind === kind);
-  return countNames(ofKind.map(({ toolName }) => shortLine(toolName)));
+  return countNames(ofKind.map(({ toolName }) => formatShortLine(toolName)));
 }

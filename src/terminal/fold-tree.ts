@@ -59,9 +59,9 @@ interface SettledGroup {
  * At most `maxRows` lines for the tree below and with `root`. Costs as much as the lines it gives,
  * and one look at each agent.
  */
-export function treeRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
+export function buildTreeRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   for (const fold of FOLDS) {
-    const rows = takeRows(maxRows + 1, grow({ agent: root, branch: "", below: "" }, fold));
+    const rows = takeRows(maxRows + 1, drawTreeRows({ agent: root, branch: "", below: "" }, fold));
     if (rows.length <= maxRows) return rows;
   }
   return fitRows(root, maxRows);
@@ -71,7 +71,7 @@ export function treeRows(root: ShownAgent, maxRows: number): readonly TreeRow[] 
 export function countAgents(roots: readonly ShownAgent[]): AgentCounts {
   const counts = { agents: 0, running: 0, paused: 0 };
   const count = (agent: ShownAgent): void => {
-    const rest = restOf(agent);
+    const rest = findSettledStatus(agent);
     counts.agents += 1;
     if (rest === undefined) counts.running += 1;
     if (rest === "paused") counts.paused += 1;
@@ -82,7 +82,7 @@ export function countAgents(roots: readonly ShownAgent[]): AgentCounts {
 }
 
 /** How an agent came to rest; undefined while it runs. */
-export function restOf({ activity }: ShownAgent): SettledStatus | undefined {
+export function findSettledStatus({ activity }: ShownAgent): SettledStatus | undefined {
   return SETTLED_STATUSES.find((status) => status === activity);
 }
 
@@ -112,17 +112,20 @@ interface DrawnPlace {
   readonly below: string;
 }
 
-function* grow({ agent, branch, below }: DrawnPlace, fold: FoldRule): Generator<TreeRow, void> {
-  const rest = restOf(agent);
+function* drawTreeRows(
+  { agent, branch, below }: DrawnPlace,
+  fold: FoldRule,
+): Generator<TreeRow, void> {
+  const rest = findSettledStatus(agent);
   const isFolded = fold.hidesBelowEnded && isEnded(rest);
   yield { kind: "agent", branch, agent, hidden: isFolded ? countAgents(agent.children).agents : 0 };
   if (isFolded) return;
-  const twigs = twigsOf(agent.children, fold);
+  const twigs = foldChildren(agent.children, fold);
   for (const [index, twig] of twigs.entries()) {
     const isLast = index === twigs.length - 1;
     const fork = below + (isLast ? "└─ " : "├─ ");
     const place = { branch: fork, below: below + (isLast ? "   " : "│  ") };
-    if ("children" in twig) yield* grow({ ...place, agent: twig }, fold);
+    if ("children" in twig) yield* drawTreeRows({ ...place, agent: twig }, fold);
     else yield { kind: "group", branch: fork, group: twig };
   }
 }
@@ -136,14 +139,14 @@ function takeRows(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
   return taken;
 }
 
-function twigsOf(
+function foldChildren(
   children: readonly ShownAgent[],
   fold: FoldRule,
 ): readonly (ShownAgent | SettledGroup)[] {
-  const kept = children.filter((child) => !fold.drops(restOf(child)));
+  const kept = children.filter((child) => !fold.drops(findSettledStatus(child)));
   if (!fold.mergesSettled) return kept;
   const alike = Map.groupBy(kept, (agent) => {
-    const rest = restOf(agent);
+    const rest = findSettledStatus(agent);
     return rest === undefined ? "" : `${rest} ${agent.role}`;
   });
   return [...alike.values()].flatMap(mergeSettled);
@@ -156,14 +159,14 @@ function isEnded(rest: SettledStatus | undefined): boolean {
 /** Siblings that are alike, as one, unless they run. */
 function mergeSettled(agents: readonly ShownAgent[]): readonly (ShownAgent | SettledGroup)[] {
   const [first] = agents;
-  const status = first === undefined ? undefined : restOf(first);
+  const status = first === undefined ? undefined : findSettledStatus(first);
   if (first === undefined || status === undefined || agents.length === 1) return agents;
   const hidden = countAgents(agents.flatMap(({ children }) => children)).agents;
-  const subtree = sumOf(agents.map((agent) => agent.subtree));
+  const subtree = sumSpent(agents.map((agent) => agent.subtree));
   return [{ role: first.role, status, agents: agents.length, hidden, subtree }];
 }
 
-function sumOf(amounts: readonly Spent[]): Spent {
+function sumSpent(amounts: readonly Spent[]): Spent {
   const sum = { totalTokens: 0, costUsd: 0, unpricedCalls: 0 };
   for (const { totalTokens, costUsd, unpricedCalls } of amounts) {
     sum.totalTokens += totalTokens;
@@ -181,9 +184,9 @@ function fitRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   const place = { agent: root, branch: "", below: "" };
   const counts = countAgents([root]);
   const fold = counts.running > 0 ? RUNNING_ONLY : PAUSED_ONLY;
-  const kept = takeRows(Math.max(1, maxRows - 1), grow(place, fold));
+  const kept = takeRows(Math.max(1, maxRows - 1), drawTreeRows(place, fold));
   if (maxRows <= 1) return kept;
-  const shown = kept.flatMap((row) => (row.kind === "agent" ? [restOf(row.agent)] : []));
+  const shown = kept.flatMap((row) => (row.kind === "agent" ? [findSettledStatus(row.agent)] : []));
   const hidden = {
     agents: counts.agents - kept.length,
     running: counts.running - shown.filter((status) => status === undefined).length,

@@ -1,6 +1,6 @@
 // URLs of pages of Jaeger. Pure: no request is sent, and a page may not exist.
 
-import { withoutSecrets } from "../kernel/address.ts";
+import { redactAddress } from "../kernel/address.ts";
 import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 
@@ -79,7 +79,7 @@ const EXAMPLE = "Pass the address of its pages, for example http://localhost:166
  * ```
  */
 export function jaegerLinks(baseUrl: string): JaegerLinks {
-  const base = checkedBase(baseUrl);
+  const base = checkJaegerBase(baseUrl);
   const trace = (traceId: string): string => {
     if (typeof traceId !== "string" || !TRACE_ID.test(traceId))
       throw mismatch(
@@ -94,25 +94,25 @@ export function jaegerLinks(baseUrl: string): JaegerLinks {
     trace,
     agent: (traceId: string, agentPath: string) => {
       checkText("agentPath", agentPath);
-      return found(trace(traceId), `espalier.agent.path=${agentPath}`);
+      return buildSearchLink(trace(traceId), `espalier.agent.path=${agentPath}`);
     },
-    failures: (traceId: string) => found(trace(traceId), FAILED),
-    search: (query: JaegerSearch) => `${base}/search?${searchText(query)}`,
+    failures: (traceId: string) => buildSearchLink(trace(traceId), FAILED),
+    search: (query: JaegerSearch) => `${base}/search?${formatSearchQuery(query)}`,
   });
 }
 
-function found(page: string, text: string): string {
-  return `${page}?uiFind=${encoded(text)}`;
+function buildSearchLink(page: string, text: string): string {
+  return `${page}?uiFind=${encodeText(text)}`;
 }
 
-function searchText(query: JaegerSearch): string {
+function formatSearchQuery(query: JaegerSearch): string {
   checkFields("search", query, CHECKS);
   checkText("search.service", query.service);
   const { service, tags = {}, operation, lookback = "1h" } = query;
   const known = Object.keys(tags).length === 0 ? undefined : JSON.stringify(tags);
   const fields = { service, operation, tags: known, lookback, limit: "20" };
   return Object.entries(fields)
-    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${encoded(value)}`]))
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${encodeText(value)}`]))
     .join("&");
 }
 
@@ -142,16 +142,16 @@ function checkTags(field: string, tags: unknown): void {
 const LOOKBACK = /^\d+(?:ms|us|[smhdw])$/;
 
 /** Whatever a name holds, also half of a surrogate pair. */
-function encoded(text: string): string {
+function encodeText(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-function checkedBase(baseUrl: string): string {
+function checkJaegerBase(baseUrl: string): string {
   const url = typeof baseUrl === "string" && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   const expected = "an http or https URL without query, fragment and password";
   if (url === undefined || !isBase(url)) {
     // No message repeats a password; what else was wrong stays to be seen.
-    const shown: unknown = typeof baseUrl === "string" ? withoutSecrets(baseUrl) : baseUrl;
+    const shown: unknown = typeof baseUrl === "string" ? redactAddress(baseUrl) : baseUrl;
     throw mismatch("baseUrl", expected, shown, EXAMPLE);
   }
   return `${url.origin}${url.pathname.replace(/(?<!\/)\/+$/, "")}`;

@@ -7,7 +7,7 @@
 // 2. It takes no signal away from the program: a handler of the program still decides; without one,
 //    the process ends by it.
 
-import { displayWidth } from "./terminal-text.ts";
+import { measureDisplayWidth } from "./terminal-text.ts";
 
 /** Part of a writable stream that a view needs. `process.stdout` and `process.stderr` fit. */
 export interface TerminalStream {
@@ -29,7 +29,7 @@ const HIDE_CURSOR = "\x1b[?25l";
 const SHOW_CURSOR = "\x1b[?25h";
 const CLEAR_TO_END_OF_LINE = "\x1b[K";
 const CLEAR_BELOW = "\x1b[J";
-const cursorUp = (rows: number): string => (rows === 0 ? "" : `\x1b[${rows}A`);
+const moveCursorUp = (rows: number): string => (rows === 0 ? "" : `\x1b[${rows}A`);
 
 const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -90,10 +90,10 @@ export class LiveArea {
     // Lines that were drawn before the window was made narrower take more rows now.
     const columns = this.#stream.columns || Infinity;
     const rows = this.#drawn.reduce(
-      (sum, line) => sum + Math.max(1, Math.ceil(displayWidth(line) / columns)),
+      (sum, line) => sum + Math.max(1, Math.ceil(measureDisplayWidth(line) / columns)),
       0,
     );
-    return `${cursorUp(rows)}\r`;
+    return `${moveCursorUp(rows)}\r`;
   }
 
   readonly #showCursor = (): void => {

@@ -2,11 +2,11 @@
 // stream that breaks silences it.
 
 import type { EspalierEvent, EventSink, RunId, Usage } from "../index.ts";
-import { durationText, countText, costWords, numberOf } from "../view/amounts.ts";
+import { formatDuration, formatFullCount, describeCost, formatQuantity } from "../view/amounts.ts";
 import type { TerminalStream } from "./live-area.ts";
 import { HeldRows, PrintedText } from "./printed-text.ts";
-import { questionText } from "./question-lines.ts";
-import { firstLine, shortLine } from "./terminal-text.ts";
+import { formatQuestion } from "./question-lines.ts";
+import { formatFirstLine, formatShortLine } from "./terminal-text.ts";
 
 const TIME_WIDTH = 7;
 
@@ -28,7 +28,7 @@ export class PlainView implements EventSink {
   emit(event: EspalierEvent): void {
     if (this.#isStopped) return;
     if (event.type === "run.started" || event.type === "run.resumed") this.#begin(event);
-    const line = plainLine(event);
+    const line = formatEventLine(event);
     if (line !== undefined) this.#rows.add(`${this.#stamp(event)}  ${line}\n`);
     if (event.type === "run.ended" || event.type === "run.paused") this.#end(event.runId);
   }
@@ -65,7 +65,7 @@ export class PlainView implements EventSink {
   /** Time since the start of the run, or since it was resumed, and which run if there are several. */
   #stamp({ runId, atMs }: EspalierEvent): string {
     const sinceMs = atMs - (this.#startedAtMs.get(runId) ?? atMs);
-    const time = durationText(sinceMs).padStart(TIME_WIDTH);
+    const time = formatDuration(sinceMs).padStart(TIME_WIDTH);
     return this.#startedAtMs.size > 1 ? `${time}  ${runId}` : time;
   }
 
@@ -82,42 +82,42 @@ const LONGEST_REASON = 500;
 const PERCENT = 100;
 
 /** The line for an event, without its time; undefined if the event is not worth one. */
-export function plainLine(event: EspalierEvent): string | undefined {
+export function formatEventLine(event: EspalierEvent): string | undefined {
   const text = describeAgentEvent(event) ?? describeCallEvent(event) ?? describePauseEvent(event);
-  return text === undefined ? undefined : `${shortLine(event.agentPath)} ${text}`;
+  return text === undefined ? undefined : `${formatShortLine(event.agentPath)} ${text}`;
 }
 
 /** What an agent does, and what is done to it. */
 function describeAgentEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.started":
-      return `started: ${firstLine(event.task, LONGEST_TEXT)}`;
+      return `started: ${formatFirstLine(event.task, LONGEST_TEXT)}`;
     case "agent.ended":
-      return endText(event);
+      return describeAgentEnd(event);
     case "step.completed": {
       const { number, usage, toolCallCount } = event;
-      const asked = toolCallCount === 0 ? "" : `, ${numberOf(toolCallCount, "tool call")}`;
-      return `step ${number}: ${spentText(usage)}${asked}`;
+      const asked = toolCallCount === 0 ? "" : `, ${formatQuantity(toolCallCount, "tool call")}`;
+      return `step ${number}: ${describeSpending(usage)}${asked}`;
     }
     case "subagent.refused": {
       const { code, message } = event.refusal;
-      return `spawn of ${shortLine(event.role)} refused (${code}): ${short(message)}`;
+      return `spawn of ${formatShortLine(event.role)} refused (${code}): ${shortenDetail(message)}`;
     }
     case "conversation.compacted": {
       const { messagesBefore, messagesAfter, tokensBefore, tokensAfter } = event;
-      const messages = `${countText(messagesBefore)} to ${numberOf(messagesAfter, "message")}`;
-      const tokens = `${countText(tokensBefore)} to ${numberOf(tokensAfter, "token")}`;
+      const messages = `${formatFullCount(messagesBefore)} to ${formatQuantity(messagesAfter, "message")}`;
+      const tokens = `${formatFullCount(tokensBefore)} to ${formatQuantity(tokensAfter, "token")}`;
       return `conversation compacted: ${messages}, ${tokens}`;
     }
     case "message.delivered": {
       // A signal from inside the run is shown where it arose.
       const { origin, characters } = event;
       return origin === "steering"
-        ? `was steered: ${numberOf(characters, "character")}`
+        ? `was steered: ${formatQuantity(characters, "character")}`
         : undefined;
     }
     case "budget.granted":
-      return `was granted more by ${short(event.by)}: ${Object.keys(event.budget).join(", ")}`;
+      return `was granted more by ${shortenDetail(event.by)}: ${Object.keys(event.budget).join(", ")}`;
     case "budget.threshold_reached":
       return `has spent ${Math.round(event.threshold * PERCENT)} % of its ${event.axis} budget`;
     default:
@@ -125,29 +125,30 @@ function describeAgentEvent(event: EspalierEvent): string | undefined {
   }
 }
 
-function endText(event: EspalierEvent<"agent.ended">): string {
+function describeAgentEnd(event: EspalierEvent<"agent.ended">): string {
   const { status, reason, stepCount, usage, durationMs } = event;
-  const why = status === "completed" ? "" : ` (${reason.code}: ${short(reason.message)})`;
-  const subtree = usage.descendants.totalTokens === 0 ? "" : `, subtree ${spentText(usage.total)}`;
-  const spent = `${numberOf(stepCount, "step")}, ${spentText(usage.own)}${subtree}`;
-  return `${status}${why}: ${spent}, ${durationText(durationMs)}`;
+  const why = status === "completed" ? "" : ` (${reason.code}: ${shortenDetail(reason.message)})`;
+  const subtree =
+    usage.descendants.totalTokens === 0 ? "" : `, subtree ${describeSpending(usage.total)}`;
+  const spent = `${formatQuantity(stepCount, "step")}, ${describeSpending(usage.own)}${subtree}`;
+  return `${status}${why}: ${spent}, ${formatDuration(durationMs)}`;
 }
 
 /** What went wrong with a model call or a tool call, or was done about it. */
 function describeCallEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "model.warned":
-      return `the model warned: ${short(event.warning)}`;
+      return `the model warned: ${shortenDetail(event.warning)}`;
     case "model.retried":
     case "tool.retried": {
       const { attempt, error, delayMs } = event;
       const model = event.type === "model.retried" ? event.nextModel?.model : undefined;
-      const tool = event.type === "tool.retried" ? ` of ${shortLine(event.toolName)}` : "";
+      const tool = event.type === "tool.retried" ? ` of ${formatShortLine(event.toolName)}` : "";
       const next =
         model === undefined
-          ? `next attempt in ${durationText(delayMs)}`
-          : `continuing with ${shortLine(model)}`;
-      return `attempt ${attempt}${tool} failed (${error.code}), ${next}: ${short(error.message)}`;
+          ? `next attempt in ${formatDuration(delayMs)}`
+          : `continuing with ${formatShortLine(model)}`;
+      return `attempt ${attempt}${tool} failed (${error.code}), ${next}: ${shortenDetail(error.message)}`;
     }
     case "tool.rejected":
     case "tool.ended": {
@@ -155,17 +156,17 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
       const { toolName, outcome, errorCode, message } = event;
       const { reason, spawn } = event.type === "tool.rejected" ? event : {};
       if (spawn !== undefined) return undefined; // `subagent.refused` has a line of its own.
-      return `${shortLine(toolName)} ${outcome} (${errorCode})${whyText(reason ?? message)}`;
+      return `${formatShortLine(toolName)} ${outcome} (${errorCode})${formatReason(reason ?? message)}`;
     }
     case "result.summarized": {
       const { toolName, resultCharacters, usage } = event;
-      const size = numberOf(resultCharacters, "character");
-      return `result of ${shortLine(toolName)} summarised: ${size}, ${spentText(usage)}`;
+      const size = formatQuantity(resultCharacters, "character");
+      return `result of ${formatShortLine(toolName)} summarised: ${size}, ${describeSpending(usage)}`;
     }
     case "hook.applied": {
       // Only what changes the arguments of a call: then something else is done than the model wrote.
       if (event.after === undefined) return undefined;
-      const hooks = event.changedBy.map(({ hook }) => shortLine(hook)).join(", ");
+      const hooks = event.changedBy.map(({ hook }) => formatShortLine(hook)).join(", ");
       return `arguments of a call changed by ${hooks}`;
     }
     default:
@@ -177,27 +178,27 @@ function describeCallEvent(event: EspalierEvent): string | undefined {
 function describePauseEvent(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.paused":
-      return `paused (${shortLine(event.reason.code)}: ${short(event.reason.message)})`;
+      return `paused (${formatShortLine(event.reason.code)}: ${shortenDetail(event.reason.message)})`;
     case "agent.resumed":
-      return `resumed: ${firstLine(event.task, LONGEST_TEXT)}`;
+      return `resumed: ${formatFirstLine(event.task, LONGEST_TEXT)}`;
     case "run.paused": {
       const { questions, usage, durationMs } = event;
-      const spent = `${spentText(usage.total)}, ${durationText(durationMs)}`;
+      const spent = `${describeSpending(usage.total)}, ${formatDuration(durationMs)}`;
       if (questions.length === 0) return `run paused: ${spent}`;
-      return `run paused: ${numberOf(questions.length, "answer")} needed, ${spent}`;
+      return `run paused: ${formatQuantity(questions.length, "answer")} needed, ${spent}`;
     }
     case "run.resumed": {
-      const answers = numberOf(event.answerCount, "answer");
-      return `run resumed after ${durationText(event.pausedMs)}, with ${answers}`;
+      const answers = formatQuantity(event.answerCount, "answer");
+      return `run resumed after ${formatDuration(event.pausedMs)}, with ${answers}`;
     }
     case "question.asked": {
-      const { toolName, arguments: given, reason } = questionText(event.question);
+      const { toolName, arguments: given, reason } = formatQuestion(event.question);
       return `needs you: ${toolName} ${given}: ${reason}`;
     }
     case "question.answered": {
       const { toolName, answer, by, waitedMs, reason } = event;
       const said = `${ANSWERS[answer]} ${DECIDERS[by]}`;
-      return `${shortLine(toolName)} ${said} after ${durationText(waitedMs)}${whyText(reason)}`;
+      return `${formatShortLine(toolName)} ${said} after ${formatDuration(waitedMs)}${formatReason(reason)}`;
     }
     default:
       return undefined;
@@ -238,14 +239,14 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "approval_check_failed",
 ]);
 
-function spentText(usage: Usage): string {
-  return `${numberOf(usage.totalTokens, "token")}, ${costWords(usage)}`;
+function describeSpending(usage: Usage): string {
+  return `${formatQuantity(usage.totalTokens, "token")}, ${describeCost(usage)}`;
 }
 
-function whyText(reason: string | undefined): string {
-  return reason === undefined ? "" : `: ${shortLine(reason, LONGEST_REASON)}`;
+function formatReason(reason: string | undefined): string {
+  return reason === undefined ? "" : `: ${formatShortLine(reason, LONGEST_REASON)}`;
 }
 
-function short(text: string): string {
-  return shortLine(text, LONGEST_TEXT);
+function shortenDetail(text: string): string {
+  return formatShortLine(text, LONGEST_TEXT);
 }

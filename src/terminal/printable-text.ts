@@ -14,8 +14,8 @@ interface PrintableOptions {
 }
 
 /** Returns the text without escape sequences, control characters and direction marks. */
-export function printable(text: string, { layout, tab }: PrintableOptions): string {
-  const plain = withoutSequences(text).replace(DIRECTION_MARKS, "");
+export function createPrintable(text: string, { layout, tab }: PrintableOptions): string {
+  const plain = stripEscapeSequences(text).replace(DIRECTION_MARKS, "");
   if (layout === "line") return plain.replace(BLANK_BEFORE_BLANK, "").replace(BLANK, " ").trim();
   const lines = plain
     .replace(LINE_ENDS, "\n")
@@ -25,7 +25,7 @@ export function printable(text: string, { layout, tab }: PrintableOptions): stri
 }
 
 /** Returns the text without escape sequences. None of them spans lines, so that none hides them. */
-export function withoutSequences(text: string): string {
+export function stripEscapeSequences(text: string): string {
   return text.replace(SEQUENCES, (found) => (LAYOUT.test(found) ? found : ""));
 }
 

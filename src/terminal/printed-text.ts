@@ -1,6 +1,6 @@
 // PrintedText: text that comes in pieces, as rows. HeldRows: rows that wait while the output is suspended.
 
-import { stripControlCharacters, wrappedRows } from "./terminal-text.ts";
+import { stripControlCharacters, wrapLine } from "./terminal-text.ts";
 
 export class PrintedText {
   #rest = "";
@@ -17,7 +17,7 @@ export class PrintedText {
     const lastStart = plain.lastIndexOf("\n") + 1;
     const rows = lastStart === 0 ? "" : wrapLines(this.#rest + plain.slice(0, lastStart), width);
     const last = lastStart === 0 ? this.#rest + plain : plain.slice(lastStart);
-    const lastRows = [...wrappedRows(last, width)];
+    const lastRows = [...wrapLine(last, width)];
     this.#rest = lastRows.pop() ?? "";
     return rows + lastRows.map((row) => `${row}\n`).join("");
   }
@@ -34,7 +34,7 @@ export class PrintedText {
 function wrapLines(text: string, width: number): string {
   if (text.length <= width / 2) return text;
   const longLines = new RegExp(`^.{${Math.ceil(width / 2)},}`, "gm");
-  return text.replace(longLines, (line) => wrappedRows(line, width).join("\n"));
+  return text.replace(longLines, (line) => wrapLine(line, width).join("\n"));
 }
 
 export class HeldRows {

@@ -1,10 +1,10 @@
 // The block of lines with the questions that must be answered before a run can continue. Pure.
 
 import { QUESTION } from "./activity-text.ts";
-import { durationText } from "../view/amounts.ts";
+import { formatDuration } from "../view/amounts.ts";
 import type { Question } from "../index.ts";
-import { table, type Column } from "./table.ts";
-import { fit, shortLine, type Paint } from "./terminal-text.ts";
+import { formatTable, type Column } from "./table.ts";
+import { fit, formatShortLine, type Paint } from "./terminal-text.ts";
 
 /** A question in texts that are short and harmless. */
 export interface QuestionText extends Pick<Question, "agentPath" | "toolName" | "reason"> {
@@ -17,14 +17,14 @@ const LONGEST_REASON = 160;
 /** Texts of questions that were shown before. A live view shows them with every frame. */
 const texts = new WeakMap<Question, QuestionText>();
 
-export function questionText(question: Question): QuestionText {
+export function formatQuestion(question: Question): QuestionText {
   const known = texts.get(question);
   if (known !== undefined) return known;
   const text = {
-    agentPath: shortLine(question.agentPath),
-    toolName: shortLine(question.toolName),
-    arguments: shortLine(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
-    reason: shortLine(question.reason, LONGEST_REASON),
+    agentPath: formatShortLine(question.agentPath),
+    toolName: formatShortLine(question.toolName),
+    arguments: formatShortLine(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
+    reason: formatShortLine(question.reason, LONGEST_REASON),
   };
   texts.set(question, text);
   return text;
@@ -33,7 +33,7 @@ export function questionText(question: Question): QuestionText {
 const LATEST_DATE_MS = 8_640_000_000_000_000;
 
 /** A line of titles, then a line for each question; what is too much for `height` is counted. */
-export function questionLines(
+export function formatQuestionTable(
   questions: readonly Question[],
   options: { readonly width: number; readonly height?: number; readonly time: TimeColumn },
   paint: Paint,
@@ -56,8 +56,8 @@ export function questionLines(
   ];
   const hidden = questions.length - shown.length;
   const more = hidden === 0 || room === 0 ? [] : [paint("dim", fit(`… ${hidden} more`, width))];
-  const rows = shown.map((one): Row => ({ ...questionText(one), time: time.text(one) }));
-  return [...table(columns, rows, width, paint), ...more];
+  const rows = shown.map((one): Row => ({ ...formatQuestion(one), time: time.text(one) }));
+  return [...formatTable(columns, rows, width, paint), ...more];
 }
 
 interface Row extends QuestionText {
@@ -70,13 +70,13 @@ export interface TimeColumn {
 }
 
 /** For how long it has waited, or how much time is left to answer it. */
-export function waiting(nowMs: number): TimeColumn {
+export function createWaitColumn(nowMs: number): TimeColumn {
   return {
     title: "waits",
     text: ({ askedAtMs, deadlineAtMs }) =>
       deadlineAtMs === null
-        ? durationText(Math.max(0, nowMs - askedAtMs))
-        : `${durationText(Math.max(0, deadlineAtMs - nowMs))} left`,
+        ? formatDuration(Math.max(0, nowMs - askedAtMs))
+        : `${formatDuration(Math.max(0, deadlineAtMs - nowMs))} left`,
   };
 }
 

@@ -2,26 +2,32 @@
 // lines, none wider than asked for.
 
 import type { SettledStatus } from "../index.ts";
-import { activityCell, REST_SIGNS, spinner } from "./activity-text.ts";
+import { formatActivityCell, REST_SIGNS, drawSpinner } from "./activity-text.ts";
 import {
   AXES,
-  costText,
-  durationText,
-  numberOf,
-  shortCount,
+  formatCost,
+  formatDuration,
+  formatQuantity,
+  formatShortCount,
   type AxisText,
 } from "../view/amounts.ts";
 import type { RunFold } from "../view/run-fold.ts";
-import { timeAt, runTimeLeft } from "../view/run-row.ts";
-import { countAgents, restOf, treeRows, type ShownAgent, type TreeRow } from "./fold-tree.ts";
-import { questionLines, waiting } from "./question-lines.ts";
-import { table, type Cell, type Column } from "./table.ts";
+import { projectRunTime, runTimeLeft } from "../view/run-row.ts";
 import {
-  displayWidth,
-  firstLine,
+  countAgents,
+  findSettledStatus,
+  buildTreeRows,
+  type ShownAgent,
+  type TreeRow,
+} from "./fold-tree.ts";
+import { formatQuestionTable, createWaitColumn } from "./question-lines.ts";
+import { formatTable, type Cell, type Column } from "./table.ts";
+import {
+  measureDisplayWidth,
+  formatFirstLine,
   fit,
-  shortLine,
-  painter,
+  formatShortLine,
+  createPainter,
   type Paint,
   type Style,
 } from "./terminal-text.ts";
@@ -49,15 +55,15 @@ export interface ShownRun extends Pick<RunFold, "startedAtMs" | "time" | "budget
  */
 export function renderRun(view: ShownRun, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
-  const paint = painter(hasColor);
+  const paint = createPainter(hasColor);
   const foot = [
-    ...wrap(statusItems(view, nowMs), width, paint),
-    ...wrap(budgetItems(view, nowMs), width, paint),
+    ...wrap(buildStatusItems(view, nowMs), width, paint),
+    ...wrap(buildBudgetItems(view, nowMs), width, paint),
   ];
   const free = height - foot.length;
-  const needs = questionLines(
+  const needs = formatQuestionTable(
     view.questions,
-    { width, height: Math.floor(free / 2), time: waiting(nowMs) },
+    { width, height: Math.floor(free / 2), time: createWaitColumn(nowMs) },
     paint,
   );
   const room = Math.max(MIN_TREE_LINES, free - needs.length);
@@ -71,14 +77,14 @@ export function renderRun(view: ShownRun, options: RenderOptions): readonly stri
  */
 export function renderTree(root: ShownAgent, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
-  const rows = treeRows(root, Math.max(1, height - 1)).map((row) => buildCells(row, nowMs));
-  const isSteady = restOf(root) !== undefined;
+  const rows = buildTreeRows(root, Math.max(1, height - 1)).map((row) => buildCells(row, nowMs));
+  const isSteady = findSettledStatus(root) !== undefined;
   const columns = COLUMNS.map(({ key, usualWidth = 0, ...column }) => ({
     ...column,
     usualWidth: isSteady ? 0 : usualWidth,
     cell: (row: RowCells) => row[key] ?? "",
   }));
-  return table(columns, rows, width, painter(hasColor));
+  return formatTable(columns, rows, width, createPainter(hasColor));
 }
 
 const MIN_TREE_LINES = 2;
@@ -107,20 +113,20 @@ const COLUMNS: readonly ColumnShape[] = [
 function buildCells(row: TreeRow, nowMs: number): RowCells {
   switch (row.kind) {
     case "agent":
-      return agentCells(row.branch, row.agent, row.hidden, nowMs);
+      return buildAgentCells(row.branch, row.agent, row.hidden, nowMs);
     case "group": {
       const { role, status, agents, hidden, subtree } = row.group;
       const { icon, style } = REST_SIGNS[status];
       return {
-        agent: `${row.branch}${shortLine(role)} ×${agents}${hiddenText(hidden)}`,
+        agent: `${row.branch}${formatShortLine(role)} ×${agents}${describeHidden(hidden)}`,
         state: { text: `${icon} ${status}`, style },
-        subtreeTokens: shortCount(subtree.totalTokens),
-        subtreeCost: costText(subtree),
+        subtreeTokens: formatShortCount(subtree.totalTokens),
+        subtreeCost: formatCost(subtree),
       };
     }
     case "rest": {
       const { agents, running, paused } = row.counts;
-      const states = [...someText(running, "running"), ...someText(paused, "paused")];
+      const states = [...describeCount(running, "running"), ...describeCount(paused, "paused")];
       return {
         agent: { text: `${row.branch}… ${agents} more`, style: "dim" },
         state: { text: states.join(", "), style: "dim" },
@@ -130,13 +136,18 @@ function buildCells(row: TreeRow, nowMs: number): RowCells {
 }
 
 /** `3 running`; nothing for none. */
-function someText(count: number, state: string): readonly string[] {
+function describeCount(count: number, state: string): readonly string[] {
   return count === 0 ? [] : [`${count} ${state}`];
 }
 
-function agentCells(branch: string, agent: ShownAgent, hidden: number, nowMs: number): RowCells {
+function buildAgentCells(
+  branch: string,
+  agent: ShownAgent,
+  hidden: number,
+  nowMs: number,
+): RowCells {
   const { end, own, subtree } = agent;
-  const name = shortLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
+  const name = formatShortLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
   // A pause is no end: time passes for the agent as for its run.
   const sinceMs = Math.max(end?.durationMs ?? 0, nowMs - agent.executionStartedAtMs);
   const hasEnded = end !== undefined && end.status !== "paused";
@@ -144,62 +155,73 @@ function agentCells(branch: string, agent: ShownAgent, hidden: number, nowMs: nu
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
-    agent: `${branch}${name}${hiddenText(hidden)}`,
-    state: activityCell(agent, nowMs),
+    agent: `${branch}${name}${describeHidden(hidden)}`,
+    state: formatActivityCell(agent, nowMs),
     step: agent.step === 0 ? "" : String(agent.step),
-    ownTokens: shortCount(own.totalTokens),
-    subtreeTokens: { text: shortCount(subtree.totalTokens), ...isAlone },
-    ownCost: costText(own),
-    subtreeCost: { text: costText(subtree), ...isAlone },
-    time: durationText(ranMs),
-    remark: remarkOn(agent),
+    ownTokens: formatShortCount(own.totalTokens),
+    subtreeTokens: { text: formatShortCount(subtree.totalTokens), ...isAlone },
+    ownCost: formatCost(own),
+    subtreeCost: { text: formatCost(subtree), ...isAlone },
+    time: formatDuration(ranMs),
+    remark: buildRemarkCell(agent),
   };
 }
 
-function hiddenText(hidden: number): string {
+function describeHidden(hidden: number): string {
   return hidden === 0 ? "" : ` +${hidden}`;
 }
 
-function remarkOn({ end, refusalCount, task }: ShownAgent): Cell {
+function buildRemarkCell({ end, refusalCount, task }: ShownAgent): Cell {
   if (end !== undefined && end.status !== "completed")
-    return { text: shortLine(end.reason.message), style: REST_SIGNS[end.status].style };
-  const refused = refusalCount === 0 ? "" : `${numberOf(refusalCount, "spawn")} refused · `;
-  return { text: refused + firstLine(task), style: "dim" };
+    return { text: formatShortLine(end.reason.message), style: REST_SIGNS[end.status].style };
+  const refused = refusalCount === 0 ? "" : `${formatQuantity(refusalCount, "spawn")} refused · `;
+  return { text: refused + formatFirstLine(task), style: "dim" };
 }
 
-function statusItems(view: ShownRun, nowMs: number): readonly Cell[] {
+function buildStatusItems(view: ShownRun, nowMs: number): readonly Cell[] {
   const { root, end, refusals } = view;
   const { agents, running, paused } = countAgents(root === undefined ? [] : [root]);
   const live = end === undefined ? [`${running} running`] : [];
-  const counts = [numberOf(agents, "agent"), ...live, ...someText(paused, "paused")].join(", ");
+  const counts = [
+    formatQuantity(agents, "agent"),
+    ...live,
+    ...describeCount(paused, "paused"),
+  ].join(", ");
   const refused: readonly Cell[] =
     refusals.length === 0
       ? []
-      : [{ text: `${numberOf(refusals.length, "spawn")} refused`, style: "yellow" }];
-  return [stateOf(view, nowMs), { text: counts }, ...refused];
+      : [{ text: `${formatQuantity(refusals.length, "spawn")} refused`, style: "yellow" }];
+  return [buildStateCell(view, nowMs), { text: counts }, ...refused];
 }
 
-function stateOf({ startedAtMs, time, end }: ShownRun, nowMs: number): Cell {
+function buildStateCell({ startedAtMs, time, end }: ShownRun, nowMs: number): Cell {
   // The time until the pause, as in the report of the result.
   const shownTime = end === undefined ? time : { ...time, endedAtMs: end.atMs };
-  const lastedMs = startedAtMs === undefined ? 0 : timeAt(shownTime, nowMs).durationMs;
-  if (end === undefined) return { text: `${spinner(nowMs)} ${durationText(lastedMs)}` };
+  const lastedMs = startedAtMs === undefined ? 0 : projectRunTime(shownTime, nowMs).durationMs;
+  if (end === undefined) return { text: `${drawSpinner(nowMs)} ${formatDuration(lastedMs)}` };
   const { icon, style } = REST_SIGNS[end.status];
   return { text: `${icon} ${describeEnd(end.status, lastedMs)}`, style };
 }
 
 /** Returns `completed in 5.0s` or `paused after 5.0s`. */
 export function describeEnd(status: SettledStatus, durationMs: number): string {
-  return `${status} ${status === "paused" ? "after" : "in"} ${durationText(durationMs)}`;
+  return `${status} ${status === "paused" ? "after" : "in"} ${formatDuration(durationMs)}`;
 }
 
-function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
+function buildBudgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
   const limited = AXES.filter(({ axis }) => view.budget[axis] !== undefined);
   if (limited.length === 0) return [];
-  return [{ text: "left", style: "dim" }, ...limited.map((axis) => budgetItem(view, axis, nowMs))];
+  return [
+    { text: "left", style: "dim" },
+    ...limited.map((axis) => buildBudgetItem(view, axis, nowMs)),
+  ];
 }
 
-function budgetItem(view: ShownRun, { axis, label, short, text }: AxisText, nowMs: number): Cell {
+function buildBudgetItem(
+  view: ShownRun,
+  { axis, label, short, text }: AxisText,
+  nowMs: number,
+): Cell {
   const limit = view.budget[axis] ?? 0;
   const left =
     axis === "timeMs" ? runTimeLeft(limit, view.time, nowMs) : (view.remaining[axis] ?? 0);
@@ -208,19 +230,19 @@ function budgetItem(view: ShownRun, { axis, label, short, text }: AxisText, nowM
   // Rounding must not hide that some of the budget is used.
   const format = left < limit && short(left) === short(limit) ? text : short;
   return {
-    text: `${label} ${bar(share)} ${isBound ? "≤" : ""}${format(left)} of ${format(limit)}`,
-    style: leftStyle(share),
+    text: `${label} ${drawBar(share)} ${isBound ? "≤" : ""}${format(left)} of ${format(limit)}`,
+    style: chooseLeftStyle(share),
   };
 }
 
 const BAR_CELLS = 6;
 
-function bar(share: number): string {
+function drawBar(share: number): string {
   const full = Math.min(BAR_CELLS, Math.max(share > 0 ? 1 : 0, Math.round(share * BAR_CELLS)));
   return "█".repeat(full) + "░".repeat(BAR_CELLS - full);
 }
 
-function leftStyle(share: number): Style {
+function chooseLeftStyle(share: number): Style {
   if (share > 0.5) return "green";
   return share > 0.2 ? "yellow" : "red";
 }
@@ -233,7 +255,7 @@ function wrap(items: readonly Cell[], width: number, paint: Paint): readonly str
   for (const item of items) {
     const text = fit(item.text, width);
     const painted = paint(item.style, text);
-    const needed = displayWidth(text);
+    const needed = measureDisplayWidth(text);
     const last = lines.at(-1);
     if (last !== undefined && last.width + ITEM_GAP.length + needed <= width) {
       last.text += ITEM_GAP + painted;

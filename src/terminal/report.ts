@@ -5,17 +5,24 @@ import type { AgentReport, RunResult, Usage, AgentId } from "../index.ts";
 import { REST_SIGNS } from "./activity-text.ts";
 import {
   AXES,
-  costText,
-  countText,
-  durationText,
-  numberOf,
+  formatCost,
+  formatFullCount,
+  formatDuration,
+  formatQuantity,
   type AxisText,
 } from "../view/amounts.ts";
 import { jaegerLinks } from "./jaeger-links.ts";
-import { DEADLINES, questionLines } from "./question-lines.ts";
+import { DEADLINES, formatQuestionTable } from "./question-lines.ts";
 import { describeEnd, renderTree } from "./render-tree.ts";
-import { table, type Column } from "./table.ts";
-import { fit, painter, shortLine, singleLine, wrappedRows, type Paint } from "./terminal-text.ts";
+import { formatTable, type Column } from "./table.ts";
+import {
+  fit,
+  createPainter,
+  formatShortLine,
+  formatSingleLine,
+  wrapLine,
+  type Paint,
+} from "./terminal-text.ts";
 import { SPAWN_REFUSAL_CODES, type SpawnRefusalCode } from "../extend.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 
@@ -54,21 +61,29 @@ export function formatRunReport(
   } = {},
 ): string {
   const { width = USUAL_WIDTH, color = false, jaegerUrl } = options;
-  const paint = painter(color);
-  const root = treeOf(result);
+  const paint = createPainter(color);
+  const root = rebuildTree(result);
   const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor: color });
   const sections = [
-    section(
+    formatReportSection(
       "Open questions",
-      questionLines(result.questions, { width, time: DEADLINES }, paint),
+      formatQuestionTable(result.questions, { width, time: DEADLINES }, paint),
       paint,
     ),
-    section("Tree", tree, paint),
-    section("Calls that failed", failedCallLines(result, width, paint), paint),
-    section("Budget of the run", budgetLines(result, width, paint), paint),
-    section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
-    section("Usage by model", usageLines("model", result.usage.byModel, width, paint), paint),
-    [...closingLines(result, width, paint), ...traceLines(result, jaegerUrl)],
+    formatReportSection("Tree", tree, paint),
+    formatReportSection("Calls that failed", formatFailedCalls(result, width, paint), paint),
+    formatReportSection("Budget of the run", formatBudgetTable(result, width, paint), paint),
+    formatReportSection(
+      "Usage by role",
+      formatUsageTable("role", result.usage.byRole, width, paint),
+      paint,
+    ),
+    formatReportSection(
+      "Usage by model",
+      formatUsageTable("model", result.usage.byModel, width, paint),
+      paint,
+    ),
+    [...formatClosingLines(result, width, paint), ...formatTraceLines(result, jaegerUrl)],
   ];
   return sections
     .filter((lines) => lines.length > 0)
@@ -76,7 +91,11 @@ export function formatRunReport(
     .join("\n\n");
 }
 
-function section(title: string, lines: readonly string[], paint: Paint): readonly string[] {
+function formatReportSection(
+  title: string,
+  lines: readonly string[],
+  paint: Paint,
+): readonly string[] {
   return lines.length === 0 ? [] : [paint("bold", title), ...lines];
 }
 
@@ -84,16 +103,16 @@ function section(title: string, lines: readonly string[], paint: Paint): readonl
 const MOST_CALLS = 20;
 const LONGEST_MESSAGE = 500;
 
-function failedCallLines({ agents }: RunResult, width: number, paint: Paint): readonly string[] {
+function formatFailedCalls({ agents }: RunResult, width: number, paint: Paint): readonly string[] {
   const calls = agents.flatMap(({ agentPath, toolErrors }) =>
     toolErrors.map(({ stepNumber, toolName, code, message }) => {
       const place = `${agentPath} · step ${stepNumber} · ${toolName} (${code})`;
-      return `${shortLine(place)}: ${shortLine(message, LONGEST_MESSAGE)}`;
+      return `${formatShortLine(place)}: ${formatShortLine(message, LONGEST_MESSAGE)}`;
     }),
   );
   const hidden = calls.length - MOST_CALLS;
   const more = hidden > 0 ? [paint("dim", fit(`… ${hidden} more`, width))] : [];
-  return [...calls.slice(0, MOST_CALLS).flatMap((line) => wrappedRows(line, width)), ...more];
+  return [...calls.slice(0, MOST_CALLS).flatMap((line) => wrapLine(line, width)), ...more];
 }
 
 interface BudgetRow {
@@ -102,19 +121,19 @@ interface BudgetRow {
   readonly spent: number;
 }
 
-function budgetLines(result: RunResult, width: number, paint: Paint): readonly string[] {
-  const rows = budgetRows(result);
+function formatBudgetTable(result: RunResult, width: number, paint: Paint): readonly string[] {
+  const rows = buildBudgetRows(result);
   if (rows.length === 0) return ["no limits"];
   const columns: readonly Column<BudgetRow>[] = [
     { title: "axis", cell: ({ axis }) => axis.label, minWidth: 8 },
     { title: "limit", align: "right", cell: ({ axis, limit }) => axis.text(limit) },
     { title: "spent", align: "right", cell: (row) => showSpent(row, result) },
-    { title: "left", align: "right", cell: (row) => leftText(row, result) },
+    { title: "left", align: "right", cell: (row) => formatLeftAmount(row, result) },
   ];
-  return table(columns, rows, width, paint);
+  return formatTable(columns, rows, width, paint);
 }
 
-function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly BudgetRow[] {
+function buildBudgetRows({ accounts, settledAtMs, usage }: RunResult): readonly BudgetRow[] {
   const account = accounts.find(({ parentAgentId: parentId }) => parentId === null);
   if (account === undefined) return [];
   const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, pausedMs } = account;
@@ -138,53 +157,54 @@ function budgetRows({ accounts, settledAtMs, usage }: RunResult): readonly Budge
 
 /** Of a cost only so much is known. */
 function showSpent({ axis, spent }: BudgetRow, { usage }: RunResult): string {
-  return axis.axis === "costUsd" ? costText(usage.total) : axis.text(spent);
+  return axis.axis === "costUsd" ? formatCost(usage.total) : axis.text(spent);
 }
 
-function leftText({ axis, limit, spent }: BudgetRow, { usage }: RunResult): string {
+function formatLeftAmount({ axis, limit, spent }: BudgetRow, { usage }: RunResult): string {
   if (axis.axis === "costUsd" && usage.total.unpricedCalls > 0 && spent <= limit)
     return `≤${axis.text(limit - spent)}`;
   return spent <= limit ? axis.text(limit - spent) : `over by ${axis.text(spent - limit)}`;
 }
 
-function usageLines(
+function formatUsageTable(
   title: string,
   usageOf: Readonly<Record<string, Usage>>,
   width: number,
   paint: Paint,
 ): readonly string[] {
   type Row = readonly [string, Usage];
-  const count = (axis: Exclude<keyof Usage, "costUsd">) => (row: Row) => countText(row[1][axis]);
+  const count = (axis: Exclude<keyof Usage, "costUsd">) => (row: Row) =>
+    formatFullCount(row[1][axis]);
   const columns: readonly Column<Row>[] = [
-    { title, cell: ([name]) => shortLine(name), minWidth: 8 },
+    { title, cell: ([name]) => formatShortLine(name), minWidth: 8 },
     { title: "model calls", align: "right", cell: count("modelCalls"), rank: 4 },
     { title: "tool calls", align: "right", cell: count("toolCalls"), rank: 3 },
     { title: "input", align: "right", cell: count("inputTokens") },
     { title: "cached", align: "right", cell: count("cachedInputTokens"), rank: 2 },
     { title: "output", align: "right", cell: count("outputTokens") },
-    { title: "cost", align: "right", cell: ([, usage]) => costText(usage), rank: 1 },
+    { title: "cost", align: "right", cell: ([, usage]) => formatCost(usage), rank: 1 },
   ];
-  return table(columns, Object.entries(usageOf), width, paint);
+  return formatTable(columns, Object.entries(usageOf), width, paint);
 }
 
-function closingLines(result: RunResult, width: number, paint: Paint): readonly string[] {
+function formatClosingLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const { status, reason, durationMs, agents, refusalsByCode } = result;
   const { icon, style } = REST_SIGNS[status];
-  const why = status === "completed" ? "" : `: ${singleLine(reason.message)}`;
+  const why = status === "completed" ? "" : `: ${formatSingleLine(reason.message)}`;
   const pausedMs = agents[0]?.pausedMs ?? 0;
-  const stood = pausedMs === 0 ? "" : `, of which ${durationText(pausedMs)} paused`;
+  const stood = pausedMs === 0 ? "" : `, of which ${formatDuration(pausedMs)} paused`;
   const depth = agents.reduce((deepest, agent) => Math.max(deepest, agent.depth), 0);
-  const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
+  const shape = `${formatQuantity(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
     // What says what to do, or is copied, is never cut.
     paint(style, `${icon} ${describeEnd(status, durationMs)}${stood}${why}`),
-    ...continuationLines(result, paint),
-    fit(`${shape}, ${refusalText(refusalsByCode)}`, width),
+    ...suggestContinuation(result, paint),
+    fit(`${shape}, ${summarizeRefusals(refusalsByCode)}`, width),
   ];
 }
 
 /** Never cut: half a link is no link. */
-function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefined): string[] {
+function formatTraceLines({ status, traceId }: RunResult, jaegerUrl: string | undefined): string[] {
   const id = `Trace id ${traceId}`;
   if (jaegerUrl === undefined) return [id];
   const links = jaegerLinks(jaegerUrl);
@@ -193,26 +213,26 @@ function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefine
 }
 
 /** Returns the advice for a run that is paused. */
-function continuationLines({ status, questions }: RunResult, paint: Paint): readonly string[] {
+function suggestContinuation({ status, questions }: RunResult, paint: Paint): readonly string[] {
   if (status !== "paused") return [];
   const count = questions.length;
   const call = `orchestrator.resume(result.pausedRun${count === 0 ? "" : ", answers"})`;
-  const needed = count === 0 ? "" : `; it needs ${numberOf(count, "answer")}`;
+  const needed = count === 0 ? "" : `; it needs ${formatQuantity(count, "answer")}`;
   return [`Continue with ${paint("bold", call)}${needed}`];
 }
 
-function refusalText(refusalsByCode: RunResult["refusalsByCode"]): string {
+function summarizeRefusals(refusalsByCode: RunResult["refusalsByCode"]): string {
   const refused = Object.entries(refusalsByCode);
   if (refused.length === 0) return "no spawn refused";
   const total = refused.reduce((sum, [, count]) => sum + count, 0);
   const codes = refused.map(([code, count]) => `${code} ${count}`).join(", ");
-  return `${numberOf(total, "spawn")} refused (${codes})`;
+  return `${formatQuantity(total, "spawn")} refused (${codes})`;
 }
 
 /** The tree of a run that is over, as its events would have left it. */
-export function treeOf(result: RunResult): ShownAgent | undefined {
+export function rebuildTree(result: RunResult): ShownAgent | undefined {
   const byParent = Map.groupBy(result.agents, (agent) => agent.parentAgentId);
-  const openSteps = openStepsOf(result);
+  const openSteps = collectOpenSteps(result);
   const below = (parentId: AgentId | null): readonly ShownAgent[] =>
     (byParent.get(parentId) ?? []).map((agent) => {
       const { usage, status, reason, durationMs } = agent;
@@ -228,7 +248,7 @@ export function treeOf(result: RunResult): ShownAgent | undefined {
         step: openSteps.get(agent.agentId) ?? agent.steps.length,
         own: usage.own,
         subtree: usage.total,
-        refusalCount: refusedSpawns(agent),
+        refusalCount: countRefusedSpawns(agent),
         children: below(agent.agentId),
       };
     });
@@ -236,7 +256,7 @@ export function treeOf(result: RunResult): ShownAgent | undefined {
 }
 
 /** The steps in whose middle agents are paused; a result holds only those that are over. */
-function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
+function collectOpenSteps({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
   const steps = new Map<AgentId, number>();
   for (const { agentId, state } of pausedRun?.agents ?? []) {
     if (state.status === "paused" && state.step !== undefined)
@@ -252,7 +272,7 @@ const REFUSALS_OF_ANY_TOOL: ReadonlySet<string> = new Set<SpawnRefusalCode>([
   "tool_not_available",
 ]);
 
-function refusedSpawns({ steps }: AgentReport): number {
+function countRefusedSpawns({ steps }: AgentReport): number {
   const executions = steps.flatMap((step) => step.tools.executions);
   return executions.filter(
     ({ errorCode = "", call: { toolName } }) =>

@@ -1,7 +1,7 @@
 // Columns of text as lines. Pure: when there is not enough room, columns are narrowed, then left
 // out, and no line is ever too wide.
 
-import { displayWidth, fit, type Paint, type Style } from "./terminal-text.ts";
+import { measureDisplayWidth, fit, type Paint, type Style } from "./terminal-text.ts";
 
 export interface Cell {
   readonly text: string;
@@ -29,15 +29,17 @@ export interface Column<Row> {
 const GAP = "  ";
 
 /** A line of titles, and one line for each row; none is wider than `width`. */
-export function table<Row>(
+export function formatTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   width: number,
   paint: Paint,
 ): readonly string[] {
-  const whole = columns.map((column) => filled(column, rows, width));
-  const placed = place(whole, width);
-  return Array.from({ length: rows.length + 1 }, (_none, row) => line(placed, row, paint));
+  const whole = columns.map((column) => fillColumn(column, rows, width));
+  const placed = arrangeColumns(whole, width);
+  return Array.from({ length: rows.length + 1 }, (_none, row) =>
+    formatTableLine(placed, row, paint),
+  );
 }
 
 /** A column with its cells, the title first. */
@@ -51,7 +53,7 @@ interface FilledColumn {
 }
 
 /** No text of it is wider than the table. */
-function filled<Row>(column: Column<Row>, rows: readonly Row[], most: number): FilledColumn {
+function fillColumn<Row>(column: Column<Row>, rows: readonly Row[], most: number): FilledColumn {
   const { title, cell, align, usualWidth = 0, minWidth = Infinity, rank = 0 } = column;
   const cells: readonly Cell[] = [
     { text: title, style: "dim" },
@@ -61,7 +63,10 @@ function filled<Row>(column: Column<Row>, rows: readonly Row[], most: number): F
       return { text: fit(text, most), ...styled };
     }),
   ];
-  const full = cells.reduce((most, { text }) => Math.max(most, displayWidth(text)), usualWidth);
+  const full = cells.reduce(
+    (most, { text }) => Math.max(most, measureDisplayWidth(text)),
+    usualWidth,
+  );
   return { cells, isRight: align === "right", rank, full, least: Math.min(minWidth, full) };
 }
 
@@ -69,9 +74,9 @@ interface PlacedColumn extends FilledColumn {
   readonly width: number;
 }
 
-function place(columns: readonly FilledColumn[], width: number): readonly PlacedColumn[] {
+function arrangeColumns(columns: readonly FilledColumn[], width: number): readonly PlacedColumn[] {
   let kept = columns;
-  while (leastWidth(kept) > width) {
+  while (computeLeastWidth(kept) > width) {
     const highest = Math.max(...kept.map(({ rank }) => rank));
     if (highest === 0) break;
     const lost = kept.findLastIndex(({ rank }) => rank === highest);
@@ -85,7 +90,7 @@ function place(columns: readonly FilledColumn[], width: number): readonly Placed
  * much, the last ones get less.
  */
 function widen(columns: readonly FilledColumn[], width: number): readonly PlacedColumn[] {
-  let spare = Math.max(0, width - leastWidth(columns));
+  let spare = Math.max(0, width - computeLeastWidth(columns));
   let room = width;
   const placed: PlacedColumn[] = [];
   for (const column of columns) {
@@ -99,18 +104,18 @@ function widen(columns: readonly FilledColumn[], width: number): readonly Placed
   return placed;
 }
 
-function leastWidth(columns: readonly FilledColumn[]): number {
+function computeLeastWidth(columns: readonly FilledColumn[]): number {
   const cells = columns.reduce((sum, { least }) => sum + least, 0);
   return cells + GAP.length * Math.max(0, columns.length - 1);
 }
 
-function line(placed: readonly PlacedColumn[], row: number, paint: Paint): string {
+function formatTableLine(placed: readonly PlacedColumn[], row: number, paint: Paint): string {
   let text = "";
   let gap = "";
   for (const { cells, isRight, width } of placed) {
     const cell = cells[row];
     const fitted = fit(cell?.text ?? "", width);
-    const spaces = " ".repeat(width - displayWidth(fitted));
+    const spaces = " ".repeat(width - measureDisplayWidth(fitted));
     const painted = paint(cell?.style, fitted);
     if (fitted === "") {
       gap += spaces + GAP;

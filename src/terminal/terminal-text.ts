@@ -5,7 +5,7 @@ import { styleText } from "node:util";
 
 import stringWidth from "string-width";
 
-import { printable, withoutSequences } from "./printable-text.ts";
+import { createPrintable, stripEscapeSequences } from "./printable-text.ts";
 
 const ELLIPSIS = "…";
 
@@ -13,9 +13,9 @@ const ELLIPSIS = "…";
  * Returns the cells that a terminal needs for one line of text. Escape sequences need none, wide
  * characters two. Reads at most 100,000 code units: no terminal is as wide.
  */
-export function displayWidth(text: string): number {
-  const plain = withoutSequences(text.slice(0, MOST_MEASURED));
-  return endOfCells(plain, Infinity).cells;
+export function measureDisplayWidth(text: string): number {
+  const plain = stripEscapeSequences(text.slice(0, MOST_MEASURED));
+  return findCellEnd(plain, Infinity).cells;
 }
 
 /**
@@ -24,13 +24,13 @@ export function displayWidth(text: string): number {
  */
 export function fit(text: string, width: number): string {
   if (width <= 0) return "";
-  const head = beginning(text, width);
-  if (endOfCells(head, width).end === text.length) return text;
-  return head.slice(0, endOfCells(head, width - 1).end).trimEnd() + ELLIPSIS;
+  const head = takeHead(text, width);
+  if (findCellEnd(head, width).end === text.length) return text;
+  return head.slice(0, findCellEnd(head, width - 1).end).trimEnd() + ELLIPSIS;
 }
 
 /** Returns where the characters end that fit into so many cells, and how many they need. */
-function endOfCells(line: string, most: number): { readonly end: number; readonly cells: number } {
+function findCellEnd(line: string, most: number): { readonly end: number; readonly cells: number } {
   const first = line.slice(0, 2 * most + 2);
   if (ASCII.test(first)) {
     const end = Math.min(line.length, most);
@@ -39,7 +39,7 @@ function endOfCells(line: string, most: number): { readonly end: number; readonl
   let end = 0;
   let cells = 0;
   // Each code point of `SIMPLE` needs a cell, so `first` has all that can fit.
-  for (const character of SIMPLE.test(first) ? first : segments(line)) {
+  for (const character of SIMPLE.test(first) ? first : splitGraphemes(line)) {
     const needed = measureCharacter(character);
     if (cells + needed > most) break;
     end += character.length;
@@ -52,7 +52,7 @@ function endOfCells(line: string, most: number): { readonly end: number; readonl
  * Yields the characters (grapheme clusters) of a line. Yields the code points of a cluster that is
  * longer than any emoji: it may have no end, and terminals show each of its letters.
  */
-function* segments(line: string): Generator<string, void> {
+function* splitGraphemes(line: string): Generator<string, void> {
   for (const { segment } of segmenter.segment(line))
     if (segment.length <= LONGEST_EMOJI) yield segment;
     else yield* segment;
@@ -76,26 +76,26 @@ const knownCells = new Map<string, number>();
  * Returns foreign text as one harmless line that fits into `width` cells. Reads only as much of the
  * text as may be shown, and some escape sequences before it.
  */
-export function shortLine(text: string, width = MOST_SHOWN): string {
-  const head = beginning(text, width + ROOM_FOR_SEQUENCES);
-  return fit(singleLine(head) + (head.length < text.length ? ELLIPSIS : ""), width);
+export function formatShortLine(text: string, width = MOST_SHOWN): string {
+  const head = takeHead(text, width + ROOM_FOR_SEQUENCES);
+  return fit(formatSingleLine(head) + (head.length < text.length ? ELLIPSIS : ""), width);
 }
 
 /** Returns the first line of foreign text that contains anything, as `shortLine` does. */
-export function firstLine(text: string, width = MOST_SHOWN): string {
+export function formatFirstLine(text: string, width = MOST_SHOWN): string {
   const head = text.slice(0, MOST_BEFORE_FIRST_LINE);
-  const lines = printable(head, { layout: "rows", tab: " " }).trimStart();
+  const lines = createPrintable(head, { layout: "rows", tab: " " }).trimStart();
   const end = lines.indexOf("\n");
-  if (end !== -1) return shortLine(lines.slice(0, end), width);
-  return shortLine(lines + (head.length < text.length ? ELLIPSIS : ""), width);
+  if (end !== -1) return formatShortLine(lines.slice(0, end), width);
+  return formatShortLine(lines + (head.length < text.length ? ELLIPSIS : ""), width);
 }
 
 /**
  * Returns foreign text as one harmless line: no escape sequences, no control characters, no changes
  * of direction.
  */
-export function singleLine(text: string): string {
-  return printable(text, { layout: "line", tab: " " });
+export function formatSingleLine(text: string): string {
+  return createPrintable(text, { layout: "line", tab: " " });
 }
 
 /**
@@ -109,12 +109,12 @@ export function singleLine(text: string): string {
  * ```
  */
 export function stripControlCharacters(text: string): string {
-  return printable(text, { layout: "text", tab: TAB_STOP });
+  return createPrintable(text, { layout: "text", tab: TAB_STOP });
 }
 
 /** Returns the same for a file, whose tabs are part of its text. */
-export function writtenText(text: string): string {
-  return printable(text, { layout: "text", tab: "\t" });
+export function formatFileText(text: string): string {
+  return createPrintable(text, { layout: "text", tab: "\t" });
 }
 
 /**
@@ -122,14 +122,14 @@ export function writtenText(text: string): string {
  * words if possible.
  * A row has at most 32 code units for each cell, and for one more.
  */
-export function wrappedRows(line: string, width: number): readonly string[] {
+export function wrapLine(line: string, width: number): readonly string[] {
   // No code unit needs more than two cells.
   if (line.length <= width / 2) return [line];
   const rows: string[] = [];
   let from = 0;
   while (true) {
-    const head = beginning(line, width, from);
-    const length = endOfCells(head, width).end || (segments(head).next().value ?? "").length;
+    const head = takeHead(line, width, from);
+    const length = findCellEnd(head, width).end || (splitGraphemes(head).next().value ?? "").length;
     if (from + length >= line.length) return [...rows, line.slice(from)];
     const space = line.slice(from, from + length + 1).lastIndexOf(" ");
     const end = from + (space > 0 ? space : length);
@@ -140,7 +140,7 @@ export function wrappedRows(line: string, width: number): readonly string[] {
 }
 
 /** Returns enough of a text to fill so many cells, cut between two code points. */
-function beginning(text: string, cells: number, from = 0): string {
+function takeHead(text: string, cells: number, from = 0): string {
   const end = from + Math.max(1, cells + 1) * MOST_OF_CHARACTER;
   if (text.length <= end) return text.slice(from);
   const last = text.charCodeAt(end - 1);
@@ -151,7 +151,7 @@ export type Style = Parameters<typeof styleText>[0];
 /** Colours a text, or leaves it as it is. */
 export type Paint = (style: Style | undefined, text: string) => string;
 
-export function painter(hasColor: boolean): Paint {
+export function createPainter(hasColor: boolean): Paint {
   return (style, text) =>
     hasColor && style !== undefined && text !== ""
       ? styleText(style, text, { validateStream: false })

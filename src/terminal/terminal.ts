@@ -100,11 +100,11 @@ export interface TerminalView extends EventSink {
  */
 export function terminalView(options: TerminalViewOptions = {}): TerminalView {
   const { stream = process.stdout, env = process.env, clock = machineClock } = options;
-  if (!wantsLiveTree(stream, env)) return new PlainView(stream);
+  if (!supportsLiveTree(stream, env)) return new PlainView(stream);
   return new LiveView(stream, clock, options.lastFrame ?? "keep");
 }
 
-function wantsLiveTree(
+function supportsLiveTree(
   stream: TerminalStream,
   env: Readonly<Record<string, string | undefined>>,
 ): boolean {

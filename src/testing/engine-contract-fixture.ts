@@ -10,7 +10,7 @@ import type { Engine, RunExecutor, ExecutorResult } from "../engine/engine.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";
 import { randomIds } from "../kernel/id-source.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import { Orchestrator } from "../orchestrator/orchestrator.ts";
 import { RunClient, type RemoteRun } from "../orchestrator/run/run-client.ts";
 import type { WorkerOptions } from "../orchestrator/run/work.ts";
@@ -67,7 +67,7 @@ export interface EngineCheck {
 }
 
 /** Creates a check that closes its setup in any case. */
-export function engineCheck(
+export function createEngineCheck(
   name: string,
   promise: (fixture: EngineFixture) => Promise<void>,
 ): EngineCheck {
@@ -147,7 +147,12 @@ export class EngineFixture {
   /** A client in a process of its own, or in that of a worker. */
   client({ engine = this.engine(), rolesVersion }: ClientOptions = {}): RunClient {
     const { store } = this;
-    return new RunClient({ store, engine, pollIntervalMs: LOOK_MS, ...defined({ rolesVersion }) });
+    return new RunClient({
+      store,
+      engine,
+      pollIntervalMs: LOOK_MS,
+      ...omitUndefined({ rolesVersion }),
+    });
   }
 
   /** A worker in a process of its own. */
@@ -156,19 +161,19 @@ export class EngineFixture {
     const { answerTimeoutMs, before, after, ...work } = others;
     const roles = [this.agents.role(role, name, isPriced)];
     const { store } = this;
-    const orchestrator = new Orchestrator({ roles, store, ...defined({ answerTimeoutMs }) });
+    const orchestrator = new Orchestrator({ roles, store, ...omitUndefined({ answerTimeoutMs }) });
     const engine = this.engine(`${role} ${work.rolesVersion ?? "1"}`);
     const leadings: Leading[] = [];
     const watched: Engine = {
       enqueue: (ticket, atMs) => engine.enqueue(ticket, atMs),
       serve: (executor) =>
-        engine.serve(this.#watched(executor, leadings, defined({ before, after }))),
-      ...defined({ sweepIntervalMs: engine.sweepIntervalMs, exclusive: engine.exclusive }),
+        engine.serve(this.#watched(executor, leadings, omitUndefined({ before, after }))),
+      ...omitUndefined({ sweepIntervalMs: engine.sweepIntervalMs, exclusive: engine.exclusive }),
     };
     const serving = orchestrator.startWorker(watched, work);
     const worker = await this.within("a worker that serves", serving);
     const close = (graceMs?: number): Promise<void> =>
-      this.within("a worker that closes", worker.close(defined({ graceMs })));
+      this.within("a worker that closes", worker.close(omitUndefined({ graceMs })));
     const made = { engine, leadings, close };
     this.#workers.push(made);
     return made;

@@ -1,11 +1,11 @@
 import { deepStrictEqual, ok } from "node:assert/strict";
 
 import { EspalierError } from "../kernel/error.ts";
-import { engineCheck, type EngineCheck } from "./engine-contract-fixture.ts";
+import { createEngineCheck, type EngineCheck } from "./engine-contract-fixture.ts";
 
 /** What an engine promises about which worker leads a run, and when. */
 export const leadingChecks: readonly EngineCheck[] = [
-  engineCheck(
+  createEngineCheck(
     "a run that is ordered anywhere is led, and its result is read anywhere",
     async (fixture) => {
       const [one, other] = [fixture.client(), fixture.client()];
@@ -25,7 +25,7 @@ export const leadingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  engineCheck("one order, given by many and often, is one run", async (fixture) => {
+  createEngineCheck("one order, given by many and often, is one run", async (fixture) => {
     const clients = [fixture.client(), fixture.client(), fixture.client()];
     await fixture.worker();
     const runId = fixture.newRunId();
@@ -46,7 +46,7 @@ export const leadingChecks: readonly EngineCheck[] = [
     );
   }),
 
-  engineCheck(
+  createEngineCheck(
     "a worker leaves runs of other roles and versions to those that have them",
     async (fixture) => {
       const client = fixture.client();
@@ -80,7 +80,7 @@ export const leadingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  engineCheck("what could not be led is led again, until it can be", async (fixture) => {
+  createEngineCheck("what could not be led is led again, until it can be", async (fixture) => {
     const codes = ["store_failed", "run_active", "run_fenced", "run_released"] as const;
     let count = 0;
     await fixture.worker({
@@ -96,7 +96,7 @@ export const leadingChecks: readonly EngineCheck[] = [
     ok(count > codes.length);
   }),
 
-  engineCheck(
+  createEngineCheck(
     "a worker leads as many runs at once as it is to, and the others after them",
     async (fixture) => {
       const texts = ["a", "b", "c", "d", "e", "f"];
@@ -115,7 +115,7 @@ export const leadingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  engineCheck("several workers lead many runs, and each of them once", async (fixture) => {
+  createEngineCheck("several workers lead many runs, and each of them once", async (fixture) => {
     const workers = [await fixture.worker({ name: "one" }), await fixture.worker({ name: "two" })];
     const clients = [fixture.client(), ...workers.map(({ engine }) => fixture.client({ engine }))];
     const runs = Array.from({ length: 20 }, async (_, index) => {
@@ -128,7 +128,7 @@ export const leadingChecks: readonly EngineCheck[] = [
     deepStrictEqual([effects.length, new Set(effects).size], [40, 40]);
   }),
 
-  engineCheck(
+  createEngineCheck(
     "what cannot be led is tried once, and goes on when a repaired worker is asked",
     async (fixture) => {
       const client = fixture.client();
@@ -148,21 +148,24 @@ export const leadingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  engineCheck("an order of a later release is refused, and harms no other", async (fixture) => {
-    const { engine } = await fixture.worker();
-    const runId = fixture.newRunId();
-    const owner = { token: "later", hostname: "elsewhere", processId: 1 };
-    const ownership = await fixture.store.create(runId, "", owner);
-    const order = { version: 2 ** 20, runId, role: "lead", task: "note a", rolesVersion: "1" };
-    await fixture.store.sendMail(runId, {
-      key: "order",
-      body: JSON.stringify({ type: "order", order }),
-    });
-    await fixture.store.release(ownership, "open");
-    await engine.enqueue({ runId, role: "lead", version: "1" });
-    await fixture.rejects(fixture.client().attach(runId).getResult(), "unsupported_version");
-    const run = await fixture.order(fixture.client(), "note b");
-    deepStrictEqual(await fixture.rest(run), "completed");
-    deepStrictEqual(fixture.agents.effects, ["b by worker"]);
-  }),
+  createEngineCheck(
+    "an order of a later release is refused, and harms no other",
+    async (fixture) => {
+      const { engine } = await fixture.worker();
+      const runId = fixture.newRunId();
+      const owner = { token: "later", hostname: "elsewhere", processId: 1 };
+      const ownership = await fixture.store.create(runId, "", owner);
+      const order = { version: 2 ** 20, runId, role: "lead", task: "note a", rolesVersion: "1" };
+      await fixture.store.sendMail(runId, {
+        key: "order",
+        body: JSON.stringify({ type: "order", order }),
+      });
+      await fixture.store.release(ownership, "open");
+      await engine.enqueue({ runId, role: "lead", version: "1" });
+      await fixture.rejects(fixture.client().attach(runId).getResult(), "unsupported_version");
+      const run = await fixture.order(fixture.client(), "note b");
+      deepStrictEqual(await fixture.rest(run), "completed");
+      deepStrictEqual(fixture.agents.effects, ["b by worker"]);
+    },
+  ),
 ];

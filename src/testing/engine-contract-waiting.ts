@@ -3,11 +3,15 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import type { RunClient } from "../orchestrator/run/run-client.ts";
 import { approve } from "../protocol/question.ts";
 import type { RunId } from "../protocol/ids.ts";
-import { engineCheck, type EngineCheck, type EngineFixture } from "./engine-contract-fixture.ts";
+import {
+  createEngineCheck,
+  type EngineCheck,
+  type EngineFixture,
+} from "./engine-contract-fixture.ts";
 
 /** What an engine promises about runs that wait, are cancelled, or are given up. */
 export const waitingChecks: readonly EngineCheck[] = [
-  engineCheck("a run that waits goes on when any process answers", async (fixture) => {
+  createEngineCheck("a run that waits goes on when any process answers", async (fixture) => {
     await fixture.worker();
     const run = await fixture.order(fixture.client(), "note a\nsign b\nnote c");
     deepStrictEqual(await fixture.rest(run), "paused b");
@@ -16,7 +20,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     deepStrictEqual(fixture.agents.effects, ["a by worker", "b by worker", "c by worker"]);
   }),
 
-  engineCheck("a run that waits goes on in a worker that came since", async (fixture) => {
+  createEngineCheck("a run that waits goes on in a worker that came since", async (fixture) => {
     const client = fixture.client();
     const first = await fixture.worker({ name: "first" });
     const runs = [
@@ -34,7 +38,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
 
-  engineCheck("answers may come one by one", async (fixture) => {
+  createEngineCheck("answers may come one by one", async (fixture) => {
     await fixture.worker();
     const [one, other] = [fixture.client(), fixture.client()];
     const { runId } = await fixture.order(one, "sign a, sign b, note c");
@@ -50,7 +54,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     deepStrictEqual(fixture.agents.effects.toSorted(), effects);
   }),
 
-  engineCheck("what comes while a run comes to rest is not lost", async (fixture) => {
+  createEngineCheck("what comes while a run comes to rest is not lost", async (fixture) => {
     const rested = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
     await fixture.worker({
@@ -70,20 +74,23 @@ export const waitingChecks: readonly EngineCheck[] = [
     deepStrictEqual(await fixture.rest(run), "completed");
   }),
 
-  engineCheck("a run whose question has a deadline goes on then by itself", async (fixture) => {
-    // Long enough to be led too often by an engine that does not wait.
-    const { leadings } = await fixture.worker({ answerTimeoutMs: 1_500 });
-    const run = await fixture.order(fixture.client(), "sign a\nnote b");
-    await fixture.until("what comes after the deadline", () =>
-      fixture.agents.effects.includes("b by worker"),
-    );
-    deepStrictEqual(await fixture.rest(run), "completed");
-    deepStrictEqual(fixture.agents.effects, ["b by worker"]);
-    // Once for the order and once for the deadline; each may come twice.
-    ok(leadings.length <= 4, `It was led ${leadings.length} times.`);
-  }),
+  createEngineCheck(
+    "a run whose question has a deadline goes on then by itself",
+    async (fixture) => {
+      // Long enough to be led too often by an engine that does not wait.
+      const { leadings } = await fixture.worker({ answerTimeoutMs: 1_500 });
+      const run = await fixture.order(fixture.client(), "sign a\nnote b");
+      await fixture.until("what comes after the deadline", () =>
+        fixture.agents.effects.includes("b by worker"),
+      );
+      deepStrictEqual(await fixture.rest(run), "completed");
+      deepStrictEqual(fixture.agents.effects, ["b by worker"]);
+      // Once for the order and once for the deadline; each may come twice.
+      ok(leadings.length <= 4, `It was led ${leadings.length} times.`);
+    },
+  ),
 
-  engineCheck(
+  createEngineCheck(
     "a run is cancelled while it is led, while it waits, and before it begins",
     async (fixture) => {
       const client = fixture.client();
@@ -108,7 +115,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  engineCheck(
+  createEngineCheck(
     "a worker that closes hands its runs over, and what returned is not repeated",
     async (fixture) => {
       const { agents } = fixture;
@@ -140,7 +147,7 @@ export const waitingChecks: readonly EngineCheck[] = [
     },
   ),
 
-  engineCheck(
+  createEngineCheck(
     "a worker that is closed takes nothing more, and leaves nothing behind",
     async (fixture) => {
       const client = fixture.client();

@@ -4,7 +4,7 @@ import { defineAgent } from "../agent/define-agent.ts";
 import type { Approver } from "../agent/approver.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { defined, type JsonObject } from "../kernel/json.ts";
+import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { Orchestrator } from "../orchestrator/orchestrator.ts";
 import { approve } from "../protocol/question.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
@@ -93,8 +93,11 @@ export async function executeTool(
     tools: [tool],
     errorBudget: { maxConsecutiveErrors: 1_000, maxToolErrors: 1_000 },
   });
-  const orchestrator = new Orchestrator({ approver, ...defined({ clock }) });
-  const run = orchestrator.start(role, "Call the tool.", { context, ...defined({ metadata }) });
+  const orchestrator = new Orchestrator({ approver, ...omitUndefined({ clock }) });
+  const run = orchestrator.start(role, "Call the tool.", {
+    context,
+    ...omitUndefined({ metadata }),
+  });
   const { agents, reason } = await run.result;
   const execution = agents[0]?.steps[0]?.tools.executions[0];
   if (execution !== undefined) return execution;

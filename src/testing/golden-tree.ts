@@ -27,7 +27,7 @@ interface LabeledBranch {
 export function formatEventTree(events: readonly EspalierEvent[]): string {
   const tree: Drawing = { roots: [], agents: new Map(), open: new Map() };
   for (const event of events) draw(tree, event);
-  return tree.roots.flatMap((root) => lines(root)).join("\n");
+  return tree.roots.flatMap((root) => drawBranchLines(root)).join("\n");
 }
 
 interface Drawing {
@@ -38,17 +38,20 @@ interface Drawing {
 }
 
 function draw(tree: Drawing, event: EspalierEvent): void {
-  const here = tree.open.get(keyStep(event));
+  const here = tree.open.get(buildStepKey(event));
   const step = tree.open.get(`${event.executionId} ${event.stepId}`);
   switch (event.type) {
     case "agent.started":
-      tree.agents.set(event.agentId, branch(event.agentPath, spawningCall(tree, event)));
+      tree.agents.set(event.agentId, branch(event.agentPath, findSpawningCall(tree, event)));
       break;
     case "step.started":
-      tree.open.set(keyStep(event), branch(`step ${event.number}`, tree.agents.get(event.agentId)));
+      tree.open.set(
+        buildStepKey(event),
+        branch(`step ${event.number}`, tree.agents.get(event.agentId)),
+      );
       break;
     case "tool.started":
-      tree.open.set(keyStep(event), branch(event.toolName, step));
+      tree.open.set(buildStepKey(event), branch(event.toolName, step));
       break;
     case "tool.rejected":
       branch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
@@ -86,7 +89,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
 }
 
 /** The call that spawned an agent, among those of its parent. */
-function spawningCall(
+function findSpawningCall(
   tree: Drawing,
   start: EspalierEvent & { readonly type: "agent.started" },
 ): LabeledBranch | undefined {
@@ -98,7 +101,7 @@ function spawningCall(
   return undefined;
 }
 
-function keyStep(event: EspalierEvent): string {
+function buildStepKey(event: EspalierEvent): string {
   return `${event.executionId} ${event.callId ?? event.stepId}`;
 }
 
@@ -106,12 +109,12 @@ function describe(branch: LabeledBranch | undefined, words: string): void {
   if (branch !== undefined) branch.label += ` ${words}`;
 }
 
-function lines(branch: LabeledBranch): readonly string[] {
+function drawBranchLines(branch: LabeledBranch): readonly string[] {
   const { below } = branch;
   const rows = below.flatMap((child, index) => {
     const isLast = index === below.length - 1;
     const [first, rest] = isLast ? ["└─ ", "   "] : ["├─ ", "│  "];
-    return lines(child).map((line, row) => `${row === 0 ? first : rest}${line}`);
+    return drawBranchLines(child).map((line, row) => `${row === 0 ? first : rest}${line}`);
   });
   return [branch.label, ...rows];
 }

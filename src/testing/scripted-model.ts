@@ -5,10 +5,10 @@
 import "../agent/hooked-model-call.ts";
 import "../agent/phases/compact.ts";
 // oxlint-enable no-unassigned-import
-import { checkList, shown } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { checkList, describeReceived } from "../kernel/check.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
-import { asSentence } from "../kernel/sentence.ts";
+import { completeSentence } from "../kernel/sentence.ts";
 import { ModelError } from "../model/model-error.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
@@ -335,20 +335,23 @@ export class ScriptedModel implements Model {
     this.requests.push(request);
     const problems = findMessageProblems(request.messages);
     if (problems.length > 0)
-      throw mismatch(`Expected a valid message list, got: ${problems.join("; ")}.`);
+      throw createScriptMismatch(`Expected a valid message list, got: ${problems.join("; ")}.`);
     const step = typeof this.#steps === "function" ? this.#steps : this.#steps[index];
     if (step === undefined)
-      throw mismatch(
+      throw createScriptMismatch(
         `Expected ${index} calls of ${this.id}, got one more. Add a reply to the script.`,
       );
-    const reply = replyOf(step, request, this.id);
+    const reply = getScriptedReply(step, request, this.id);
     if (reply.after !== undefined)
-      await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
+      await waitUnlessAborted(
+        reply.after,
+        reply.ignoresSignal === true ? undefined : options.signal,
+      );
     if (reply.error !== undefined) throw this.#toFailure(reply.error);
     const answer = this.#modelReply(reply);
     if (!this.#allowUnknownTools) this.#checkTools(answer.message, request, index + 1);
     if (options.onDelta !== undefined)
-      for (const delta of deltasOf(answer.message)) options.onDelta(delta);
+      for (const delta of splitIntoDeltas(answer.message)) options.onDelta(delta);
     return answer;
   }
 
@@ -370,7 +373,7 @@ export class ScriptedModel implements Model {
     const next = typeof this.#steps === "function" ? undefined : this.#steps[got];
     if (next === undefined) return;
     const advice = this.id === DEFAULT_ID ? " Set the option id to tell models apart." : "";
-    throw mismatch(
+    throw createScriptMismatch(
       `Expected ${this.#steps.length} calls of ${this.id}, got ${got}. Not requested: reply ${got + 1} (${describeStep(next)}).${advice}`,
     );
   }
@@ -379,7 +382,7 @@ export class ScriptedModel implements Model {
     if (EspalierError.is(error)) return error;
     return new ModelError({
       code: "model_invalid_reply",
-      message: `The model ${this.id} failed: ${asSentence(messageOf(error))}`,
+      message: `The model ${this.id} failed: ${completeSentence(getErrorMessage(error))}`,
       data: { provider: this.provider, model: this.id },
       cause: error,
     });
@@ -389,8 +392,8 @@ export class ScriptedModel implements Model {
     const names = tools.map(({ name }) => name);
     const unknown = toolCalls.find(({ toolName }) => !names.includes(toolName));
     if (unknown === undefined) return;
-    throw mismatch(
-      `Expected reply ${number} of ${this.id} to call a tool of the request (${names.join(", ") || "none"}), got ${shown(unknown.toolName)}. Correct the script, or set allowUnknownTools to test a refusal.`,
+    throw createScriptMismatch(
+      `Expected reply ${number} of ${this.id} to call a tool of the request (${names.join(", ") || "none"}), got ${describeReceived(unknown.toolName)}. Correct the script, or set allowUnknownTools to test a refusal.`,
     );
   }
 
@@ -414,7 +417,7 @@ export class ScriptedModel implements Model {
   }
 }
 
-function mismatch(message: string, cause?: unknown): EspalierError {
+function createScriptMismatch(message: string, cause?: unknown): EspalierError {
   return new EspalierError({ code: "script_mismatch", message, cause });
 }
 
@@ -427,9 +430,9 @@ function describeStep(step: ScriptStep): string {
     ({ toolName }) => toolName,
   );
   if (names.length > 0) return `calls of ${names.join(", ")}`;
-  if (step.refusal !== undefined) return `the refusal ${shown(step.refusal)}`;
+  if (step.refusal !== undefined) return `the refusal ${describeReceived(step.refusal)}`;
   const texts = pieces.flatMap((piece) => (piece.type === "text" ? [piece.text] : []));
-  return `the text ${shown(step.text ?? texts.join(""))}`;
+  return `the text ${describeReceived(step.text ?? texts.join(""))}`;
 }
 
 const REPLY_FIELDS = {
@@ -446,22 +449,22 @@ const REPLY_FIELDS = {
 } as const satisfies Record<keyof ScriptedReply, true>;
 
 /** The reply of a step of the script of this model. Throws a `ModelError` that the step has thrown, and `script_mismatch`. */
-function replyOf(step: ScriptStep, request: ModelRequest, id: string): ScriptedReply {
-  const reply = typeof step === "function" ? said(step, request, id) : step;
+function getScriptedReply(step: ScriptStep, request: ModelRequest, id: string): ScriptedReply {
+  const reply = typeof step === "function" ? callScriptStep(step, request, id) : step;
   const got: unknown = reply;
   if (!isRecord(got) || got instanceof Promise)
-    throw mismatch(
-      `Expected a reply of ${id}, got ${shown(got)}. Create it with says() or asks().`,
+    throw createScriptMismatch(
+      `Expected a reply of ${id}, got ${describeReceived(got)}. Create it with says() or asks().`,
     );
   const unknown = Object.keys(got).find((key) => !Object.hasOwn(REPLY_FIELDS, key));
   if (unknown === undefined) return reply;
   const fields = Object.keys(REPLY_FIELDS).join(", ");
-  throw mismatch(
-    `Expected a reply of ${id} to have ${fields}, got ${shown(unknown)}. Correct the name.`,
+  throw createScriptMismatch(
+    `Expected a reply of ${id} to have ${fields}, got ${describeReceived(unknown)}. Correct the name.`,
   );
 }
 
-function said(
+function callScriptStep(
   step: Extract<ScriptStep, (request: ModelRequest) => unknown>,
   request: ModelRequest,
   id: string,
@@ -470,12 +473,15 @@ function said(
     return step(request);
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    const message = `Expected the script of ${id} to return a reply, but it threw: ${asSentence(messageOf(cause))}`;
-    throw mismatch(`${message} To simulate a failed call, return { error }.`, cause);
+    const message = `Expected the script of ${id} to return a reply, but it threw: ${completeSentence(getErrorMessage(cause))}`;
+    throw createScriptMismatch(`${message} To simulate a failed call, return { error }.`, cause);
   }
 }
 
-async function waitFor(after: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
+async function waitUnlessAborted(
+  after: Promise<unknown>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   if (signal === undefined) {
     await after;
     return;
@@ -492,7 +498,7 @@ async function waitFor(after: Promise<unknown>, signal: AbortSignal | undefined)
 }
 
 /** A reply as it would arrive: texts word by word, in the order of its pieces. */
-function deltasOf(message: AssistantMessage): readonly ModelDelta[] {
+function splitIntoDeltas(message: AssistantMessage): readonly ModelDelta[] {
   let index = -1;
   return getReplyPieces(message).flatMap((piece): readonly ModelDelta[] => {
     if (piece.type === "opaque") return [];

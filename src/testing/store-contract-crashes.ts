@@ -4,15 +4,15 @@ import type { Store } from "../store/store.ts";
 import {
   ALWAYS_MS,
   check,
-  checkOfRun,
-  claimBy,
-  next,
+  createRunCheck,
+  createClaimOptions,
+  createBatch,
   NO_PROCESS_ID,
-  ownerOf,
+  createLivingOwner,
   run1,
   run2,
   type StoreCheck,
-  rejects,
+  expectRejection,
   session1,
 } from "./store-contract-support.ts";
 import { SessionIdSchema, type SessionId } from "../protocol/ids.ts";
@@ -22,15 +22,15 @@ const ofStale = { staleAfterMs: ALWAYS_MS };
 
 /** What a store promises about owners that were lost. */
 export const crashChecks: readonly StoreCheck[] = [
-  checkOfRun("a claim from an owner that was lost counts a crash, once", async (store) => {
+  createRunCheck("a claim from an owner that was lost counts a crash, once", async (store) => {
     const { createdAtMs = Infinity } = (await store.find(run1)) ?? {};
     for (const [index, token] of ["b", "c"].entries()) {
-      await store.claim(run1, claimBy(token, ofStale));
+      await store.claim(run1, createClaimOptions(token, ofStale));
       const { lastCrashAtMs } = (await store.find(run1)) ?? {};
       ok(Number.isSafeInteger(lastCrashAtMs) && Number(lastCrashAtMs) >= createdAtMs);
       // The owner that never got the answer may ask again.
-      await store.claim(run1, claimBy(token, ofStale));
-      deepStrictEqual(await crashesOf(store), index + 1);
+      await store.claim(run1, createClaimOptions(token, ofStale));
+      deepStrictEqual(await readCrashCount(store), index + 1);
     }
     deepStrictEqual(
       (await store.list()).map(({ crashCount: crashes }) => crashes),
@@ -39,63 +39,69 @@ export const crashChecks: readonly StoreCheck[] = [
   }),
 
   check("an owner whose process has ended was lost", async (store) => {
-    await store.create(run1, "", { ...ownerOf("a"), processId: NO_PROCESS_ID });
-    await store.claim(run1, claimBy("b"));
-    deepStrictEqual(await crashesOf(store), 1);
-    await store.create(run2, "", { ...ownerOf("a"), processId: NO_PROCESS_ID });
-    await store.claim(run2, claimBy("b", { takeOver: true }));
+    await store.create(run1, "", { ...createLivingOwner("a"), processId: NO_PROCESS_ID });
+    await store.claim(run1, createClaimOptions("b"));
+    deepStrictEqual(await readCrashCount(store), 1);
+    await store.create(run2, "", { ...createLivingOwner("a"), processId: NO_PROCESS_ID });
+    await store.claim(run2, createClaimOptions("b", { takeOver: true }));
     deepStrictEqual((await store.find(run2))?.crashCount, 1);
   }),
 
-  checkOfRun("an owner that its supervisor has given up was lost", async (store) => {
-    await store.claim(run1, claimBy("b", { ownerLost: true }));
-    deepStrictEqual(await crashesOf(store), 1);
-    deepStrictEqual((await store.find(run1))?.owner, ownerOf("b"));
+  createRunCheck("an owner that its supervisor has given up was lost", async (store) => {
+    await store.claim(run1, createClaimOptions("b", { ownerLost: true }));
+    deepStrictEqual(await readCrashCount(store), 1);
+    deepStrictEqual((await store.find(run1))?.owner, createLivingOwner("b"));
   }),
 
-  checkOfRun("a takeover from a live owner is no crash", async (store) => {
-    await store.claim(run1, claimBy("b", { takeOver: true }));
+  createRunCheck("a takeover from a live owner is no crash", async (store) => {
+    await store.claim(run1, createClaimOptions("b", { takeOver: true }));
     const { crashCount: crashes, lastCrashAtMs } = (await store.find(run1)) ?? {};
     deepStrictEqual([crashes, lastCrashAtMs], [0, null]);
   }),
 
-  checkOfRun("a claim of a run that was given up is no crash", async (store, first) => {
+  createRunCheck("a claim of a run that was given up is no crash", async (store, first) => {
     await store.release(first, "open");
-    await store.claim(run1, claimBy("b", ofStale));
-    deepStrictEqual(await crashesOf(store), 0);
-    const third = await store.claim(run1, claimBy("c", ofStale));
+    await store.claim(run1, createClaimOptions("b", ofStale));
+    deepStrictEqual(await readCrashCount(store), 0);
+    const third = await store.claim(run1, createClaimOptions("c", ofStale));
     await store.release(third, "open");
-    await store.claim(run1, claimBy("d", { ownerLost: true }));
-    deepStrictEqual(await crashesOf(store), 1);
+    await store.claim(run1, createClaimOptions("d", { ownerLost: true }));
+    deepStrictEqual(await readCrashCount(store), 1);
   }),
 
-  checkOfRun("a batch with progress resets the crashes, and no other batch does", async (store) => {
-    const held = await store.claim(run1, claimBy("b", ofStale));
-    const { lastCrashAtMs } = (await store.find(run1)) ?? {};
-    await store.append(held, next(1, "1"));
-    await store.heartbeat(held);
-    await store.append(held, { ...next(2, "2"), hasProgress: false });
-    await store.sendMail(run1, { key: "a", body: "1" });
-    deepStrictEqual(await crashesOf(store), 1);
-    await store.append(held, { ...next(3, "3"), hasProgress: true });
-    deepStrictEqual(await crashesOf(store), 0);
-    await store.claim(run1, claimBy("c", ofStale));
-    const found = await store.find(run1);
-    deepStrictEqual(found?.crashCount, 1);
-    ok(Number(found.lastCrashAtMs) >= Number(lastCrashAtMs));
-  }),
+  createRunCheck(
+    "a batch with progress resets the crashes, and no other batch does",
+    async (store) => {
+      const held = await store.claim(run1, createClaimOptions("b", ofStale));
+      const { lastCrashAtMs } = (await store.find(run1)) ?? {};
+      await store.append(held, createBatch(1, "1"));
+      await store.heartbeat(held);
+      await store.append(held, { ...createBatch(2, "2"), hasProgress: false });
+      await store.sendMail(run1, { key: "a", body: "1" });
+      deepStrictEqual(await readCrashCount(store), 1);
+      await store.append(held, { ...createBatch(3, "3"), hasProgress: true });
+      deepStrictEqual(await readCrashCount(store), 0);
+      await store.claim(run1, createClaimOptions("c", ofStale));
+      const found = await store.find(run1);
+      deepStrictEqual(found?.crashCount, 1);
+      ok(Number(found.lastCrashAtMs) >= Number(lastCrashAtMs));
+    },
+  ),
 
-  checkOfRun("a run that rests has no crashes any more", async (store) => {
+  createRunCheck("a run that rests has no crashes any more", async (store) => {
     for (const status of ["paused", "ended"] as const) {
-      const held = await store.claim(run1, claimBy(`before ${status}`, { ownerLost: true }));
+      const held = await store.claim(
+        run1,
+        createClaimOptions(`before ${status}`, { ownerLost: true }),
+      );
       await store.release(held, status);
-      deepStrictEqual([status, await crashesOf(store)], [status, 0]);
-      await store.claim(run1, claimBy(`after ${status}`));
+      deepStrictEqual([status, await readCrashCount(store)], [status, 0]);
+      await store.claim(run1, createClaimOptions(`after ${status}`));
     }
   }),
 ];
 
-async function crashesOf(store: Store): Promise<number | undefined> {
+async function readCrashCount(store: Store): Promise<number | undefined> {
   return (await store.find(run1))?.crashCount;
 }
 
@@ -110,7 +116,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
   }),
 
   check("a session of another version is not written, and nothing is changed", async (store) => {
-    await rejects(store.writeSession(session1, 1, "1"), "session_conflict", {
+    await expectRejection(store.writeSession(session1, 1, "1"), "session_conflict", {
       expected: 1,
       found: 0,
     });
@@ -118,12 +124,12 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     await store.writeSession(session1, 0, "1");
     await store.writeSession(session1, 1, "2");
     for (const expected of [0, 1, 3])
-      await rejects(store.writeSession(session1, expected, "3"), "session_conflict", {
+      await expectRejection(store.writeSession(session1, expected, "3"), "session_conflict", {
         expected,
         found: 2,
       });
     // The same text twice is two writes: two writers cannot both win.
-    await rejects(store.writeSession(session1, 1, "2"), "session_conflict");
+    await expectRejection(store.writeSession(session1, 1, "2"), "session_conflict");
     deepStrictEqual(await store.readSession(session1), { version: 2, body: "2" });
   }),
 
@@ -144,14 +150,14 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
       deepStrictEqual(await store.readSession(session1), { version: version + 1, body });
       const losers = outcomes.filter((outcome) => outcome.status === "rejected");
       await Promise.all(
-        losers.map(({ reason }) => rejects(Promise.reject(reason), "session_conflict")),
+        losers.map(({ reason }) => expectRejection(Promise.reject(reason), "session_conflict")),
       );
     }
   }),
 
   check("sessions are listed, those written last first", async (store) => {
     deepStrictEqual(await store.listSessions(), []);
-    const ids = Array.from({ length: 103 }, (_, index) => sessionId(`session_${index}`));
+    const ids = Array.from({ length: 103 }, (_, index) => createSessionId(`session_${index}`));
     for (const id of ids) await store.writeSession(id, 0, "0");
     const [first = session1, second = session1] = ids;
     await store.writeSession(first, 1, "1");
@@ -163,7 +169,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     await store.removeSession(second);
     deepStrictEqual(await store.listSessions({ limit: 1_000 }), order.slice(0, -1));
     for (const limit of [-1, 0.5, Number.NaN])
-      await rejects(store.listSessions({ limit }), "invalid_option");
+      await expectRejection(store.listSessions({ limit }), "invalid_option");
   }),
 
   check("a session that is removed is gone, and begins anew", async (store) => {
@@ -173,7 +179,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.removeSession(session1), true);
     deepStrictEqual(await store.removeSession(session1), false);
     deepStrictEqual(await store.readSession(session1), undefined);
-    await rejects(store.writeSession(session1, 2, "3"), "session_conflict", { found: 0 });
+    await expectRejection(store.writeSession(session1, 2, "3"), "session_conflict", { found: 0 });
     deepStrictEqual(await store.writeSession(session1, 0, "4"), 1);
   }),
 
@@ -188,7 +194,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
 
   check("ids of sessions are distinguished character by character", async (store) => {
     const names = ["a", "A", "a ", " a", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "é"];
-    const ids = names.map(sessionId);
+    const ids = names.map(createSessionId);
     for (const [index, id] of ids.entries()) await store.writeSession(id, 0, String(index));
     for (const [index, id] of ids.entries())
       deepStrictEqual(await store.readSession(id), { version: 1, body: String(index) });
@@ -198,19 +204,19 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
   check("a session that cannot be kept unchanged is refused", async (store) => {
     const failure = { reason: "unsuitable", isTransient: false };
     for (const body of ['"\ud800"', '"\0"'])
-      await rejects(store.writeSession(session1, 0, body), "store_failed", failure);
-    const long = sessionId("x".repeat(513));
-    for (const id of [sessionId("\udc00"), sessionId("\0"), long]) {
-      await rejects(store.writeSession(id, 0, "1"), "store_failed", failure);
-      await rejects(store.readSession(id), "store_failed", failure);
-      await rejects(store.removeSession(id), "store_failed", failure);
+      await expectRejection(store.writeSession(session1, 0, body), "store_failed", failure);
+    const long = createSessionId("x".repeat(513));
+    for (const id of [createSessionId("\udc00"), createSessionId("\0"), long]) {
+      await expectRejection(store.writeSession(id, 0, "1"), "store_failed", failure);
+      await expectRejection(store.readSession(id), "store_failed", failure);
+      await expectRejection(store.removeSession(id), "store_failed", failure);
     }
     for (const version of [-1, 0.5, Number.NaN, Infinity])
-      await rejects(store.writeSession(session1, version, "1"), "invalid_option");
+      await expectRejection(store.writeSession(session1, version, "1"), "invalid_option");
     deepStrictEqual(await store.listSessions(), []);
   }),
 ];
 
-function sessionId(text: string): SessionId {
+function createSessionId(text: string): SessionId {
   return SessionIdSchema().parse(text);
 }

@@ -2,13 +2,13 @@ import { deepStrictEqual } from "node:assert/strict";
 
 import { RunIdSchema } from "../protocol/ids.ts";
 import {
-  all,
+  collectTexts,
   check,
-  checkOfRun,
-  claimBy,
-  next,
-  ownerOf,
-  rejects,
+  createRunCheck,
+  createClaimOptions,
+  createBatch,
+  createLivingOwner,
+  expectRejection,
   run1,
   type StoreCheck,
   UNSUITABLE,
@@ -16,84 +16,88 @@ import {
 
 /** What a store promises about journals. */
 export const journalChecks: readonly StoreCheck[] = [
-  checkOfRun("records are kept in order, from any number on", async (store, ownership) => {
+  createRunCheck("records are kept in order, from any number on", async (store, ownership) => {
     await store.append(ownership, { firstNumber: 1, records: ["1"] });
     await store.append(ownership, { firstNumber: 2, records: ["2", "3", "4"] });
     await store.append(ownership, { firstNumber: 5, records: ["5"] });
-    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3", "4", "5"]);
-    deepStrictEqual(await all(store.read(run1, 1)), ["1", "2", "3", "4", "5"]);
-    deepStrictEqual(await all(store.read(run1, 4)), ["4", "5"]);
-    deepStrictEqual(await all(store.read(run1, 6)), []);
-    deepStrictEqual(await all(store.read(run1, 1_000)), []);
+    deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2", "3", "4", "5"]);
+    deepStrictEqual(await collectTexts(store.read(run1, 1)), ["1", "2", "3", "4", "5"]);
+    deepStrictEqual(await collectTexts(store.read(run1, 4)), ["4", "5"]);
+    deepStrictEqual(await collectTexts(store.read(run1, 6)), []);
+    deepStrictEqual(await collectTexts(store.read(run1, 1_000)), []);
     deepStrictEqual((await store.find(run1))?.recordCount, 5);
     for (const from of [0, -1, 1.5, Number.NaN])
-      await rejects(all(store.read(run1, from)), "invalid_option");
+      await expectRejection(collectTexts(store.read(run1, from)), "invalid_option");
   }),
 
-  checkOfRun("as many records are read as were asked for", async (store, ownership) => {
+  createRunCheck("as many records are read as were asked for", async (store, ownership) => {
     const records = Array.from({ length: 3_000 }, (_, index) => `${index + 1}`);
     await store.append(ownership, { firstNumber: 1, records });
-    deepStrictEqual(await all(store.read(run1, 1, 2)), ["1", "2"]);
-    deepStrictEqual(await all(store.read(run1, undefined, 1)), ["1"]);
-    deepStrictEqual(await all(store.read(run1, 7, 3)), ["7", "8", "9"]);
-    deepStrictEqual(await all(store.read(run1, 500, 1_700)), records.slice(499, 2_199));
-    deepStrictEqual(await all(store.read(run1, 2_999, 3)), ["2999", "3000"]);
-    deepStrictEqual(await all(store.read(run1, 3_001, 3)), []);
-    deepStrictEqual(await all(store.read(run1, 7, 0)), []);
+    deepStrictEqual(await collectTexts(store.read(run1, 1, 2)), ["1", "2"]);
+    deepStrictEqual(await collectTexts(store.read(run1, undefined, 1)), ["1"]);
+    deepStrictEqual(await collectTexts(store.read(run1, 7, 3)), ["7", "8", "9"]);
+    deepStrictEqual(await collectTexts(store.read(run1, 500, 1_700)), records.slice(499, 2_199));
+    deepStrictEqual(await collectTexts(store.read(run1, 2_999, 3)), ["2999", "3000"]);
+    deepStrictEqual(await collectTexts(store.read(run1, 3_001, 3)), []);
+    deepStrictEqual(await collectTexts(store.read(run1, 7, 0)), []);
     for (const limit of [-1, 1.5, Number.NaN])
-      await rejects(all(store.read(run1, 1, limit)), "invalid_option");
+      await expectRejection(collectTexts(store.read(run1, 1, limit)), "invalid_option");
   }),
 
-  checkOfRun("the very same batch once more changes nothing", async (store, ownership) => {
+  createRunCheck("the very same batch once more changes nothing", async (store, ownership) => {
     const batches = [
       { firstNumber: 1, records: ["1", "2"] },
       { firstNumber: 3, records: ["3"] },
     ];
     for (const batch of [...batches, ...batches]) await store.append(ownership, batch);
-    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3"]);
-    await Promise.all(Array.from({ length: 5 }, () => store.append(ownership, next(4, "4"))));
-    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3", "4"]);
+    deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2", "3"]);
+    await Promise.all(
+      Array.from({ length: 5 }, () => store.append(ownership, createBatch(4, "4"))),
+    );
+    deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2", "3", "4"]);
     deepStrictEqual((await store.find(run1))?.recordCount, 4);
   }),
 
-  checkOfRun("a batch that does not fit is refused whole", async (store, ownership) => {
-    await rejects(store.append(ownership, next(2, "2")), "journal_conflict", {
+  createRunCheck("a batch that does not fit is refused whole", async (store, ownership) => {
+    await expectRejection(store.append(ownership, createBatch(2, "2")), "journal_conflict", {
       runId: run1,
       firstNumber: 2,
       recordCount: 0,
     });
-    await store.append(ownership, next(1, "1", "2", "3"));
+    await store.append(ownership, createBatch(1, "1", "2", "3"));
     const unfitting = [
-      next(5, "5"), // something is missing before it
-      next(1, "1", "other", "3"),
-      next(2, "1"),
-      next(3, "3", "4"), // half of it is there already
-      next(1, "1", "2", "3", "4"),
-      next(2 ** 31 - 1, "1"),
+      createBatch(5, "5"), // something is missing before it
+      createBatch(1, "1", "other", "3"),
+      createBatch(2, "1"),
+      createBatch(3, "3", "4"), // half of it is there already
+      createBatch(1, "1", "2", "3", "4"),
+      createBatch(2 ** 31 - 1, "1"),
     ];
     for (const records of unfitting)
-      await rejects(store.append(ownership, records), "journal_conflict");
-    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3"]);
-    await store.append(ownership, next(4, "4"));
-    deepStrictEqual(await all(store.read(run1, 4)), ["4"]);
+      await expectRejection(store.append(ownership, records), "journal_conflict");
+    deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2", "3"]);
+    await store.append(ownership, createBatch(4, "4"));
+    deepStrictEqual(await collectTexts(store.read(run1, 4)), ["4"]);
   }),
 
-  checkOfRun(
+  createRunCheck(
     "records that are none are refused, and none of their batch is taken",
     async (store, ownership) => {
       const batches = [
         { firstNumber: 1, records: [] },
-        ...["a\nb", "a\rb", "", '"\ud800"', '"\udc00x"', '"\0"'].map((bad) => next(1, "1", bad)),
-        ...[0, -1, 1.5, Number.NaN, Infinity].map((number) => next(number, "1")),
+        ...["a\nb", "a\rb", "", '"\ud800"', '"\udc00x"', '"\0"'].map((bad) =>
+          createBatch(1, "1", bad),
+        ),
+        ...[0, -1, 1.5, Number.NaN, Infinity].map((number) => createBatch(number, "1")),
       ];
       for (const batch of batches)
-        await rejects(store.append(ownership, batch), "store_failed", UNSUITABLE);
-      deepStrictEqual(await all(store.read(run1)), []);
+        await expectRejection(store.append(ownership, batch), "store_failed", UNSUITABLE);
+      deepStrictEqual(await collectTexts(store.read(run1)), []);
     },
   ),
 
   check("what was handed in can be changed afterwards without harm", async (store) => {
-    const owner = { ...ownerOf("a") };
+    const owner = { ...createLivingOwner("a") };
     const creation = store.create(run1, "", owner);
     owner.token = "b";
     const held = await creation;
@@ -101,11 +105,11 @@ export const journalChecks: readonly StoreCheck[] = [
     const append = store.append(held, { firstNumber: 1, records });
     records.splice(0, 2, "a\nb");
     await append;
-    deepStrictEqual(await all(store.read(run1)), ["1", "2"]);
-    deepStrictEqual((await store.find(run1))?.owner, ownerOf("a"));
+    deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2"]);
+    deepStrictEqual((await store.find(run1))?.owner, createLivingOwner("a"));
   }),
 
-  checkOfRun("records are kept character by character", async (store, ownership) => {
+  createRunCheck("records are kept character by character", async (store, ownership) => {
     const values = [
       "\ud800",
       "\0",
@@ -130,34 +134,39 @@ export const journalChecks: readonly StoreCheck[] = [
     ];
     const records = [...values.map((value) => JSON.stringify(value)), ...raw];
     await store.append(ownership, { firstNumber: 1, records });
-    deepStrictEqual(await all(store.read(run1)), records);
+    deepStrictEqual(await collectTexts(store.read(run1)), records);
   }),
 
-  checkOfRun("a record may be a megabyte and more", async (store, ownership) => {
+  createRunCheck("a record may be a megabyte and more", async (store, ownership) => {
     const records = [1, 2, 3].map((number) => JSON.stringify(`${number}é`.repeat(700_000)));
     await store.append(ownership, { firstNumber: 1, records });
     await store.append(ownership, { firstNumber: 4, records: ["4"] });
     await store.append(ownership, { firstNumber: 1, records });
-    deepStrictEqual((await all(store.read(run1))).join("") === [...records, "4"].join(""), true);
+    deepStrictEqual(
+      (await collectTexts(store.read(run1))).join("") === [...records, "4"].join(""),
+      true,
+    );
   }),
 
-  checkOfRun("a journal may have ten thousand records", async (store, ownership) => {
+  createRunCheck("a journal may have ten thousand records", async (store, ownership) => {
     const records = Array.from({ length: 10_000 }, (_, index) => `{"number":${index + 1}}`);
     await store.append(ownership, { firstNumber: 1, records: records.slice(0, 9_000) });
     for (let from = 9_000; from < 10_000; from += 100)
-      await store.append(ownership, next(from + 1, ...records.slice(from, from + 100)));
-    deepStrictEqual(await all(store.read(run1)), records);
-    deepStrictEqual(await all(store.read(run1, 9_990)), records.slice(9_989));
+      await store.append(ownership, createBatch(from + 1, ...records.slice(from, from + 100)));
+    deepStrictEqual(await collectTexts(store.read(run1)), records);
+    deepStrictEqual(await collectTexts(store.read(run1, 9_990)), records.slice(9_989));
   }),
 
   check("many runs are written at once, and one that is refused harms none", async (store) => {
     const ids = Array.from({ length: 30 }, (_, index) => RunIdSchema().parse(`run_${index}`));
-    const made = await Promise.all(ids.map((id) => store.create(id, id, ownerOf(id))));
+    const made = await Promise.all(ids.map((id) => store.create(id, id, createLivingOwner(id))));
     const lost = made[7] ?? { runId: run1, token: "", epoch: 0 };
-    await store.claim(lost.runId, claimBy("thief", { takeOver: true }));
+    await store.claim(lost.runId, createClaimOptions("thief", { takeOver: true }));
     for (const number of [1, 2, 3]) {
       const outcomes = await Promise.allSettled(
-        made.map((ownership) => store.append(ownership, next(number, `"${ownership.runId}"`))),
+        made.map((ownership) =>
+          store.append(ownership, createBatch(number, `"${ownership.runId}"`)),
+        ),
       );
       deepStrictEqual(
         outcomes.flatMap(({ status }, index) => (status === "rejected" ? [index] : [])),
@@ -166,12 +175,12 @@ export const journalChecks: readonly StoreCheck[] = [
     }
     for (const { runId } of made)
       deepStrictEqual(
-        await all(store.read(runId)),
+        await collectTexts(store.read(runId)),
         runId === lost.runId ? [] : Array.from({ length: 3 }, () => `"${runId}"`),
       );
   }),
 
-  checkOfRun(
+  createRunCheck(
     "a reader may stop early, and others read at the same time",
     async (store, ownership) => {
       const records = Array.from({ length: 3_000 }, (_, index) => `${index}`);
@@ -180,9 +189,12 @@ export const journalChecks: readonly StoreCheck[] = [
         deepStrictEqual(record, "0");
         break;
       }
-      const both = await Promise.all([all(store.read(run1)), all(store.read(run1, 1_500))]);
+      const both = await Promise.all([
+        collectTexts(store.read(run1)),
+        collectTexts(store.read(run1, 1_500)),
+      ]);
       deepStrictEqual(both, [records, records.slice(1_499)]);
-      await store.append(ownership, next(3_001, '"more"'));
+      await store.append(ownership, createBatch(3_001, '"more"'));
     },
   ),
 ];

@@ -4,12 +4,12 @@ import type { Mail, StoredRun } from "../store/run-store.ts";
 import type { Store } from "../store/store.ts";
 import {
   check,
-  checkOfRun,
-  claimBy,
+  createRunCheck,
+  createClaimOptions,
   NEVER_MS,
-  next,
-  ownerOf,
-  rejects,
+  createBatch,
+  createLivingOwner,
+  expectRejection,
   run1,
   run2,
   type StoreCheck,
@@ -18,33 +18,36 @@ import {
 
 /** What a store promises about the mailboxes of runs. */
 export const postChecks: readonly StoreCheck[] = [
-  checkOfRun("posts are numbered from 1, and read in order, from any number on", async (store) => {
-    deepStrictEqual(await store.readMail(run1), []);
-    const bodies = ["1", '"two"', "{}", "null"];
-    for (const [index, body] of bodies.entries())
-      deepStrictEqual(await store.sendMail(run1, { key: `key ${index}`, body }), index + 1);
-    const expected = bodies.map((body, index) => ({
-      number: index + 1,
-      key: `key ${index}`,
-      body,
-    }));
-    const found = await store.readMail(run1);
-    deepStrictEqual(timeless(found), expected);
-    for (const [index, { atMs }] of found.entries())
-      ok(Number.isSafeInteger(atMs) && atMs >= (found[index - 1]?.atMs ?? 1));
-    for (const [from, count] of [
-      [1, 4],
-      [3, 2],
-      [4, 1],
-      [5, 0],
-      [1_000, 0],
-    ] as const)
-      deepStrictEqual(await store.readMail(run1, from), found.slice(4 - count), `from ${from}`);
-    for (const from of [0, -1, 1.5, Number.NaN])
-      await rejects(store.readMail(run1, from), "invalid_option");
-  }),
+  createRunCheck(
+    "posts are numbered from 1, and read in order, from any number on",
+    async (store) => {
+      deepStrictEqual(await store.readMail(run1), []);
+      const bodies = ["1", '"two"', "{}", "null"];
+      for (const [index, body] of bodies.entries())
+        deepStrictEqual(await store.sendMail(run1, { key: `key ${index}`, body }), index + 1);
+      const expected = bodies.map((body, index) => ({
+        number: index + 1,
+        key: `key ${index}`,
+        body,
+      }));
+      const found = await store.readMail(run1);
+      deepStrictEqual(removeMailTimes(found), expected);
+      for (const [index, { atMs }] of found.entries())
+        ok(Number.isSafeInteger(atMs) && atMs >= (found[index - 1]?.atMs ?? 1));
+      for (const [from, count] of [
+        [1, 4],
+        [3, 2],
+        [4, 1],
+        [5, 0],
+        [1_000, 0],
+      ] as const)
+        deepStrictEqual(await store.readMail(run1, from), found.slice(4 - count), `from ${from}`);
+      for (const from of [0, -1, 1.5, Number.NaN])
+        await expectRejection(store.readMail(run1, from), "invalid_option");
+    },
+  ),
 
-  checkOfRun("a post says when it was taken, and is no sign of life", async (store, held) => {
+  createRunCheck("a post says when it was taken, and is no sign of life", async (store, held) => {
     const before = await store.find(run1);
     await store.sendMail(run1, { key: "a", body: "1" });
     const after = await store.find(run1);
@@ -53,27 +56,29 @@ export const postChecks: readonly StoreCheck[] = [
     ok(post !== undefined && post.atMs >= (before?.createdAtMs ?? Infinity));
     ok(updatedAtMs >= post.atMs);
     deepStrictEqual(after, before && { ...before, updatedAtMs });
-    await store.append(held, next(1, "1"));
+    await store.append(held, createBatch(1, "1"));
     await store.release(held, "paused");
   }),
 
   check("each run has a mailbox of its own", async (store) => {
-    for (const id of [run1, run2]) await store.create(id, "", ownerOf("a"));
+    for (const id of [run1, run2]) await store.create(id, "", createLivingOwner("a"));
     deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
     deepStrictEqual(await store.sendMail(run2, { key: "a", body: "2" }), 1);
     deepStrictEqual(await store.sendMail(run2, { key: "b", body: "3" }), 2);
-    deepStrictEqual(timeless(await store.readMail(run1)), [{ number: 1, key: "a", body: "1" }]);
+    deepStrictEqual(removeMailTimes(await store.readMail(run1)), [
+      { number: 1, key: "a", body: "1" },
+    ]);
     deepStrictEqual(
       (await store.readMail(run2)).map(({ key }) => key),
       ["a", "b"],
     );
   }),
 
-  checkOfRun("a key is posted once, whatever the body", async (store, held) => {
+  createRunCheck("a key is posted once, whatever the body", async (store, held) => {
     const posts = ["a", "b", "c"].map((key) => ({ key, body: `"${key}"` }));
     for (const post of posts) await store.sendMail(run1, post);
     await store.release(held, "paused");
-    const owned = await store.claim(run1, claimBy("b"));
+    const owned = await store.claim(run1, createClaimOptions("b"));
     await store.release(owned, "paused");
     const before = [await store.readMail(run1), await store.find(run1)];
     deepStrictEqual(await store.sendMail(run1, { key: "b", body: '"b"' }), 2);
@@ -84,7 +89,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.readMail(run1)).length, 4);
   }),
 
-  checkOfRun("writers at once never get one number, and leave no gap", async (store, held) => {
+  createRunCheck("writers at once never get one number, and leave no gap", async (store, held) => {
     const writers = ["a", "b", "c"].map(async (writer) => {
       const numbers: number[] = [];
       for (let count = 1; count <= 10; count += 1)
@@ -93,16 +98,16 @@ export const postChecks: readonly StoreCheck[] = [
     });
     const owner = (async () => {
       for (let count = 1; count <= 10; count += 1)
-        await store.append(held, next(count, `${count}`));
+        await store.append(held, createBatch(count, `${count}`));
     })();
     const numbers = await Promise.all(writers);
     await owner;
-    for (const ofOne of numbers) deepStrictEqual(ofOne, ofOne.toSorted(byValue));
-    deepStrictEqual(numbers.flat().toSorted(byValue), upTo(30));
+    for (const ofOne of numbers) deepStrictEqual(ofOne, ofOne.toSorted(compareNumbers));
+    deepStrictEqual(numbers.flat().toSorted(compareNumbers), countUpTo(30));
     const found = await store.readMail(run1);
     deepStrictEqual(
       found.map(({ number }) => number),
-      upTo(30),
+      countUpTo(30),
     );
     for (const [index, writer] of ["a", "b", "c"].entries())
       deepStrictEqual(
@@ -112,7 +117,7 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.recordCount, 10);
   }),
 
-  checkOfRun("who reads while others post misses none of those before", async (store) => {
+  createRunCheck("who reads while others post misses none of those before", async (store) => {
     const seen: number[] = [];
     for (let count = 1; count <= 30; count += 3) {
       const reading = store.readMail(run1, seen.length + 1);
@@ -125,32 +130,34 @@ export const postChecks: readonly StoreCheck[] = [
       await Promise.all(posting);
     }
     seen.push(...(await store.readMail(run1, seen.length + 1)).map(({ number }) => number));
-    deepStrictEqual(seen, upTo(30));
+    deepStrictEqual(seen, countUpTo(30));
   }),
 
-  checkOfRun("a paused run is open once something is posted, and free", async (store, held) => {
-    await store.append(held, next(1, "1"));
+  createRunCheck("a paused run is open once something is posted, and free", async (store, held) => {
+    await store.append(held, createBatch(1, "1"));
     await store.release(held, "paused");
     const before = await store.find(run1);
     await store.sendMail(run1, { key: "a", body: "1" });
     const after = await store.find(run1);
     deepStrictEqual(omitTime(after), { ...omitTime(before), status: "open" });
     deepStrictEqual([after?.owner, after?.heartbeatAtMs], [null, null]);
-    deepStrictEqual(await idsOpen(store), [run1]);
+    deepStrictEqual(await readOpenIds(store), [run1]);
     // The process that gave it up, and never got the answer, may do so again: it stays open.
     await store.release(held, "paused");
     deepStrictEqual(await store.find(run1), after);
-    await rejects(store.release(held, "ended"), "run_fenced");
-    await rejects(store.append(held, next(2, "2")), "run_fenced");
-    const taken = await store.claim(run1, claimBy("b"));
+    await expectRejection(store.release(held, "ended"), "run_fenced");
+    await expectRejection(store.append(held, createBatch(2, "2")), "run_fenced");
+    const taken = await store.claim(run1, createClaimOptions("b"));
     deepStrictEqual(taken, { runId: run1, token: "b", epoch: 2 });
-    await rejects(store.release(held, "paused"), "run_fenced");
-    deepStrictEqual(timeless(await store.readMail(run1)), [{ number: 1, key: "a", body: "1" }]);
+    await expectRejection(store.release(held, "paused"), "run_fenced");
+    deepStrictEqual(removeMailTimes(await store.readMail(run1)), [
+      { number: 1, key: "a", body: "1" },
+    ]);
     await store.release(taken, "paused");
     deepStrictEqual((await store.find(run1))?.status, "paused");
   }),
 
-  checkOfRun(
+  createRunCheck(
     "a run that is to rest stays open with a post that its owner has not seen",
     async (store, held) => {
       const seen = await store.sendMail(run1, { key: "a", body: "1" });
@@ -160,63 +167,67 @@ export const postChecks: readonly StoreCheck[] = [
         const found = await store.find(run1);
         deepStrictEqual([found?.status, found?.owner, count], ["open", null, count]);
       }
-      deepStrictEqual(await idsOpen(store), [run1]);
-      const taken = await store.claim(run1, claimBy("b"));
-      await rejects(store.release(taken, "paused", -1), "store_failed", UNSUITABLE);
+      deepStrictEqual(await readOpenIds(store), [run1]);
+      const taken = await store.claim(run1, createClaimOptions("b"));
+      await expectRejection(store.release(taken, "paused", -1), "store_failed", UNSUITABLE);
       await store.release(taken, "paused", 2);
       deepStrictEqual((await store.find(run1))?.status, "paused");
-      const last = await store.claim(run1, claimBy("c"));
+      const last = await store.claim(run1, createClaimOptions("c"));
       await store.release(last, "ended", 0);
       deepStrictEqual((await store.find(run1))?.status, "ended");
     },
   ),
 
-  checkOfRun("a run that is given up open is led on by another", async (store, held) => {
-    await store.append(held, next(1, "1"));
+  createRunCheck("a run that is given up open is led on by another", async (store, held) => {
+    await store.append(held, createBatch(1, "1"));
     for (let count = 1; count <= 2; count += 1) {
       await store.release(held, "open");
       const found = await store.find(run1);
       deepStrictEqual([found?.status, found?.owner, found?.epoch], ["open", null, 1]);
     }
-    await rejects(store.release(held, "ended"), "run_fenced", { epoch: 1, foundEpoch: 1 });
-    await rejects(store.append(held, next(2, "2")), "run_fenced");
+    await expectRejection(store.release(held, "ended"), "run_fenced", { epoch: 1, foundEpoch: 1 });
+    await expectRejection(store.append(held, createBatch(2, "2")), "run_fenced");
     deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
     deepStrictEqual((await store.find(run1))?.status, "open");
-    const taken = await store.claim(run1, claimBy("b"));
+    const taken = await store.claim(run1, createClaimOptions("b"));
     deepStrictEqual(taken.epoch, 2);
-    await rejects(store.release(held, "open"), "run_fenced", { epoch: 1, foundEpoch: 2 });
-    await store.append(taken, next(2, "2"));
+    await expectRejection(store.release(held, "open"), "run_fenced", { epoch: 1, foundEpoch: 2 });
+    await store.append(taken, createBatch(2, "2"));
     deepStrictEqual((await store.readMail(run1)).length, 1);
   }),
 
-  checkOfRun("nothing is posted to a run that has ended", async (store, held) => {
+  createRunCheck("nothing is posted to a run that has ended", async (store, held) => {
     await store.sendMail(run1, { key: "a", body: "1" });
     await store.release(held, "ended");
     const before = [await store.readMail(run1), await store.find(run1)];
-    await rejects(store.sendMail(run1, { key: "b", body: "2" }), "run_ended", { runId: run1 });
+    await expectRejection(store.sendMail(run1, { key: "b", body: "2" }), "run_ended", {
+      runId: run1,
+    });
     // A process that posted before, and never got the answer, may post again.
     deepStrictEqual(await store.sendMail(run1, { key: "a", body: "1" }), 1);
     deepStrictEqual([await store.readMail(run1), await store.find(run1)], before);
   }),
 
   check("a run that is removed is gone with its posts", async (store) => {
-    await rejects(store.sendMail(run1, { key: "a", body: "1" }), "unknown_run", { runId: run1 });
-    await rejects(store.readMail(run1), "unknown_run", { runId: run1 });
+    await expectRejection(store.sendMail(run1, { key: "a", body: "1" }), "unknown_run", {
+      runId: run1,
+    });
+    await expectRejection(store.readMail(run1), "unknown_run", { runId: run1 });
     for (const id of [run1, run2]) {
-      const held = await store.create(id, "", ownerOf("a"));
+      const held = await store.create(id, "", createLivingOwner("a"));
       await store.sendMail(id, { key: "a", body: "1" });
       await store.release(held, "ended");
     }
     deepStrictEqual(await store.remove(run1, NEVER_MS), true);
-    await rejects(store.sendMail(run1, { key: "b", body: "1" }), "unknown_run");
-    await rejects(store.readMail(run1), "unknown_run");
+    await expectRejection(store.sendMail(run1, { key: "b", body: "1" }), "unknown_run");
+    await expectRejection(store.readMail(run1), "unknown_run");
     deepStrictEqual((await store.readMail(run2)).length, 1);
-    await store.create(run1, "", ownerOf("a"));
+    await store.create(run1, "", createLivingOwner("a"));
     deepStrictEqual(await store.readMail(run1), []);
     deepStrictEqual(await store.sendMail(run1, { key: "a", body: "2" }), 1);
   }),
 
-  checkOfRun("posts are kept character by character, however long", async (store) => {
+  createRunCheck("posts are kept character by character, however long", async (store) => {
     const keys = ["a", "A", "a ", "á", "a\u0301", "%", "'", "__proto__", "\n", "x".repeat(512)];
     const long = JSON.stringify("é".repeat(3_000_000));
     const bodies = ["  1  ", '"\u2028"', '"\\\\"', "'", '"\\ud800\\u0000"', '"\u{1F600}"', long];
@@ -234,25 +245,27 @@ export const postChecks: readonly StoreCheck[] = [
     );
   }),
 
-  checkOfRun("what is no post is refused, and takes no number", async (store, held) => {
+  createRunCheck("what is no post is refused, and takes no number", async (store, held) => {
     await store.release(held, "paused");
     const before = await store.find(run1);
     const keys = ["", "\ud800", "\0", "x".repeat(513)];
     const bodies = ["", "a\nb", "a\rb", '"\ud800"', '"\0"'];
     for (const key of keys)
-      await rejects(store.sendMail(run1, { key, body: "1" }), "store_failed", UNSUITABLE);
+      await expectRejection(store.sendMail(run1, { key, body: "1" }), "store_failed", UNSUITABLE);
     for (const body of bodies)
-      await rejects(store.sendMail(run1, { key: "a", body }), "store_failed", UNSUITABLE);
+      await expectRejection(store.sendMail(run1, { key: "a", body }), "store_failed", UNSUITABLE);
     deepStrictEqual(await store.find(run1), before);
     const changing = { key: "a", body: "1" };
     const posting = store.sendMail(run1, changing);
     Object.assign(changing, { key: "b", body: "2" });
     deepStrictEqual(await posting, 1);
-    deepStrictEqual(timeless(await store.readMail(run1)), [{ number: 1, key: "a", body: "1" }]);
+    deepStrictEqual(removeMailTimes(await store.readMail(run1)), [
+      { number: 1, key: "a", body: "1" },
+    ]);
   }),
 ];
 
-function timeless(posts: readonly Mail[]): readonly Omit<Mail, "atMs">[] {
+function removeMailTimes(posts: readonly Mail[]): readonly Omit<Mail, "atMs">[] {
   return posts.map(({ atMs: _time, ...rest }) => rest);
 }
 
@@ -261,14 +274,14 @@ function omitTime(run: StoredRun | undefined): object {
   return rest;
 }
 
-async function idsOpen(store: Store): Promise<readonly string[]> {
+async function readOpenIds(store: Store): Promise<readonly string[]> {
   return (await store.list({ status: "open" })).map(({ runId }) => runId);
 }
 
-function upTo(count: number): readonly number[] {
+function countUpTo(count: number): readonly number[] {
   return Array.from({ length: count }, (_, index) => index + 1);
 }
 
-function byValue(left: number, right: number): number {
+function compareNumbers(left: number, right: number): number {
   return left - right;
 }

@@ -4,16 +4,16 @@ import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Ownership, StoredRun } from "../store/run-store.ts";
 import type { Store } from "../store/store.ts";
 import {
-  all,
+  collectTexts,
   ALWAYS_MS,
   check,
-  checkOfRun,
-  claimBy,
+  createRunCheck,
+  createClaimOptions,
   NEVER_MS,
-  next,
+  createBatch,
   NO_PROCESS_ID,
-  ownerOf,
-  rejects,
+  createLivingOwner,
+  expectRejection,
   run1,
   run2,
   session1,
@@ -23,7 +23,7 @@ import {
 
 const creation: readonly StoreCheck[] = [
   check("a run that is made is open, empty and owned, in epoch 1", async (store) => {
-    const ownership = await store.create(run1, "the first", ownerOf("a"));
+    const ownership = await store.create(run1, "the first", createLivingOwner("a"));
     deepStrictEqual(ownership, { runId: run1, token: "a", epoch: 1 });
     const found = await store.find(run1);
     const { createdAtMs = 0, updatedAtMs = 0, heartbeatAtMs = 0 } = found ?? {};
@@ -35,32 +35,36 @@ const creation: readonly StoreCheck[] = [
       recordCount: 0,
       createdAtMs,
       updatedAtMs,
-      owner: ownerOf("a"),
+      owner: createLivingOwner("a"),
       heartbeatAtMs,
       crashCount: 0,
       lastCrashAtMs: null,
     });
     ok(Number.isSafeInteger(createdAtMs) && updatedAtMs >= createdAtMs);
     ok(heartbeatAtMs !== null && heartbeatAtMs >= createdAtMs);
-    deepStrictEqual(await all(store.read(run1)), []);
+    deepStrictEqual(await collectTexts(store.read(run1)), []);
   }),
 
   check("a run is made once", async (store) => {
-    const ownership = await store.create(run1, "the first", ownerOf("a"));
-    await rejects(store.create(run1, "another", ownerOf("b")), "run_exists", { runId: run1 });
+    const ownership = await store.create(run1, "the first", createLivingOwner("a"));
+    await expectRejection(store.create(run1, "another", createLivingOwner("b")), "run_exists", {
+      runId: run1,
+    });
     // The process that made it, and never got the answer, may ask again.
-    deepStrictEqual(await store.create(run1, "the first", ownerOf("a")), ownership);
+    deepStrictEqual(await store.create(run1, "the first", createLivingOwner("a")), ownership);
     await store.append(ownership, { firstNumber: 1, records: ["1"] });
-    await rejects(store.create(run1, "the first", ownerOf("a")), "run_exists");
+    await expectRejection(store.create(run1, "the first", createLivingOwner("a")), "run_exists");
     await store.release(ownership, "ended");
-    await rejects(store.create(run1, "another", ownerOf("b")), "run_exists");
+    await expectRejection(store.create(run1, "another", createLivingOwner("b")), "run_exists");
     const found = await store.find(run1);
     deepStrictEqual([found?.title, found?.status, found?.epoch], ["the first", "ended", 1]);
   }),
 
   check("of several that make one run at once one wins", async (store) => {
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 10 }, (_, index) => store.create(run1, "", ownerOf(`${index}`))),
+      Array.from({ length: 10 }, (_, index) =>
+        store.create(run1, "", createLivingOwner(`${index}`)),
+      ),
     );
     const winners = outcomes.flatMap((outcome) =>
       outcome.status === "fulfilled" ? [outcome.value.token] : [],
@@ -70,10 +74,14 @@ const creation: readonly StoreCheck[] = [
   }),
 
   check("a title is kept as it can be, whatever it is", async (store) => {
-    await store.create(run1, "half \ud800, nothing \0, \u{1F600} 'x' \"y\"\n%", ownerOf("a"));
+    await store.create(
+      run1,
+      "half \ud800, nothing \0, \u{1F600} 'x' \"y\"\n%",
+      createLivingOwner("a"),
+    );
     const title = "half \uFFFD, nothing \uFFFD, \u{1F600} 'x' \"y\"\n%";
     deepStrictEqual((await store.find(run1))?.title, title);
-    await store.create(run2, "long".repeat(1_000_000), ownerOf("a"));
+    await store.create(run2, "long".repeat(1_000_000), createLivingOwner("a"));
     deepStrictEqual((await store.find(run2))?.title.slice(0, 8), "longlong");
   }),
 
@@ -82,23 +90,30 @@ const creation: readonly StoreCheck[] = [
     async (store) => {
       const names = ["a", "A", "a ", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "__proto__"];
       const ids = names.map((name) => RunIdSchema().parse(name));
-      for (const id of ids) await store.create(id, id, ownerOf(`of ${id}`));
+      for (const id of ids) await store.create(id, id, createLivingOwner(`of ${id}`));
       for (const id of ids) deepStrictEqual((await store.find(id))?.title, id);
       for (const name of ["\ud800", "\0", "x".repeat(513)]) {
         const id = RunIdSchema().parse(name);
-        await rejects(store.create(id, "", ownerOf("a")), "store_failed", UNSUITABLE);
-        await rejects(store.claim(id, claimBy("a")), "store_failed", UNSUITABLE);
-        await rejects(store.find(id), "store_failed", UNSUITABLE);
-        await rejects(all(store.read(id)), "store_failed", UNSUITABLE);
-        await rejects(store.remove(id, NEVER_MS), "store_failed", UNSUITABLE);
+        await expectRejection(
+          store.create(id, "", createLivingOwner("a")),
+          "store_failed",
+          UNSUITABLE,
+        );
+        await expectRejection(store.claim(id, createClaimOptions("a")), "store_failed", UNSUITABLE);
+        await expectRejection(store.find(id), "store_failed", UNSUITABLE);
+        await expectRejection(collectTexts(store.read(id)), "store_failed", UNSUITABLE);
+        await expectRejection(store.remove(id, NEVER_MS), "store_failed", UNSUITABLE);
       }
       const owners = [
-        { ...ownerOf("a"), token: "" },
-        { ...ownerOf("a"), hostname: "\ud800" },
-        ...[-1, 0.5, Number.NaN, 2 ** 40].map((processId) => ({ ...ownerOf("a"), processId })),
+        { ...createLivingOwner("a"), token: "" },
+        { ...createLivingOwner("a"), hostname: "\ud800" },
+        ...[-1, 0.5, Number.NaN, 2 ** 40].map((processId) => ({
+          ...createLivingOwner("a"),
+          processId,
+        })),
       ];
       for (const owner of owners)
-        await rejects(store.create(run1, "", owner), "store_failed", UNSUITABLE);
+        await expectRejection(store.create(run1, "", owner), "store_failed", UNSUITABLE);
       deepStrictEqual(await store.find(run1), undefined);
     },
   ),
@@ -109,46 +124,59 @@ const creation: readonly StoreCheck[] = [
     deepStrictEqual(await store.find(run1), undefined);
     deepStrictEqual(await store.list(), []);
     deepStrictEqual(await store.remove(run1, NEVER_MS), false);
-    await rejects(store.claim(run1, claimBy("a", { takeOver: true })), "unknown_run", {
-      runId: run1,
-    });
-    await rejects(store.append(ownership, batch), "unknown_run");
-    await rejects(store.heartbeat(ownership), "unknown_run");
-    await rejects(store.release(ownership, "ended"), "unknown_run");
-    await rejects(all(store.read(run1)), "unknown_run");
+    await expectRejection(
+      store.claim(run1, createClaimOptions("a", { takeOver: true })),
+      "unknown_run",
+      { runId: run1 },
+    );
+    await expectRejection(store.append(ownership, batch), "unknown_run");
+    await expectRejection(store.heartbeat(ownership), "unknown_run");
+    await expectRejection(store.release(ownership, "ended"), "unknown_run");
+    await expectRejection(collectTexts(store.read(run1)), "unknown_run");
   }),
 ];
 
 const ownership: readonly StoreCheck[] = [
-  checkOfRun("a run that is owned by a live process is not taken over", async (store, first) => {
-    await store.append(first, next(1, "1"));
-    const before = await store.find(run1);
-    await rejects(store.claim(run1, claimBy("b")), "run_active", { runId: run1 });
-    await rejects(store.claim(run1, claimBy("b", { staleAfterMs: Infinity })), "run_active");
-    await rejects(store.remove(run1, NEVER_MS), "run_active");
-    deepStrictEqual(await store.find(run1), before);
-    await store.append(first, next(2, "2"));
-    for (const staleAfterMs of [-1, Number.NaN]) {
-      await rejects(store.claim(run1, claimBy("b", { staleAfterMs })), "invalid_option");
-      await rejects(store.remove(run1, staleAfterMs), "invalid_option");
-    }
-  }),
+  createRunCheck(
+    "a run that is owned by a live process is not taken over",
+    async (store, first) => {
+      await store.append(first, createBatch(1, "1"));
+      const before = await store.find(run1);
+      await expectRejection(store.claim(run1, createClaimOptions("b")), "run_active", {
+        runId: run1,
+      });
+      await expectRejection(
+        store.claim(run1, createClaimOptions("b", { staleAfterMs: Infinity })),
+        "run_active",
+      );
+      await expectRejection(store.remove(run1, NEVER_MS), "run_active");
+      deepStrictEqual(await store.find(run1), before);
+      await store.append(first, createBatch(2, "2"));
+      for (const staleAfterMs of [-1, Number.NaN]) {
+        await expectRejection(
+          store.claim(run1, createClaimOptions("b", { staleAfterMs })),
+          "invalid_option",
+        );
+        await expectRejection(store.remove(run1, staleAfterMs), "invalid_option");
+      }
+    },
+  ),
 
   check("an owner that has been silent for too long is gone", async (store) => {
-    await store.create(run1, "", ownerOf("a"));
-    const second = await store.claim(run1, claimBy("b", { staleAfterMs: ALWAYS_MS }));
+    await store.create(run1, "", createLivingOwner("a"));
+    const second = await store.claim(run1, createClaimOptions("b", { staleAfterMs: ALWAYS_MS }));
     deepStrictEqual(second, { runId: run1, token: "b", epoch: 2 });
-    await rejects(store.claim(run1, claimBy("c")), "run_active");
+    await expectRejection(store.claim(run1, createClaimOptions("c")), "run_active");
   }),
 
   check("an owner whose process on this machine has ended is gone", async (store) => {
-    const dead = { ...ownerOf("a"), processId: NO_PROCESS_ID };
+    const dead = { ...createLivingOwner("a"), processId: NO_PROCESS_ID };
     await store.create(run1, "", dead);
-    deepStrictEqual((await store.claim(run1, claimBy("b"))).epoch, 2);
+    deepStrictEqual((await store.claim(run1, createClaimOptions("b"))).epoch, 2);
     await store.create(run2, "", { ...dead, hostname: "another-machine.invalid" });
-    await rejects(store.claim(run2, claimBy("b")), "run_active");
-    await rejects(store.remove(run2, NEVER_MS), "run_active");
-    const third = await store.claim(run2, claimBy("c", { staleAfterMs: ALWAYS_MS }));
+    await expectRejection(store.claim(run2, createClaimOptions("b")), "run_active");
+    await expectRejection(store.remove(run2, NEVER_MS), "run_active");
+    const third = await store.claim(run2, createClaimOptions("c", { staleAfterMs: ALWAYS_MS }));
     await store.release(third, "paused");
     await store.remove(run2, NEVER_MS);
     await store.create(run2, "", dead);
@@ -156,20 +184,20 @@ const ownership: readonly StoreCheck[] = [
   }),
 
   check("a takeover takes the run from its present owner", async (store) => {
-    await store.create(run1, "", ownerOf("a"));
+    await store.create(run1, "", createLivingOwner("a"));
     for (const [index, token] of ["b", "c"].entries()) {
-      const taken = await store.claim(run1, claimBy(token, { takeOver: true }));
+      const taken = await store.claim(run1, createClaimOptions(token, { takeOver: true }));
       deepStrictEqual(taken, { runId: run1, token, epoch: index + 2 });
-      deepStrictEqual((await store.find(run1))?.owner, ownerOf(token));
+      deepStrictEqual((await store.find(run1))?.owner, createLivingOwner(token));
     }
     // The owner that never got the answer may ask again.
-    deepStrictEqual((await store.claim(run1, claimBy("c"))).epoch, 3);
+    deepStrictEqual((await store.claim(run1, createClaimOptions("c"))).epoch, 3);
   }),
 
-  checkOfRun("of several that claim a run at once one wins", async (store, first) => {
+  createRunCheck("of several that claim a run at once one wins", async (store, first) => {
     await store.release(first, "paused");
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 10 }, (_, index) => store.claim(run1, claimBy(`${index}`))),
+      Array.from({ length: 10 }, (_, index) => store.claim(run1, createClaimOptions(`${index}`))),
     );
     const winners = outcomes.flatMap((outcome) =>
       outcome.status === "fulfilled" ? [outcome.value] : [],
@@ -178,43 +206,43 @@ const ownership: readonly StoreCheck[] = [
     deepStrictEqual(winners, [{ runId: run1, token: found?.owner?.token, epoch: 2 }]);
   }),
 
-  checkOfRun(
+  createRunCheck(
     "from an owner that was superseded nothing is taken any more",
     async (store, first) => {
-      await store.append(first, next(1, "1"));
-      const second = await store.claim(run1, claimBy("b", { takeOver: true }));
+      await store.append(first, createBatch(1, "1"));
+      const second = await store.claim(run1, createClaimOptions("b", { takeOver: true }));
       const lost = { runId: run1, epoch: 1, foundEpoch: 2 };
       const attempts: readonly (() => Promise<void>)[] = [
-        () => store.append(first, next(2, '"late"')),
-        () => store.append(first, next(1, "1")), // even what was taken before
+        () => store.append(first, createBatch(2, '"late"')),
+        () => store.append(first, createBatch(1, "1")), // even what was taken before
         () => store.heartbeat(first),
         () => store.release(first, "ended"),
       ];
-      for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
-      await store.append(second, next(2, "2"));
+      for (const attempt of attempts) await expectRejection(attempt(), "run_fenced", lost);
+      await store.append(second, createBatch(2, "2"));
       await store.release(second, "ended");
-      for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
-      deepStrictEqual(await all(store.read(run1)), ["1", "2"]);
+      for (const attempt of attempts) await expectRejection(attempt(), "run_fenced", lost);
+      deepStrictEqual(await collectTexts(store.read(run1)), ["1", "2"]);
       deepStrictEqual((await store.find(run1))?.status, "ended");
     },
   ),
 
-  checkOfRun("an ownership is as good as its token and its epoch", async (store, real) => {
+  createRunCheck("an ownership is as good as its token and its epoch", async (store, real) => {
     const forged: readonly Ownership[] = [
       { ...real, token: "b" },
       { ...real, epoch: 2 },
       { ...real, epoch: 0 },
     ];
     for (const one of forged) {
-      await rejects(store.append(one, next(1, "1")), "run_fenced");
-      await rejects(store.heartbeat(one), "run_fenced");
-      await rejects(store.release(one, "ended"), "run_fenced");
+      await expectRejection(store.append(one, createBatch(1, "1")), "run_fenced");
+      await expectRejection(store.heartbeat(one), "run_fenced");
+      await expectRejection(store.release(one, "ended"), "run_fenced");
     }
-    await store.append({ ...real }, next(1, "1"));
+    await store.append({ ...real }, createBatch(1, "1"));
   }),
 
   check("a run that is given up has the status that was given, and no owner", async (store) => {
-    let held = await store.create(run1, "", ownerOf("a"));
+    let held = await store.create(run1, "", createLivingOwner("a"));
     for (const status of ["paused", "open", "ended", "paused"] as const) {
       await store.release(held, status);
       const { epoch } = held;
@@ -227,20 +255,20 @@ const ownership: readonly StoreCheck[] = [
       // The process that gave it up, and never got the answer, may do so again, and nothing else.
       await store.release(held, status);
       const other = status === "ended" ? "paused" : "ended";
-      await rejects(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
-      await rejects(store.append(held, next(1, "1")), "run_fenced");
-      await rejects(store.heartbeat(held), "run_fenced");
-      held = await store.claim(run1, claimBy(`after ${status} ${epoch}`));
+      await expectRejection(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
+      await expectRejection(store.append(held, createBatch(1, "1")), "run_fenced");
+      await expectRejection(store.heartbeat(held), "run_fenced");
+      held = await store.claim(run1, createClaimOptions(`after ${status} ${epoch}`));
       deepStrictEqual([held.epoch, (await store.find(run1))?.status], [epoch + 1, "open"]);
     }
   }),
 
-  checkOfRun("an append and a beat are signs of life", async (store, held) => {
+  createRunCheck("an append and a beat are signs of life", async (store, held) => {
     const heartbeats = [(await store.find(run1))?.heartbeatAtMs ?? Infinity];
     const signs = [
       () => store.heartbeat(held),
-      () => store.append(held, next(1, "1")),
-      () => store.append(held, next(1, "1")),
+      () => store.append(held, createBatch(1, "1")),
+      () => store.append(held, createBatch(1, "1")),
     ];
     for (const sign of signs) {
       await sign();
@@ -257,81 +285,89 @@ const lists: readonly StoreCheck[] = [
   check("runs are listed newest first, by status, up to a limit", async (store) => {
     const ids = Array.from({ length: 103 }, (_, index) => RunIdSchema().parse(`run_${index}`));
     const held: Ownership[] = [];
-    for (const id of ids) held.push(await store.create(id, "", ownerOf(id)));
+    for (const id of ids) held.push(await store.create(id, "", createLivingOwner(id)));
     for (const [index, one] of held.entries()) {
       if (index % 3 === 1) await store.release(one, "paused");
       if (index % 3 === 2) await store.release(one, "ended");
     }
     const newestFirst = ids.toReversed();
-    deepStrictEqual(idsOf(await store.list()), newestFirst.slice(0, 100));
-    deepStrictEqual(idsOf(await store.list({ limit: 3 })), newestFirst.slice(0, 3));
-    deepStrictEqual(idsOf(await store.list({ limit: 0 })), []);
-    deepStrictEqual(idsOf(await store.list({ limit: 1_000 })), newestFirst);
+    deepStrictEqual(getRunIds(await store.list()), newestFirst.slice(0, 100));
+    deepStrictEqual(getRunIds(await store.list({ limit: 3 })), newestFirst.slice(0, 3));
+    deepStrictEqual(getRunIds(await store.list({ limit: 0 })), []);
+    deepStrictEqual(getRunIds(await store.list({ limit: 1_000 })), newestFirst);
     const paused = ids.filter((_, index) => index % 3 === 1).toReversed();
-    deepStrictEqual(idsOf(await store.list({ status: "paused" })), paused);
-    deepStrictEqual(idsOf(await store.list({ status: "paused", limit: 2 })), paused.slice(0, 2));
+    deepStrictEqual(getRunIds(await store.list({ status: "paused" })), paused);
+    deepStrictEqual(
+      getRunIds(await store.list({ status: "paused", limit: 2 })),
+      paused.slice(0, 2),
+    );
     const [newest] = await store.list({ limit: 1 });
     deepStrictEqual(newest, await store.find(newest?.runId ?? run1));
     for (const limit of [-1, 0.5, Number.NaN])
-      await rejects(store.list({ limit }), "invalid_option");
+      await expectRejection(store.list({ limit }), "invalid_option");
   }),
 
   check("a list goes on before a run of it", async (store) => {
     const ids = ["a", "b", "c", "d", "e"].map((name) => RunIdSchema().parse(`run_${name}`));
     const held: Ownership[] = [];
-    for (const id of ids) held.push(await store.create(id, "", ownerOf(id)));
+    for (const id of ids) held.push(await store.create(id, "", createLivingOwner(id)));
     const [first = run1, second = run1, third = run1, , last = run1] = ids;
-    deepStrictEqual(idsOf(await store.list({ before: last })), ids.slice(0, 4).toReversed());
-    deepStrictEqual(idsOf(await store.list({ before: third, limit: 1 })), [second]);
-    deepStrictEqual(idsOf(await store.list({ before: first })), []);
+    deepStrictEqual(getRunIds(await store.list({ before: last })), ids.slice(0, 4).toReversed());
+    deepStrictEqual(getRunIds(await store.list({ before: third, limit: 1 })), [second]);
+    deepStrictEqual(getRunIds(await store.list({ before: first })), []);
     for (const [index, one] of held.entries())
       if (index % 2 === 0) await store.release(one, "paused");
     const filter = { status: "paused", before: last } as const;
-    deepStrictEqual(idsOf(await store.list(filter)), [third, first]);
-    deepStrictEqual(idsOf(await store.list({ ...filter, before: second })), [first]);
+    deepStrictEqual(getRunIds(await store.list(filter)), [third, first]);
+    deepStrictEqual(getRunIds(await store.list({ ...filter, before: second })), [first]);
     await store.remove(third, ALWAYS_MS);
-    await rejects(store.list({ before: third }), "unknown_run", { runId: third });
-    await rejects(store.list({ before: RunIdSchema().parse("\0") }), "store_failed", UNSUITABLE);
+    await expectRejection(store.list({ before: third }), "unknown_run", { runId: third });
+    await expectRejection(
+      store.list({ before: RunIdSchema().parse("\0") }),
+      "store_failed",
+      UNSUITABLE,
+    );
   }),
 
   check("a run that is removed is gone with its journal, and may be made anew", async (store) => {
-    const stored = await store.create(run2, "", ownerOf("a"));
-    await store.append(stored, next(1, '"kept"'));
-    const held = await store.create(run1, "", ownerOf("a"));
-    await store.append(held, next(1, "1", "2"));
+    const stored = await store.create(run2, "", createLivingOwner("a"));
+    await store.append(stored, createBatch(1, '"kept"'));
+    const held = await store.create(run1, "", createLivingOwner("a"));
+    await store.append(held, createBatch(1, "1", "2"));
     await store.release(held, "ended");
     deepStrictEqual(await store.remove(run1, NEVER_MS), true);
     deepStrictEqual(await store.remove(run1, NEVER_MS), false);
     deepStrictEqual(await store.find(run1), undefined);
-    await rejects(all(store.read(run1)), "unknown_run");
-    await rejects(store.append(held, next(3, "3")), "unknown_run");
-    const anew = await store.create(run1, "", ownerOf("b"));
-    deepStrictEqual([anew.epoch, await all(store.read(run1))], [1, []]);
-    await rejects(store.append(held, next(1, "1")), "run_fenced");
+    await expectRejection(collectTexts(store.read(run1)), "unknown_run");
+    await expectRejection(store.append(held, createBatch(3, "3")), "unknown_run");
+    const anew = await store.create(run1, "", createLivingOwner("b"));
+    deepStrictEqual([anew.epoch, await collectTexts(store.read(run1))], [1, []]);
+    await expectRejection(store.append(held, createBatch(1, "1")), "run_fenced");
     deepStrictEqual(await store.remove(run1, ALWAYS_MS), true);
-    deepStrictEqual(idsOf(await store.list()), [run2]);
-    deepStrictEqual(await all(store.read(run2)), ['"kept"']);
+    deepStrictEqual(getRunIds(await store.list()), [run2]);
+    deepStrictEqual(await collectTexts(store.read(run2)), ['"kept"']);
   }),
 
-  checkOfRun("of a store that is closed nothing may be asked", async (store, held) => {
-    const last = store.append(held, next(1, "1"));
+  createRunCheck("of a store that is closed nothing may be asked", async (store, held) => {
+    const last = store.append(held, createBatch(1, "1"));
     await last;
     await store.close();
     await store.close();
     const closed = { reason: "closed", isTransient: false };
-    for (const attempt of attemptsOn(store, held)) await rejects(attempt(), "store_failed", closed);
+    for (const attempt of createStoreAttempts(store, held))
+      await expectRejection(attempt(), "store_failed", closed);
   }),
 ];
 
 /** Whatever may be asked of a store. */
-function attemptsOn(store: Store, held: Ownership): readonly (() => Promise<unknown>)[] {
+function createStoreAttempts(store: Store, held: Ownership): readonly (() => Promise<unknown>)[] {
   return [
-    () => store.create(run2, "", ownerOf("a")),
-    () => store.claim(run1, claimBy("b", { takeOver: true })),
-    () => store.append(held, next(2, "2")),
+    () => store.create(run2, "", createLivingOwner("a")),
+    () => store.claim(run1, createClaimOptions("b", { takeOver: true })),
+    () => store.append(held, createBatch(2, "2")),
     () => store.heartbeat(held),
     () => store.release(held, "ended"),
-    () => all(store.read(run1)),
+    () => collectTexts(store.read(run1)),
     () => store.sendMail(run1, { key: "a", body: "1" }),
     () => store.readMail(run1),
     () => store.find(run1),
@@ -347,6 +383,6 @@ function attemptsOn(store: Store, held: Ownership): readonly (() => Promise<unkn
 /** What a store promises about runs. */
 export const runStoreChecks: readonly StoreCheck[] = [...creation, ...ownership, ...lists];
 
-function idsOf(runs: readonly StoredRun[]): readonly RunId[] {
+function getRunIds(runs: readonly StoredRun[]): readonly RunId[] {
   return runs.map(({ runId }) => runId);
 }

@@ -34,18 +34,18 @@ export function check(name: string, promise: (store: Store) => Promise<void>): S
 }
 
 /** Creates a check of a store that contains the run `run_1`, owned by `a`. */
-export function checkOfRun(
+export function createRunCheck(
   name: string,
   promise: (store: Store, ownership: Ownership) => Promise<void>,
 ): StoreCheck {
   return check(
     name,
-    async (store) => await promise(store, await store.create(run1, "", ownerOf("a"))),
+    async (store) => await promise(store, await store.create(run1, "", createLivingOwner("a"))),
   );
 }
 
 /** Fails unless the work rejects with this code, and with this among its data. */
-export async function rejects(
+export async function expectRejection(
   work: Promise<unknown>,
   code: ErrorCode,
   data: JsonObject = {},
@@ -63,7 +63,7 @@ export async function rejects(
 }
 
 /** Collects the texts of an iterable. */
-export async function all(texts: AsyncIterable<string>): Promise<readonly string[]> {
+export async function collectTexts(texts: AsyncIterable<string>): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const text of texts) found.push(text);
   return found;
@@ -74,7 +74,7 @@ export const run2: RunId = RunIdSchema().parse("run_2");
 export const session1: SessionId = SessionIdSchema().parse("session_1");
 
 /** An owner in this very process: alive. */
-export function ownerOf(token: string): RunOwner {
+export function createLivingOwner(token: string): RunOwner {
   return { token, hostname: hostname(), processId: process.pid };
 }
 
@@ -87,15 +87,15 @@ export const NEVER_MS = Number.MAX_SAFE_INTEGER;
 export const ALWAYS_MS = 0;
 
 /** Returns the options of a claim by a living owner. By default the run must have no owner. */
-export function claimBy(
+export function createClaimOptions(
   token: string,
   options: Omit<Partial<ClaimOptions>, "owner"> = {},
 ): ClaimOptions {
-  return { owner: ownerOf(token), staleAfterMs: NEVER_MS, ...options };
+  return { owner: createLivingOwner(token), staleAfterMs: NEVER_MS, ...options };
 }
 
 /** A batch of records that begins at a number. */
-export function next(firstNumber: number, ...records: readonly string[]): JournalBatch {
+export function createBatch(firstNumber: number, ...records: readonly string[]): JournalBatch {
   return { firstNumber, records };
 }
 

@@ -3,10 +3,10 @@
 // created, so that a program may import this entry without it.
 
 import { checkText, mismatch } from "../kernel/check.ts";
-import { loadingError } from "../kernel/optional-package.ts";
-import { extrasOf, tokensInBytes } from "../model/count-tokens.ts";
+import { createLoadError } from "../kernel/optional-package.ts";
+import { readMessageExtras, estimateTokensFromBytes } from "../model/count-tokens.ts";
 import type { ModelRequest, OutputSchema, ToolSpec } from "../model/model.ts";
-import { remembered } from "../model/remembered.ts";
+import { getOrCompute } from "../model/remembered.ts";
 import type { Message } from "../protocol/message.ts";
 
 const PACKAGE = "gpt-tokenizer";
@@ -67,7 +67,7 @@ async function loadTokenizer(vocabulary: "o200k_base" | "cl100k_base"): Promise<
         : await import("gpt-tokenizer/encoding/cl100k_base");
     return (text) => countTokens(text, asText);
   } catch (cause) {
-    throw loadingError(PACKAGE, "tokens can only be estimated", cause);
+    throw createLoadError(PACKAGE, "tokens can only be estimated", cause);
   }
 }
 
@@ -76,9 +76,10 @@ function createCounter(count: CountText): (request: ModelRequest) => number {
   const tools = new WeakMap<readonly ToolSpec[], number>();
   const outputs = new WeakMap<OutputSchema, number>();
   return (request) => {
-    let tokens = TOKENS_PER_REPLY + remembered(tools, request.tools, toolTokens);
-    if (request.output !== undefined) tokens += remembered(outputs, request.output, outputTokens);
-    for (const message of request.messages) tokens += remembered(messages, message, messageTokens);
+    let tokens = TOKENS_PER_REPLY + getOrCompute(tools, request.tools, toolTokens);
+    if (request.output !== undefined) tokens += getOrCompute(outputs, request.output, outputTokens);
+    for (const message of request.messages)
+      tokens += getOrCompute(messages, message, messageTokens);
     return tokens;
   };
 
@@ -97,8 +98,9 @@ function createCounter(count: CountText): (request: ModelRequest) => number {
         sum + TOKENS_PER_CALL + countInParts(count, toolName + argumentsText),
       0,
     );
-    const { reasoning, dataBytes, attachedTokens } = extrasOf(message);
-    const extra = countInParts(count, reasoning) + tokensInBytes(dataBytes) + attachedTokens;
+    const { reasoning, dataBytes, attachedTokens } = readMessageExtras(message);
+    const extra =
+      countInParts(count, reasoning) + estimateTokensFromBytes(dataBytes) + attachedTokens;
     return TOKENS_PER_MESSAGE + countInParts(count, message.text) + asked + extra;
   }
 }

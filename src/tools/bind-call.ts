@@ -1,8 +1,8 @@
 // From a call as the model wrote it to a call that can run, or to a text with which the model can correct it.
 
-import { isRecord, parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
-import { mendedJson } from "../kernel/mend-json.ts";
-import { invalidArguments, invalidJson, type RejectedCall } from "./rejected-call.ts";
+import { isRecord, parseJson, findJsonProblem, type JsonValue } from "../kernel/json.ts";
+import { repairJson } from "../kernel/mend-json.ts";
+import { rejectArguments, rejectInvalidJson, type RejectedCall } from "./rejected-call.ts";
 import type {
   Bound,
   DelegationTool,
@@ -40,7 +40,7 @@ interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "
  * slip in their JSON is mended, if the tool may be called again with what was meant and the mended arguments fit.
  */
 export function bindCall(tool: Tool, argumentsText: string, isWhole = false): BoundCall {
-  const parsed = parsedArguments(tool, argumentsText, isWhole);
+  const parsed = parseArguments(tool, argumentsText, isWhole);
   if ("code" in parsed) return parsed;
   const { input, unmended } = parsed;
   const bound = rebindCall(tool, input);
@@ -55,19 +55,19 @@ export interface ParsedArguments {
 }
 
 /** The arguments as they were written, or as they were meant; `isWhole` as in `bindCall`. */
-export function parsedArguments(
+export function parseArguments(
   tool: Tool,
   argumentsText: string,
   isWhole: boolean,
 ): ParsedArguments | RejectedCall {
   try {
-    return { input: argumentsOf(argumentsText), unmended: undefined };
+    return { input: parseRawArguments(argumentsText), unmended: undefined };
   } catch (cause) {
-    const unmended = invalidJson(tool, cause);
+    const unmended = rejectInvalidJson(tool, cause);
     const retryAfterCrash =
       tool.kind === "finish" || (tool.kind === "function" && tool.retryAfterCrash);
-    const input = isWhole && retryAfterCrash ? mendedJson(argumentsText) : undefined;
-    return isRecord(input) && unsoundness(input, MOST_LEVELS) === undefined
+    const input = isWhole && retryAfterCrash ? repairJson(argumentsText) : undefined;
+    return isRecord(input) && findJsonProblem(input, MOST_LEVELS) === undefined
       ? { input, unmended }
       : unmended;
   }
@@ -86,31 +86,31 @@ export function rebindCall(tool: Tool, input: JsonValue, parsed?: JsonValue): Bo
 export function rebindCall(tool: Tool, input: JsonValue, parsed?: JsonValue): BoundCall {
   switch (tool.kind) {
     case "function":
-      return boundTo(tool, tool.kind, tool.bind(input, parsed));
+      return attachTool(tool, tool.kind, tool.bind(input, parsed));
     case "external":
-      return boundTo(tool, tool.kind, tool.bind(input, parsed));
+      return attachTool(tool, tool.kind, tool.bind(input, parsed));
     case "delegation":
-      return boundTo(tool, tool.kind, tool.bind(input, parsed));
+      return attachTool(tool, tool.kind, tool.bind(input, parsed));
     case "finish":
-      return boundTo(tool, tool.kind, tool.bind(input));
+      return attachTool(tool, tool.kind, tool.bind(input));
   }
 }
 
-function boundTo<T extends Tool, Use>(
+function attachTool<T extends Tool, Use>(
   tool: T,
   type: T["kind"],
   bound: Bound<Use>,
 ): BoundTo<T, Use> | RejectedCall {
-  return bound.type === "valid" ? { ...bound, type, tool } : invalidArguments(tool, bound.problems);
+  return bound.type === "valid" ? { ...bound, type, tool } : rejectArguments(tool, bound.problems);
 }
 
 /** Deeper arguments are no use, and could make code that walks them run out of stack. */
 export const MOST_LEVELS = 200;
 
 /** The arguments as a value; no text at all means no arguments. Throws a `SyntaxError` for what is no JSON, or nested beyond reason. */
-export function argumentsOf(text: string): JsonValue {
+export function parseRawArguments(text: string): JsonValue {
   const input = text.trim() === "" ? {} : parseJson(text);
-  const reason = unsoundness(input, MOST_LEVELS);
+  const reason = findJsonProblem(input, MOST_LEVELS);
   if (reason !== undefined) throw new SyntaxError(reason);
   return input;
 }

@@ -11,7 +11,7 @@ export function checkTool(
   advice: string,
 ): void {
   if (!isTool(value)) {
-    throw misdefinition(field, "a tool", value, helpWith(field, value));
+    throw misdefinition(field, "a tool", value, adviseOnNonTool(field, value));
   }
   const { kind } = value;
   if (kinds.some((known) => known === kind)) return;
@@ -35,7 +35,7 @@ function isRoleLike(value: unknown): boolean {
 }
 
 /** What to do about something that is no tool. In a list a whole toolset can be spread, anywhere else one tool is expected. */
-function helpWith(field: string, value: unknown): string {
+function adviseOnNonTool(field: string, value: unknown): string {
   if (isPromiseLike(value)) return "Await it.";
   if (isRoleLike(value)) return "Put roles into subagents.";
   const isInList = field.endsWith("]");

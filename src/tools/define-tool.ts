@@ -1,14 +1,19 @@
 // defineTool and defineDelegation: from what a user writes to a tool, checked and frozen.
 
 import { checkFunction, checkKeys, checkText, misdefinition } from "../kernel/check.ts";
-import { defined, type JsonObject } from "../kernel/json.ts";
+import { omitUndefined, type JsonObject } from "../kernel/json.ts";
 import { toStrictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/check-input.ts";
-import { inputSchema, type InferInput, type ToolInput } from "./arguments/input-schema.ts";
+import { compileInput, type InferInput, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./check-tool.ts";
-import { checkFlag, SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
-import { binding, delegationTool } from "./make-tool.ts";
+import {
+  checkFlag,
+  SETTING_FIELDS,
+  checkToolSettings,
+  type ToolSettings,
+} from "./tool-settings.ts";
+import { createBinding, createDelegationTool } from "./make-tool.ts";
 import type { DelegationTool, ExternalTool, FunctionTool, ToolDescriptor } from "./tool.ts";
 
 /** Options that all kinds of tools share. */
@@ -296,7 +301,7 @@ export function defineTool<Input extends ToolInput>(
   definition: WithSchema<ToolDefinition<Input> | ExternalToolDefinition<Input>, Input>,
 ): FunctionTool | ExternalTool {
   checkKeys("tool", definition, FUNCTION_FIELDS);
-  return isExternal(definition) ? checkedExternalTool(definition) : checkedFunctionTool(definition);
+  return isExternal(definition) ? createExternalTool(definition) : createFunctionTool(definition);
 }
 
 /**
@@ -338,7 +343,7 @@ export function defineDelegation<Input extends ToolInput>(
   const { descriptor, schema } = buildDescriptor(definition);
   const advice = "Pass a function that returns the result of context.spawn().";
   checkFunction(`${descriptor.name}.execute`, execute, advice);
-  return delegationTool(descriptor, schema, execute);
+  return createDelegationTool(descriptor, schema, execute);
 }
 
 /** Returns true if `execute` is left out. An `execute` that is `undefined` is a mistake. */
@@ -348,7 +353,7 @@ function isExternal<Input extends ToolInput>(
   return !("execute" in definition);
 }
 
-function checkedFunctionTool<Input extends ToolInput>(
+function createFunctionTool<Input extends ToolInput>(
   definition: WithSchema<ToolDefinition<Input>, Input>,
 ): FunctionTool {
   const { execute, needsApproval, sequential = false, retryAfterCrash = true } = definition;
@@ -367,7 +372,7 @@ function checkedFunctionTool<Input extends ToolInput>(
     sequential,
     retryAfterCrash,
     kind: "function",
-    bind: binding(schema, ({ value }) => ({
+    bind: createBinding(schema, ({ value }) => ({
       run: (context) => execute(value, context),
       needsApproval:
         typeof needsApproval === "function"
@@ -377,7 +382,7 @@ function checkedFunctionTool<Input extends ToolInput>(
   } satisfies FunctionTool);
 }
 
-function checkedExternalTool<Input extends ToolInput>(
+function createExternalTool<Input extends ToolInput>(
   definition: WithSchema<ExternalToolDefinition<Input>, Input>,
 ): ExternalTool {
   const { descriptor, schema } = buildDescriptor(definition);
@@ -387,7 +392,7 @@ function checkedExternalTool<Input extends ToolInput>(
     const got: unknown = Reflect.get(definition, foreign);
     throw misdefinition(`${descriptor.name}.${foreign}`, "left out without execute", got, advice);
   }
-  const bind = binding(schema, () => undefined);
+  const bind = createBinding(schema, () => undefined);
   return Object.freeze({ ...descriptor, kind: "external", bind });
 }
 
@@ -407,15 +412,15 @@ function buildDescriptor<Input extends ToolInput>(
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
   checkFlag(`${name}.coerceArguments`, coerceArguments);
-  const schema = inputSchema(`${name}.inputSchema`, input, { coerces: coerceArguments });
+  const schema = compileInput(`${name}.inputSchema`, input, { coerces: coerceArguments });
   if (strictSchema !== undefined) checkStrictSchema(name, strictSchema, schema.jsonSchema);
   const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
   const descriptor = {
     name,
     description,
     inputSchema: schema.jsonSchema,
-    ...defined({ strictSchema }),
-    settings: toolSettings(name, defined(Object.fromEntries(settings))),
+    ...omitUndefined({ strictSchema }),
+    settings: checkToolSettings(name, omitUndefined(Object.fromEntries(settings))),
     sequential: false,
   };
   return { descriptor, schema };

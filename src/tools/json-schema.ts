@@ -3,7 +3,7 @@
 import { misdefinition } from "../kernel/check.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { JsonSchemaInput } from "./arguments/input-schema.ts";
-import { declareInput, objectSchema } from "./arguments/json-schema-input.ts";
+import { declareInput, copyObjectSchema } from "./arguments/json-schema-input.ts";
 import { isZodLike } from "./arguments/unusable-schema.ts";
 
 /**
@@ -35,5 +35,5 @@ export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaIn
     const advice = "Pass a JSON Schema, or use the zod schema itself in its place.";
     throw misdefinition(field, "a JSON Schema", schema, advice);
   }
-  return declareInput(objectSchema(field, schema), true);
+  return declareInput(copyObjectSchema(field, schema), true);
 }

@@ -8,7 +8,7 @@ import type { Bound, DelegationTool, ToolDescriptor } from "./tool.ts";
 type ValidArguments<Value> = Extract<Checked<Value>, { readonly type: "valid" }>;
 
 /** The `bind` of a tool: what arguments that fit allow, as `useOf` says. */
-export function binding<Value, Use>(
+export function createBinding<Value, Use>(
   schema: InputSchema<Value>,
   useOf: (checked: ValidArguments<Value>) => Use,
 ): (input: JsonValue, parsed?: JsonValue) => Bound<Use> {
@@ -18,7 +18,7 @@ export function binding<Value, Use>(
   };
 }
 
-export function delegationTool<Value>(
+export function createDelegationTool<Value>(
   descriptor: ToolDescriptor,
   schema: InputSchema<Value>,
   execute: (
@@ -26,7 +26,7 @@ export function delegationTool<Value>(
     context: DelegationContext,
   ) => DelegationOutcome | Promise<DelegationOutcome>,
 ): DelegationTool {
-  const bind = binding(
+  const bind = createBinding(
     schema,
     ({ value }) =>
       async (context: DelegationContext) =>

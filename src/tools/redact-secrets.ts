@@ -15,7 +15,7 @@ export function redactSecrets(text: string): string {
     text,
   );
   const shaped = SHAPES.reduce((rest, pattern) => rest.replace(pattern, REDACTED), placed);
-  return redactNamed(shaped.replace(BEARER, withoutToken).replace(BASIC, withoutPassword));
+  return redactNamed(shaped.replace(BEARER, redactToken).replace(BASIC, redactPassword));
 }
 
 const PASSWORDS_IN_URLS: readonly RegExp[] = [
@@ -47,12 +47,12 @@ const BEARER = /(?<![A-Za-z])(bearer[ \t]{1,4})([\w.~+/-]{16,}=*)/gi;
 const BASIC = /(?<![A-Za-z])(basic[ \t]{1,4})([A-Za-z0-9+/]{8,}={0,2})/gi;
 
 /** A word is no token: tokens of this length have digits. */
-function withoutToken(found: string, scheme: string, token: string): string {
+function redactToken(found: string, scheme: string, token: string): string {
   return /\d/.test(token) ? `${scheme}${REDACTED}` : found;
 }
 
 /** A word is no user with a password: those have a colon once they are decoded. */
-function withoutPassword(found: string, scheme: string, encoded: string): string {
+function redactPassword(found: string, scheme: string, encoded: string): string {
   const decoded = Buffer.from(encoded, "base64").toString("utf8");
   const isCredentials = decoded.includes(":") && !/[\p{Cc}\ufffd]/u.test(decoded);
   return isCredentials ? `${scheme}${REDACTED}` : found;
@@ -90,7 +90,7 @@ function redactNamed(text: string): string {
     )
       continue;
     const isTight = groups?.["before"] === "" && groups["after"] === "" && !found.endsWith(":");
-    const place = secretIn({ name, isTight, rest: text.slice(from) });
+    const place = findSecret({ name, isTight, rest: text.slice(from) });
     if (place === undefined) continue;
     pieces.push(text.slice(done, from + place.start), REDACTED);
     done = from + place.end;
@@ -102,18 +102,18 @@ function redactNamed(text: string): string {
 const NO_SECRET_TOKEN =
   /(?:unexpected |illegal |page|next|continuation|max|min|bos|eos|pad|sep|cls|unk|mask|stop)[_-]?$/i;
 
-function secretIn(named: NamedSecret): SecretPlace | undefined {
+function findSecret(named: NamedSecret): SecretPlace | undefined {
   const opening = /^\\{0,3}["'`]/.exec(named.rest)?.[0] ?? "";
-  const end = opening === "" ? undefined : closingOf(named.rest, opening);
+  const end = opening === "" ? undefined : findClosingQuote(named.rest, opening);
   if (named.name.toLowerCase() === "authorization")
-    return credentialsIn(named, opening.length, end);
-  if (end === undefined) return bareSecretIn(named);
+    return findCredentials(named, opening.length, end);
+  if (end === undefined) return findBareSecret(named);
   const value = named.rest.slice(opening.length, end);
   return value === "" || isHarmless(named.name, value) ? undefined : { start: opening.length, end };
 }
 
 /** Where the quotation ends that `opening` began: at the same quote, escaped as it is, or with the line. */
-function closingOf(rest: string, opening: string): number {
+function findClosingQuote(rest: string, opening: string): number {
   const quote = opening.slice(-1);
   const slashes = opening.length - 1;
   const inner = rest.slice(opening.length);
@@ -131,7 +131,7 @@ function closingOf(rest: string, opening: string): number {
 const MOST_CHARACTERS = 512;
 
 /** The scheme stays, what follows it goes. */
-function credentialsIn(
+function findCredentials(
   named: NamedSecret,
   start: number,
   end: number | undefined,
@@ -139,7 +139,7 @@ function credentialsIn(
   const value = named.rest.slice(start, end);
   const [, scheme = "", token = ""] = CREDENTIALS.exec(value.slice(0, MOST_CHARACTERS)) ?? [];
   if (token === "" || isHarmless("authorization", token)) return undefined;
-  if (scheme === "" && !looksSecret("authorization", token)) return undefined;
+  if (scheme === "" && !isLikelySecret("authorization", token)) return undefined;
   const [whole = ""] = CREDENTIALS.exec(value) ?? [];
   return { start: start + scheme.length, end: start + whole.length };
 }
@@ -148,15 +148,15 @@ function credentialsIn(
 const CREDENTIALS =
   /^((?:bearer|basic|token|apikey|bot|dpop|negotiate) {1,4})?([^\s"'`,;<>()[\]{}\\]*)/i;
 
-function bareSecretIn({ name, isTight, rest }: NamedSecret): SecretPlace | undefined {
-  const value = bareValue(isTight ? rest : rest.slice(0, MOST_CHARACTERS));
+function findBareSecret({ name, isTight, rest }: NamedSecret): SecretPlace | undefined {
+  const value = readBareValue(isTight ? rest : rest.slice(0, MOST_CHARACTERS));
   if (value === "" || isHarmless(name, value)) return undefined;
-  const isSecret = isTight || looksSecret(name, value);
-  return isSecret ? { start: 0, end: bareValue(rest).length } : undefined;
+  const isSecret = isTight || isLikelySecret(name, value);
+  return isSecret ? { start: 0, end: readBareValue(rest).length } : undefined;
 }
 
 /** All up to a space, a quote, a bracket or a separator, without the end of a sentence. */
-function bareValue(rest: string): string {
+function readBareValue(rest: string): string {
   const found = /^[^\s"'`,;&<>(){}[\]|\\]*/.exec(rest)?.[0] ?? "";
   return found.replace(/[.:!?]{1,3}$/, "");
 }
@@ -179,7 +179,7 @@ function isHarmless(name: string, value: string): boolean {
 }
 
 /** For values that could be prose: words have no digits, and neither paths nor addresses are secrets. */
-function looksSecret(name: string, value: string): boolean {
+function isLikelySecret(name: string, value: string): boolean {
   if (/^(?:[/~.]|[a-z][\w+.-]{0,30}:\/\/)/i.test(value)) return false;
   const isChosen = /pass|pwd|secret/i.test(name);
   const isMixed = /[a-z]/.test(value) && /[A-Z]/.test(value);

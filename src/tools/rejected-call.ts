@@ -1,9 +1,9 @@
 // Calls that do not run, and what the model reads of them.
 
-import { messageOf } from "../kernel/error.ts";
-import { asSentence } from "../kernel/sentence.ts";
+import { getErrorMessage } from "../kernel/error.ts";
+import { completeSentence } from "../kernel/sentence.ts";
 import type { ToolFailureCode } from "../protocol/tool-failure-code.ts";
-import { problemsText, type ArgumentProblem } from "./arguments/argument-problems.ts";
+import { describeProblems, type ArgumentProblem } from "./arguments/argument-problems.ts";
 import type { Tool } from "./tool.ts";
 
 /** A call that does not run: as the model wrote it, or because something forbids it. */
@@ -23,12 +23,12 @@ export interface RejectedCall {
 export const UNBEGUN_TEXT = "Not executed: the agent was stopped before this call could begin.";
 
 /** What the model reads of a call that was denied. */
-export function deniedText(toolName: string, reason: string): string {
-  return `Not executed: ${toolName} was denied. ${asSentence(reason)} Do without it, or answer with what you have.`;
+export function describeDenial(toolName: string, reason: string): string {
+  return `Not executed: ${toolName} was denied. ${completeSentence(reason)} Do without it, or answer with what you have.`;
 }
 
 /** A call that guards or a hook denied; `by`: their names. */
-export function deniedCall(
+export function rejectDeniedCall(
   tool: Tool,
   { by, reason }: { readonly by: string; readonly reason: string },
 ): RejectedCall {
@@ -36,21 +36,21 @@ export function deniedCall(
     type: "rejected",
     tool,
     code: "blocked",
-    text: deniedText(tool.name, reason),
+    text: describeDenial(tool.name, reason),
     by,
     reason,
   };
 }
 
 /** Returns the refusal of an approved call whose arguments may have been altered during the pause. */
-export function unverifiedCall(tool: Tool): RejectedCall {
+export function rejectUnverifiedCall(tool: Tool): RejectedCall {
   const reason = "Its arguments could not be verified after the pause.";
   const text = `Not executed: the arguments of ${tool.name} could not be verified after a pause. Call it again if you still need it.`;
   return { type: "rejected", tool, code: "blocked", text, reason };
 }
 
 /** A call of a tool that there is not. `names`: the tools that the model was shown. */
-export function unknownTool(names: readonly string[], name: string): RejectedCall {
+export function rejectUnknownTool(names: readonly string[], name: string): RejectedCall {
   const known =
     names.length === 0
       ? "You have no tools; answer in text."
@@ -63,13 +63,13 @@ export function unknownTool(names: readonly string[], name: string): RejectedCal
 export const JSON_ADVICE = "Call it again with one JSON object.";
 
 /** A call whose arguments are no JSON. */
-export function invalidJson(tool: Tool, cause: unknown): RejectedCall {
-  const text = `The arguments of ${tool.name} are not valid JSON (${messageOf(cause)}). ${JSON_ADVICE}`;
+export function rejectInvalidJson(tool: Tool, cause: unknown): RejectedCall {
+  const text = `The arguments of ${tool.name} are not valid JSON (${getErrorMessage(cause)}). ${JSON_ADVICE}`;
   return { type: "rejected", tool, code: "invalid_json", text };
 }
 
 /** A call whose arguments do not fit its tool. */
-export function invalidArguments(tool: Tool, problems: readonly ArgumentProblem[]): RejectedCall {
-  const text = problemsText(tool.name, problems);
+export function rejectArguments(tool: Tool, problems: readonly ArgumentProblem[]): RejectedCall {
+  const text = describeProblems(tool.name, problems);
   return { type: "rejected", tool, code: "invalid_arguments", text };
 }

@@ -1,7 +1,7 @@
 // What a model reads of a tool's result: one fixed text for equal values, and an error instead of a silent loss.
 
 import { isPromiseLike } from "../kernel/cancel.ts";
-import { messageOf } from "../kernel/error.ts";
+import { getErrorMessage } from "../kernel/error.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { redactSecrets } from "./redact-secrets.ts";
 
@@ -19,9 +19,9 @@ import { redactSecrets } from "./redact-secrets.ts";
  * @throws TypeError if the value is a function or a symbol, contains itself, a promise, or an object of a class that shows nothing of
  * itself, is deeper than 500 levels, has more than a million parts, or throws while it is read. The message says where and what to do.
  */
-export function resultText(result: unknown): string {
+export function formatToolResult(result: unknown): string {
   if (typeof result === "string") return result;
-  const plain = plainResult("the result", result);
+  const plain = copyPlainResult("the result", result);
   if (plain === undefined) return "";
   return typeof plain === "string" ? plain : writeJson(plain);
 }
@@ -32,16 +32,16 @@ export function resultText(result: unknown): string {
  *
  * @throws TypeError as `resultText` does.
  */
-export function plainResult(name: string, result: unknown): JsonValue | undefined {
+export function copyPlainResult(name: string, result: unknown): JsonValue | undefined {
   return new ResultReader(name).whole(result);
 }
 
 /** What kind of error it is: its name, or that of its class where it has no name of its own. Never throws. */
-export function errorNameOf(error: Error): string {
+export function getErrorName(error: Error): string {
   try {
     const { name } = error;
     if (typeof name === "string" && name !== "" && name !== "Error") return name;
-    const className = classNameOf(error);
+    const className = getClassName(error);
     return className === "" ? "Error" : className;
   } catch {
     return "Error";
@@ -94,7 +94,9 @@ class ResultReader {
       return this.#readObject(value, isAsked);
     } catch (cause) {
       if (cause instanceof Unshowable) throw cause;
-      throw this.#unshowable("readable", `an error: ${messageOf(cause)}`, undefined, { cause });
+      throw this.#unshowable("readable", `an error: ${getErrorMessage(cause)}`, undefined, {
+        cause,
+      });
     } finally {
       this.#around.delete(value);
     }
@@ -127,7 +129,7 @@ class ResultReader {
     this.#count(keys.length);
     if (keys.length > 0 || !isOfClass)
       return this.#readNamed(keys, (key) => Reflect.get(value, key));
-    const got = `an object of ${classNameOf(value) || "some class"} without fields`;
+    const got = `an object of ${getClassName(value) || "some class"} without fields`;
     const advice = "Return its contents: a string, an array or an object with fields.";
     throw this.#unshowable("plain data", got, advice);
   }
@@ -184,12 +186,12 @@ class ResultReader {
 }
 
 /** Also of an error of another realm. */
-function ownMessageOf(error: Error): string {
+function readErrorMessage(error: Error): string {
   try {
     const message: unknown = error.message;
     return String(message);
   } catch {
-    return messageOf(error);
+    return getErrorMessage(error);
   }
 }
 
@@ -200,10 +202,10 @@ function readNumber(value: number): JsonValue {
 /** What is one value, though it is an object. */
 function readKnown(value: object): JsonValue | undefined {
   if (isInstance(value, Error))
-    return { error: errorNameOf(value), message: redactSecrets(ownMessageOf(value)) };
+    return { error: getErrorName(value), message: redactSecrets(readErrorMessage(value)) };
   const isBuffer = isInstance(value, ArrayBuffer) || isInstance(value, SharedArrayBuffer);
-  if (isBuffer || ArrayBuffer.isView(value)) return binaryText(value.byteLength);
-  if (isInstance(value, Blob)) return binaryText(value.size);
+  if (isBuffer || ArrayBuffer.isView(value)) return describeBinary(value.byteLength);
+  if (isInstance(value, Blob)) return describeBinary(value.size);
   if (isInstance(value, Date))
     return Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString();
   if (isInstance(value, String)) return String(value);
@@ -222,7 +224,7 @@ function isInstance<T extends object>(
   );
 }
 
-function binaryText(bytes: number): string {
+function describeBinary(bytes: number): string {
   return `[binary: ${bytes} ${bytes === 1 ? "byte" : "bytes"}]`;
 }
 
@@ -232,7 +234,7 @@ function isPlainResult(value: object): boolean {
   return typeof prototype !== "object" || prototype === null || !Object.getPrototypeOf(prototype);
 }
 
-function classNameOf(value: object): string {
+function getClassName(value: object): string {
   const maker: unknown = Reflect.get(value, "constructor");
   return typeof maker === "function" ? maker.name : "";
 }

@@ -1,7 +1,7 @@
 // Reports of subagents in fewer characters, where there is no room for the whole: each stays JSON.
 
-import { canonicalJson, isRecord, parseJson } from "../kernel/json.ts";
-import { memoized } from "../kernel/memoized.ts";
+import { stringifyCanonical, isRecord, parseJson } from "../kernel/json.ts";
+import { memoize } from "../kernel/memoized.ts";
 import { shortenText, type ShortenedText } from "./shorten-text.ts";
 
 type Report = Readonly<Record<string, unknown>>;
@@ -30,19 +30,19 @@ const DETAILS: readonly ((field: string) => boolean)[] = [
  * @returns Undefined if the text is not made of such reports.
  */
 export function shortenReports(text: string, maxCharacters: number): ShortenedText | undefined {
-  const reports = reportsIn(text);
+  const reports = parseReports(text);
   if (reports === undefined) return undefined;
   const { length: totalCharacters } = text;
-  const fitting = totalCharacters <= maxCharacters ? text : longestWithin(reports, maxCharacters);
+  const fitting = totalCharacters <= maxCharacters ? text : fitReports(reports, maxCharacters);
   const isShortened = fitting.length < totalCharacters;
   const shown = isShortened ? fitting : text;
   return { text: shown, isShortened, totalCharacters, shownCharacters: shown.length };
 }
 
-function reportsIn(text: string): readonly Report[] | undefined {
+function parseReports(text: string): readonly Report[] | undefined {
   try {
     const reports: readonly unknown[] = text.split("\n").map(parseJson);
-    canonicalJson(reports); // Throws for what is nested beyond reason.
+    stringifyCanonical(reports); // Throws for what is nested beyond reason.
     return reports.every(isSubagentReport) ? reports : undefined;
   } catch {
     return undefined;
@@ -63,8 +63,8 @@ function isShortId(value: unknown): boolean {
   return typeof value === "string" && value.length <= LONGEST_ID;
 }
 
-function longestWithin(reports: readonly Report[], maxCharacters: number): string {
-  const write = memoized(canonicalJson);
+function fitReports(reports: readonly Report[], maxCharacters: number): string {
+  const write = memoize(stringifyCanonical);
   let floor = "";
   for (const isShown of DETAILS) {
     const rows = reports.map((report) => Object.entries(report).filter(([name]) => isShown(name)));
@@ -87,7 +87,7 @@ function longestWithin(reports: readonly Report[], maxCharacters: number): strin
 type Rows = readonly (readonly (readonly [name: string, value: unknown])[])[];
 
 /** Returns the rows as text, with so many characters of each text in them. */
-function writeRows(rows: Rows, maxCharacters: number, write: typeof canonicalJson): string {
+function writeRows(rows: Rows, maxCharacters: number, write: typeof stringifyCanonical): string {
   const lines = rows.map((row) => {
     const fields = row.map(([name, value]) => {
       if (!WORDS.has(name)) return [name, value] as const;
@@ -97,7 +97,7 @@ function writeRows(rows: Rows, maxCharacters: number, write: typeof canonicalJso
       // The whole value, if a notice would take more room than it saves.
       return [name, JSON.stringify(text).length < json.length ? text : value] as const;
     });
-    return canonicalJson(Object.fromEntries(fields));
+    return stringifyCanonical(Object.fromEntries(fields));
   });
   return lines.join("\n");
 }

@@ -20,7 +20,7 @@ export function shortenText(text: string, maxCharacters: number): ShortenedText 
   const total = text.length;
   if (total <= maxCharacters)
     return { text, isShortened: false, totalCharacters: total, shownCharacters: total };
-  const shown = text.slice(0, cutAt(text, maxCharacters));
+  const shown = text.slice(0, findCutIndex(text, maxCharacters));
   const notice = `[Shortened: ${shown.length} of ${total} characters are shown. Ask for a smaller part.]`;
   return {
     text: shown === "" ? notice : `${shown}\n${notice}`,
@@ -32,25 +32,27 @@ export function shortenText(text: string, maxCharacters: number): ShortenedText 
 
 /** Returns the text, or its beginning with an ellipsis if it has more than `maxCharacters`. */
 export function cutText(text: string, maxCharacters: number): string {
-  return text.length <= maxCharacters ? text : `${text.slice(0, cutAt(text, maxCharacters - 1))}…`;
+  return text.length <= maxCharacters
+    ? text
+    : `${text.slice(0, findCutIndex(text, maxCharacters - 1))}…`;
 }
 
 /** A character of more code units than this may be split between two code points. */
 const LONGEST_CHARACTER = 64;
 
 /** The last place up to `end` at which the text may be cut. */
-function cutAt(text: string, end: number): number {
-  const start = pairSafe(text, Math.max(0, end - LONGEST_CHARACTER));
-  const around = text.slice(start, pairSafe(text, end + LONGEST_CHARACTER));
+function findCutIndex(text: string, end: number): number {
+  const start = alignToCodePoint(text, Math.max(0, end - LONGEST_CHARACTER));
+  const around = text.slice(start, alignToCodePoint(text, end + LONGEST_CHARACTER));
   const split = new Intl.Segmenter("en", { granularity: "grapheme" })
     .segment(around)
     .containing(end - start);
   const isLong = split === undefined || split.index === 0;
-  return isLong ? pairSafe(text, end) : start + split.index;
+  return isLong ? alignToCodePoint(text, end) : start + split.index;
 }
 
 /** One place earlier, if this one is in the middle of a surrogate pair. */
-function pairSafe(text: string, place: number): number {
+function alignToCodePoint(text: string, place: number): number {
   const code = place === 0 ? undefined : text.codePointAt(place - 1);
   return code !== undefined && code > 0xff_ff ? place - 1 : place;
 }

@@ -5,7 +5,7 @@ import { EspalierError, isMarkedError } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
 import { lazySchema, z } from "../protocol/lazy-schema.ts";
-import { checkedAttachments } from "../protocol/message-content.ts";
+import { copyAttachments } from "../protocol/message-content.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
 
 const MARK = Symbol.for("espalier.error.tool");
@@ -96,7 +96,7 @@ export class ToolError extends EspalierError {
     }
     this.severity = parsed.data;
     this.hint = hint?.trim() === "" ? undefined : hint;
-    this.attachments = checkedAttachments("ToolError.attachments", attachments);
+    this.attachments = copyAttachments("ToolError.attachments", attachments);
   }
 
   static {
@@ -158,7 +158,7 @@ export class ToolRetryError extends ToolError {
 }
 
 /** Returns the attachments of a tool's error. `undefined` if there are none. */
-export function attachmentsIn(thrown: unknown): readonly Attachment[] | undefined {
+export function findErrorAttachments(thrown: unknown): readonly Attachment[] | undefined {
   if (!EspalierError.is(thrown) || !("attachments" in thrown)) return undefined;
   const given = AttachmentsSchema().safeParse(thrown.attachments).data ?? [];
   return given.length === 0 ? undefined : deepFreeze(given);
@@ -170,7 +170,7 @@ const AttachmentsSchema = lazySchema(() => z.array(AttachmentSchema()));
  * Returns the severity of a tool's error, or `undefined` for any other value. Reads the property
  * only once, because a getter may return another value each time.
  */
-export function severityOf(thrown: unknown): ToolErrorSeverity | undefined {
+export function findErrorSeverity(thrown: unknown): ToolErrorSeverity | undefined {
   try {
     if (!EspalierError.is(thrown) || !("severity" in thrown)) return undefined;
     return ToolErrorSeveritySchema().safeParse(thrown.severity).data;

@@ -1,11 +1,11 @@
 // Filters: which of its tools an agent is offered in a step, by the state of its work (R123).
 
-import { checkMade, shown } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { checkMade, describeReceived } from "../kernel/check.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
-import { toolScope, type ToolScope } from "./tool-scope.ts";
+import { createToolScope, type ToolScope } from "./tool-scope.ts";
 
 /**
  * Read-only facts about the agent whose step is about to begin.
@@ -83,7 +83,7 @@ export function toolFilter<Context = unknown>(
   check: ToolFilter<Context>["check"],
   options: Partial<ToolScope> = {},
 ): ToolFilter<Context> {
-  const watch = toolScope("toolFilter", check, options);
+  const watch = createToolScope("toolFilter", check, options);
   const filter: ToolFilter<Context> = Object.freeze({ ...watch, check });
   made.add(filter);
   return filter;
@@ -106,7 +106,7 @@ export interface HiddenTool {
  * Returns the tools that filters hide, once for each filter that hides them. Throws
  * `tool_filter_failed` with the name of the filter.
  */
-export function hiddenTools(
+export function findHiddenTools(
   filters: readonly ToolFilter[],
   toolNames: readonly string[],
   facts: FilterContext,
@@ -129,14 +129,14 @@ function askFilter(
   try {
     answer = filter.check(toolName, facts);
   } catch (cause) {
-    throw filterFailed(name, `it threw: ${messageOf(cause)}`, cause);
+    throw createFilterFailedError(name, `it threw: ${getErrorMessage(cause)}`, cause);
   }
   if (typeof answer === "boolean") return answer;
   void Promise.resolve(answer).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
-  throw filterFailed(name, `it returned ${shown(answer)}`, undefined);
+  throw createFilterFailedError(name, `it returned ${describeReceived(answer)}`, undefined);
 }
 
-function filterFailed(filter: string, what: string, cause: unknown): EspalierError {
+function createFilterFailedError(filter: string, what: string, cause: unknown): EspalierError {
   return new EspalierError({
     code: "tool_filter_failed",
     message: `Expected the tool filter ${filter} to return true or false, but ${what}. Make it a synchronous pure function.`,

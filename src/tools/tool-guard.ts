@@ -4,7 +4,7 @@ import { checkMade } from "../kernel/check.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import { toolScope, type ToolScope } from "./tool-scope.ts";
+import { createToolScope, type ToolScope } from "./tool-scope.ts";
 
 /**
  * A guard's decision about a call. `deny` overrides `ask`, and `ask` overrides `allow`.
@@ -128,7 +128,7 @@ export function toolGuard<Context = unknown>(
   options: Partial<ToolScope> = {},
 ): ToolGuard<Context> {
   const guard: ToolGuard<Context> = Object.freeze({
-    ...toolScope("toolGuard", check, options),
+    ...createToolScope("toolGuard", check, options),
     check,
   });
   made.add(guard);
@@ -147,7 +147,10 @@ export interface NamedGuard {
 }
 
 /** Returns the guards of an owner with their names. A guard without a name gets one by position. */
-export function namedGuards(owner: string, guards: readonly ToolGuard[]): readonly NamedGuard[] {
+export function assignGuardNames(
+  owner: string,
+  guards: readonly ToolGuard[],
+): readonly NamedGuard[] {
   return guards.map((guard, index) => ({
     name: guard.name ?? `${owner}.guard#${index + 1}`,
     guard,
@@ -157,7 +160,10 @@ export function namedGuards(owner: string, guards: readonly ToolGuard[]): readon
 /**
  * Returns the guards of a tool without duplicates: a role and an ancestor may have the same guard.
  */
-export function guardsFor(guards: readonly NamedGuard[], toolName: string): readonly NamedGuard[] {
+export function selectGuards(
+  guards: readonly NamedGuard[],
+  toolName: string,
+): readonly NamedGuard[] {
   if (guards.length === 0) return guards;
   const known = new Set<ToolGuard>();
   return guards.filter(({ guard }) => {

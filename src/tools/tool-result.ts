@@ -1,13 +1,13 @@
 // What a tool returns if it has more to give than a value: a text of its own for the model, data, images and files.
 
 import { checkBoolean, checkKeys, mismatch } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
-import { deepFreeze, unsoundness, type JsonValue } from "../kernel/json.ts";
-import { attachmentLine, type Attachment } from "../protocol/attachment.ts";
-import { checkedAttachments } from "../protocol/message-content.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
+import { deepFreeze, findJsonProblem, type JsonValue } from "../kernel/json.ts";
+import { formatAttachmentLine, type Attachment } from "../protocol/attachment.ts";
+import { copyAttachments } from "../protocol/message-content.ts";
 import type { ToolMessage } from "../protocol/message.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { plainResult, resultText } from "./result-text.ts";
+import { copyPlainResult, formatToolResult } from "./result-text.ts";
 
 /** Options of `toolResult`. */
 export interface ToolResultOptions {
@@ -85,9 +85,9 @@ export class ToolResult {
       "Leave it out to show what the model takes.",
     );
     this.showAttachments = showAttachments;
-    this.structured = structuredOf(structured);
-    this.attachments = checkedAttachments("toolResult.attachments", attachments);
-    this.text = text ?? defaultText(this.structured, this.attachments);
+    this.structured = checkStructuredResult(structured);
+    this.attachments = copyAttachments("toolResult.attachments", attachments);
+    this.text = text ?? describeResultParts(this.structured, this.attachments);
     // Its own, so that a copy with other fields has it, too.
     Object.defineProperty(this, MARK, { value: true, enumerable: true });
     Object.freeze(this);
@@ -128,16 +128,16 @@ export function toolResult(options: ToolResultOptions): ToolResult {
  * Returns the value as a `ToolResult`, also if another copy of the package created it. `undefined`
  * for any other value. Throws like `toolResult` if the value was changed.
  */
-export function asToolResult(result: unknown): ToolResult | undefined {
+export function readToolResult(result: unknown): ToolResult | undefined {
   if (result instanceof ToolResult) return result;
-  return isMarked(result) ? remade(result) : undefined;
+  return isMarked(result) ? recreateToolResult(result) : undefined;
 }
 
 /**
  * Returns the result of a call as a message. Attachments are included if models may read them and
  * providers read their format.
  */
-export function resultMessage(execution: ToolExecution): ToolMessage {
+export function createResultMessage(execution: ToolExecution): ToolMessage {
   const { call, text, attachments, isTextOnly = false } = execution;
   const { callId, toolName } = call;
   const message = { role: "tool", callId, toolName, text } as const;
@@ -172,7 +172,7 @@ function isMarked(result: unknown): result is object {
 }
 
 /** Recreates a result of another copy of the package, or a copy with other fields. */
-function remade(result: object): ToolResult {
+function recreateToolResult(result: object): ToolResult {
   const { [MARK]: _mark, ...options }: object & { readonly [MARK]?: unknown } = result;
   return new ToolResult(options);
 }
@@ -180,11 +180,11 @@ function remade(result: object): ToolResult {
 /** More levels than `plainResult` accepts. */
 const ALL_LEVELS = 1_000;
 
-function structuredOf(structured: unknown): JsonValue | undefined {
+function checkStructuredResult(structured: unknown): JsonValue | undefined {
   const field = "toolResult.structured";
   try {
-    const plain = plainResult(field, structured);
-    const reason = plain === undefined ? undefined : unsoundness(plain, ALL_LEVELS);
+    const plain = copyPlainResult(field, structured);
+    const reason = plain === undefined ? undefined : findJsonProblem(plain, ALL_LEVELS);
     if (reason !== undefined)
       throw new TypeError(
         `Expected ${field} to be plain JSON data, but ${reason}. Remove that value.`,
@@ -193,17 +193,17 @@ function structuredOf(structured: unknown): JsonValue | undefined {
   } catch (cause) {
     throw new EspalierError({
       code: "invalid_option",
-      message: messageOf(cause),
+      message: getErrorMessage(cause),
       data: { field },
       cause,
     });
   }
 }
 
-function defaultText(
+function describeResultParts(
   structured: JsonValue | undefined,
   attachments: readonly Attachment[],
 ): string {
-  const shown = structured === undefined ? [] : [resultText(structured)];
-  return [...shown, ...attachments.map(attachmentLine)].join("\n");
+  const shown = structured === undefined ? [] : [formatToolResult(structured)];
+  return [...shown, ...attachments.map(formatAttachmentLine)].join("\n");
 }

@@ -19,7 +19,7 @@ export interface ToolScope {
 }
 
 /** Returns the scope of a guard or a filter. Throws `invalid_definition` or `invalid_option`. */
-export function toolScope(
+export function createToolScope(
   owner: string,
   work: { readonly name: unknown },
   options: Partial<ToolScope>,

@@ -1,7 +1,7 @@
 // The tools of one role: found by name, shown to the model in a fixed order, with what holds for their calls.
 
 import { EspalierError } from "../kernel/error.ts";
-import { deepFreeze, defined } from "../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../kernel/json.ts";
 import type { ToolSpec } from "../model/model.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
 import type { Tool } from "./tool.ts";
@@ -25,13 +25,13 @@ export interface ToolSet {
 export function checkNames(owner: string, tools: readonly Tool[]): void {
   const names = new Set<string>();
   for (const { name } of tools) {
-    if (names.has(name)) throw duplicateToolError(owner, name);
+    if (names.has(name)) throw createDuplicateToolError(owner, name);
     names.add(name);
   }
 }
 
 /** Builds a set. `defaults`: what the role has set for all its tools. Throws `duplicate_tool` if two tools have one name. */
-export function toolSet(
+export function buildToolSet(
   owner: string,
   tools: readonly Tool[],
   defaults: ToolDefaults = {},
@@ -40,20 +40,20 @@ export function toolSet(
   const specs: ToolSpec[] = [];
   for (const tool of tools) {
     const { name, description, inputSchema, strictSchema } = tool;
-    if (known.has(name)) throw duplicateToolError(owner, name);
-    known.set(name, { tool, settings: effectiveSettings(tool.settings, defaults) });
+    if (known.has(name)) throw createDuplicateToolError(owner, name);
+    known.set(name, { tool, settings: mergeToolSettings(tool.settings, defaults) });
     specs.push({
       name,
       description,
       inputSchema: Object.isFrozen(inputSchema) ? inputSchema : structuredClone(inputSchema),
-      ...defined({ strictSchema }),
+      ...omitUndefined({ strictSchema }),
     });
   }
   return Object.freeze({
     specs: deepFreeze(specs),
     names: Object.freeze([...known.keys()]),
     find: (name: string) => known.get(name)?.tool,
-    settingsOf: (name: string) => known.get(name)?.settings ?? effectiveSettings({}, defaults),
+    settingsOf: (name: string) => known.get(name)?.settings ?? mergeToolSettings({}, defaults),
   });
 }
 
@@ -63,8 +63,12 @@ interface KnownTool {
 }
 
 /** What holds for a tool's calls in a role with these defaults. */
-function effectiveSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
-  return Object.freeze({ ...DEFAULT_TOOL_SETTINGS, ...defined(defaults), ...defined(own) });
+function mergeToolSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
+  return Object.freeze({
+    ...DEFAULT_TOOL_SETTINGS,
+    ...omitUndefined(defaults),
+    ...omitUndefined(own),
+  });
 }
 
 /** Tools that an agent of a role does not have. */
@@ -76,7 +80,7 @@ export interface Narrowing {
 }
 
 /** The set without some of its tools; the set itself, if none of them is in it. */
-export function narrowed(set: ToolSet, { gone, hidden }: Narrowing): ToolSet {
+export function filterToolSet(set: ToolSet, { gone, hidden }: Narrowing): ToolSet {
   const isShown = (name: string): boolean => !gone.has(name) && !hidden.has(name);
   if (set.names.every(isShown)) return set;
   return Object.freeze({
@@ -87,7 +91,7 @@ export function narrowed(set: ToolSet, { gone, hidden }: Narrowing): ToolSet {
   });
 }
 
-function duplicateToolError(owner: string, name: string): EspalierError {
+function createDuplicateToolError(owner: string, name: string): EspalierError {
   return new EspalierError({
     code: "duplicate_tool",
     message: `Expected ${owner}.tools to have unique names, got two tools named "${name}". Rename one of them.`,
@@ -96,10 +100,10 @@ function duplicateToolError(owner: string, name: string): EspalierError {
 }
 
 /** Tools that no depth is left for are hidden, not removed: a call of one is refused with the limit that it meets. */
-export function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
+export function excludeRemovedTools(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
   const gone = new Set<string>();
   const hidden = new Set<string>();
   for (const { toolName, rule } of removed)
     (rule === "no_depth_left" ? hidden : gone).add(toolName);
-  return narrowed(tools, { gone, hidden });
+  return filterToolSet(tools, { gone, hidden });
 }

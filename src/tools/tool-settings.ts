@@ -4,13 +4,13 @@
 import {
   checkCount,
   checkFields,
-  defaultAdvice,
+  adviseDefault,
   type FieldChecks,
   misdefinition,
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../kernel/check.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 
 /**
  * Settings of a tool, or of all tools of a role as `toolDefaults`. A tool's own setting takes
@@ -118,9 +118,9 @@ export function checkSpan(
 const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
   timeoutMs: (field, ms) => checkSpan(field, ms, NO_LIMIT_ADVICE),
   maxRetries: (field, count) =>
-    checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxRetries)),
+    checkCount(field, count, adviseDefault(DEFAULT_TOOL_SETTINGS.maxRetries)),
   maxResultCharacters: (field, count) =>
-    checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxResultCharacters)),
+    checkCount(field, count, adviseDefault(DEFAULT_TOOL_SETTINGS.maxResultCharacters)),
   longResultPolicy: (field, value) => {
     if (value === "truncate" || value === "summarize") return;
     throw misdefinition(field, '"truncate" or "summarize"', value, "Choose one.");
@@ -134,7 +134,7 @@ const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
  * Returns a checked and frozen copy of a tool's settings. Throws `invalid_option` or
  * `invalid_definition`.
  */
-export function toolSettings(field: string, given: ToolSettings): ToolSettings {
+export function checkToolSettings(field: string, given: ToolSettings): ToolSettings {
   checkFields(field, given, CHECKS);
   return Object.freeze({ ...given });
 }
@@ -143,9 +143,9 @@ export function toolSettings(field: string, given: ToolSettings): ToolSettings {
  * Returns a checked and frozen copy of a role's settings. Throws `invalid_option` or
  * `invalid_definition`.
  */
-export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
+export function checkToolDefaults(field: string, given: ToolDefaults): ToolDefaults {
   checkFields(field, given, { ...CHECKS, needsApproval: checkFlag });
-  return Object.freeze(defined({ ...given }));
+  return Object.freeze(omitUndefined({ ...given }));
 }
 
 /** Throws `invalid_definition` unless `value` is true or false. */

@@ -16,8 +16,8 @@ class ToolTimeoutError extends ToolError {
  * Returns the error of a call that exceeded its timeout. `toolName` is the name that the model
  * knows. The message advises what to do.
  */
-export function toolTimedOut(toolName: string, timeoutMs: number): ToolError {
-  const message = `${toolName} did not end within ${timeText(timeoutMs)}. ${HINT}`;
+export function createToolTimeout(toolName: string, timeoutMs: number): ToolError {
+  const message = `${toolName} did not end within ${formatExactDuration(timeoutMs)}. ${HINT}`;
   return new ToolTimeoutError(message, { data: { toolName, timeoutMs } });
 }
 
@@ -43,7 +43,7 @@ const UNITS = [
 ] as const;
 
 /** Returns an exact duration for the model: `250 ms`, `1.5 s`, `30 s`, `90 s`, `5 min`, `2 h`. */
-export function timeText(ms: number): string {
+export function formatExactDuration(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   const unit = UNITS.find((unit) => ms % unit.ms === 0);
   return unit === undefined ? `${ms / 1_000} s` : `${ms / unit.ms} ${unit.name}`;

@@ -39,7 +39,7 @@ export function prefixTools<T extends ToolsetTool<never>>(
 ): readonly T[] {
   const places = listPlaces("prefixTools.tools", tools);
   checkText("prefixTools.prefix", prefix);
-  return uniquelyNamed(
+  return requireUniqueNames(
     "prefixTools",
     places.map(({ tool, at }) => ({ tool: renameTool(at, tool, `${prefix}${tool.name}`), at })),
   );
@@ -65,7 +65,7 @@ export function renameTools<T extends ToolsetTool<never>>(
   const oldNames = tools.map(({ name }) => name);
   checkKeys("renameTools.names", names, oldNames);
   const newNames = new Map(Object.entries(names));
-  return uniquelyNamed(
+  return requireUniqueNames(
     "renameTools",
     places.map(({ tool, at }) =>
       newNames.has(tool.name)
@@ -99,7 +99,7 @@ export function filterTools<T extends ToolsetTool<never>>(
 ): readonly T[] {
   const places = listPlaces("filterTools.tools", tools);
   const isSelected = typeof kept === "function" ? kept : selectNamed(tools, kept);
-  return uniquelyNamed(
+  return requireUniqueNames(
     "filterTools",
     places.filter(({ tool, at }) => {
       const answer: unknown = isSelected(tool);
@@ -126,7 +126,7 @@ export function combineTools<Lists extends readonly (readonly ToolsetTool<never>
   const places: ToolPlace<Lists[number][number]>[] = [];
   for (const [index, list] of lists.entries())
     places.push(...listPlaces(`combineTools.lists[${index}]`, list));
-  return uniquelyNamed("combineTools", places);
+  return requireUniqueNames("combineTools", places);
 }
 
 /** A tool, and its position in the given lists. */
@@ -179,7 +179,7 @@ function renameTool<T extends ToolsetTool<never>>(field: string, tool: T, name: 
   return copy;
 }
 
-function uniquelyNamed<T extends ToolsetTool<never>>(
+function requireUniqueNames<T extends ToolsetTool<never>>(
   field: string,
   places: readonly ToolPlace<T>[],
 ): readonly T[] {

@@ -9,7 +9,7 @@ import { raiseAmounts } from "./amounts.ts";
 import { BudgetUse } from "./budget-use.ts";
 import { ModelCalls } from "./model-calls.ts";
 import { SPAN_END_OF, SpanList, type SpanEnding } from "./span-list.ts";
-import { addCall, endCall, endStep, newAttempt } from "./step-fold.ts";
+import { addCall, endCall, endStep, createAttempt } from "./step-fold.ts";
 import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import type { ActivityName, Spent } from "./viewer-data.ts";
 
@@ -197,7 +197,7 @@ export class AgentFold {
    */
   get waitsForBudgetOf(): AgentFold | undefined {
     const path = this.#modelCalls.lackingPath;
-    return path === undefined ? undefined : accountHolder(this, path);
+    return path === undefined ? undefined : findAccountHolder(this, path);
   }
 
   /** Tokens and cost of the agent's own model calls. */
@@ -288,7 +288,7 @@ export class AgentFold {
         this.#modelCalls.awaitBudget(
           event,
           this.#stepOf(event),
-          accountHolder(this, event.accountPath)?.index,
+          findAccountHolder(this, event.accountPath)?.index,
         );
         break;
       case "budget.dequeued":
@@ -317,7 +317,7 @@ export class AgentFold {
       case "model.failed":
         this.#modelCalls.close(event);
         if (event.error.code !== "cancelled")
-          this.#stepAt(this.step, event.atMs).attempts.push(newAttempt(event));
+          this.#stepAt(this.step, event.atMs).attempts.push(createAttempt(event));
         break;
       default:
         this.#takeCall(event);
@@ -340,7 +340,7 @@ export class AgentFold {
         this.#closeCall(event);
         return;
       case "tool.retried":
-        this.findCall(event.callId)?.attempts.push(newAttempt(event));
+        this.findCall(event.callId)?.attempts.push(createAttempt(event));
         return;
       case "question.asked":
         this.#ask(event);
@@ -447,7 +447,7 @@ export class AgentFold {
   #retry(event: EspalierEvent<"model.retried">): void {
     const { error, nextModel } = event;
     const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
-    this.#stepAt(this.step, event.atMs).attempts.push(newAttempt(event));
+    this.#stepAt(this.step, event.atMs).attempts.push(createAttempt(event));
     this.retry = { attempt, errorCode: error.code };
     this.#modelCalls.retry(event);
     this.#updateActivity(event.atMs);
@@ -569,8 +569,8 @@ const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>([
 ]);
 
 /** Returns the agent, or its ancestor, that has the account. */
-function accountHolder(agent: AgentFold | undefined, path: string): AgentFold | undefined {
+function findAccountHolder(agent: AgentFold | undefined, path: string): AgentFold | undefined {
   return agent === undefined || agent.agentPath === path
     ? agent
-    : accountHolder(agent.parent, path);
+    : findAccountHolder(agent.parent, path);
 }

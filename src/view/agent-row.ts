@@ -1,6 +1,6 @@
 // Builds the viewer's row and details of an agent from its fold. Pure.
 
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { AgentFold } from "./agent-fold.ts";
 import { countNames, joinNames } from "./amounts.ts";
 import {
@@ -13,7 +13,7 @@ import {
 
 const LONGEST_TASK = 200;
 
-export function agentRow(agent: AgentFold): AgentRow {
+export function createAgentRow(agent: AgentFold): AgentRow {
   const { own, subtree, end: rest } = agent;
   return [
     agent.parent?.index ?? -1,
@@ -24,7 +24,7 @@ export function agentRow(agent: AgentFold): AgentRow {
     agent.startedAtMs,
     rest === undefined || rest.status === "paused" ? -1 : rest.atMs,
     ACTIVITIES.indexOf(agent.activity),
-    noteOf(agent),
+    describeActivity(agent),
     agent.sinceMs,
     agent.step,
     own.totalTokens,
@@ -39,7 +39,7 @@ export function agentRow(agent: AgentFold): AgentRow {
 }
 
 /** Returns the details of an agent. `refusals` are those of the whole run. */
-export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): AgentDetail {
+export function createAgentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): AgentDetail {
   const { agentId, agentPath, depth, role, provider, model, task, end: rest, inherited } = agent;
   const { executionCount: executions, startedAtMs, budget, remaining } = agent;
   const isOver = rest !== undefined && rest.status !== "paused";
@@ -52,17 +52,17 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
     model,
     task,
     status: agent.activity,
-    ...defined({ reason: rest?.reason, error: rest?.error }),
+    ...omitUndefined({ reason: rest?.reason, error: rest?.error }),
     executionCount: executions,
     startedAtMs,
     ...(isOver ? { endedAtMs: rest.atMs } : {}),
     budget,
-    ...defined({ remaining }),
+    ...omitUndefined({ remaining }),
     used: agent.used,
     own: agent.own,
     subtree: agent.subtree,
     steps: structuredClone(agent.steps),
-    ...defined({ inherited }),
+    ...omitUndefined({ inherited }),
     refusals: refusals.filter((one) => one.agent === agent.index),
   };
 }
@@ -81,7 +81,7 @@ export function openToolCalls({
 /**
  * Returns the detail of the activity, for example `read ×2, mail`, `2 subagents` or `step_limit`.
  */
-function noteOf({
+function describeActivity({
   activity,
   end: rest,
   retry,

@@ -36,20 +36,20 @@ export function addAmounts(axis: string, left: number, right: number): number {
 }
 
 /** Formats a count: `41,203`. */
-export function countText(count: number): string {
+export function formatFullCount(count: number): string {
   return String(Math.round(count)).replace(BEFORE_THOUSANDS, ",");
 }
 
 /** Formats a count briefly: `950`, `3.1k`, `14k`, `1.2M`. */
-export function shortCount(count: number): string {
-  if (count < 1_000) return countText(count);
+export function formatShortCount(count: number): string {
+  if (count < 1_000) return formatFullCount(count);
   if (count < 9_950) return `${(count / 1_000).toFixed(1)}k`;
   if (count < 999_500) return `${(count / 1_000).toFixed(0)}k`;
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
 /** Formats US dollars: `$0.0123`, `$4.20`; zero is `$0`. Use `costText` for costs. */
-export function usdText(usd: number): string {
+export function formatDollars(usd: number): string {
   if (usd === 0) return "$0";
   if (usd < SMALLEST_SHOWN_USD) return "<$0.0001";
   return `$${usd.toFixed(usd < A_DOLLAR_USD ? 4 : 2)}`;
@@ -59,22 +59,22 @@ export function usdText(usd: number): string {
  * Formats a cost of which a part may be unknown. An unknown cost is never shown as zero. An agent
  * without a charged call has `–`.
  */
-export function costText({ totalTokens, costUsd, unpricedCalls }: Spent): string {
+export function formatCost({ totalTokens, costUsd, unpricedCalls }: Spent): string {
   const cost = costUsd ?? 0;
   if (unpricedCalls === 0 && costUsd !== null)
-    return totalTokens === 0 && cost === 0 ? "–" : usdText(cost);
+    return totalTokens === 0 && cost === 0 ? "–" : formatDollars(cost);
   const isShown = cost >= SMALLEST_SHOWN_USD;
-  return isShown ? `≥${usdText(cost)}` : UNKNOWN;
+  return isShown ? `≥${formatDollars(cost)}` : UNKNOWN;
 }
 
 /** Formats a cost for a place without a heading: `cost unknown`. */
-export function costWords(spent: Spent): string {
-  const text = costText(spent);
+export function describeCost(spent: Spent): string {
+  const text = formatCost(spent);
   return text === UNKNOWN ? `cost ${text}` : text;
 }
 
 /** Returns ` (no price for gpt-x)` as a suffix of a cost. Empty if all prices are known. */
-export function unpricedText(models: readonly string[]): string {
+export function describeUnpricedModels(models: readonly string[]): string {
   return models.length === 0 ? "" : ` (no price for ${joinNames(models)})`;
 }
 
@@ -91,17 +91,17 @@ export function countNames(names: readonly string[]): readonly string[] {
 }
 
 /** Formats a duration, rounded: `420ms`, `12.3s`, `4m 52s`, `1h 02m`. */
-export function durationText(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.floor(ms)}ms`;
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`;
   const seconds = Math.round(ms / 1_000);
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${twoDigits(seconds % 60)}s`;
-  return `${Math.floor(seconds / 3_600)}h ${twoDigits(Math.floor(seconds / 60) % 60)}m`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${padToTwoDigits(seconds % 60)}s`;
+  return `${Math.floor(seconds / 3_600)}h ${padToTwoDigits(Math.floor(seconds / 60) % 60)}m`;
 }
 
 /** Formats a count with its noun: `1 agent`, `2 agents`. */
-export function numberOf(count: number, thing: string): string {
-  return `${countText(count)} ${thing}${count === 1 ? "" : "s"}`;
+export function formatQuantity(count: number, thing: string): string {
+  return `${formatFullCount(count)} ${thing}${count === 1 ? "" : "s"}`;
 }
 
 /** Label and formatters of a budget axis. */
@@ -114,17 +114,22 @@ export interface AxisText {
 
 /** All budget axes, in the order of importance to a person. */
 export const AXES: readonly AxisText[] = [
-  { axis: "totalTokens", label: "tokens", text: countText, short: shortCount },
-  { axis: "inputTokens", label: "input tokens", text: countText, short: shortCount },
-  { axis: "cachedInputTokens", label: "cached input tokens", text: countText, short: shortCount },
-  { axis: "outputTokens", label: "output tokens", text: countText, short: shortCount },
-  { axis: "costUsd", label: "cost", text: usdText, short: usdText },
-  { axis: "steps", label: "steps", text: countText, short: shortCount },
-  { axis: "toolCalls", label: "tool calls", text: countText, short: shortCount },
-  { axis: "timeMs", label: "time", text: durationText, short: durationText },
+  { axis: "totalTokens", label: "tokens", text: formatFullCount, short: formatShortCount },
+  { axis: "inputTokens", label: "input tokens", text: formatFullCount, short: formatShortCount },
+  {
+    axis: "cachedInputTokens",
+    label: "cached input tokens",
+    text: formatFullCount,
+    short: formatShortCount,
+  },
+  { axis: "outputTokens", label: "output tokens", text: formatFullCount, short: formatShortCount },
+  { axis: "costUsd", label: "cost", text: formatDollars, short: formatDollars },
+  { axis: "steps", label: "steps", text: formatFullCount, short: formatShortCount },
+  { axis: "toolCalls", label: "tool calls", text: formatFullCount, short: formatShortCount },
+  { axis: "timeMs", label: "time", text: formatDuration, short: formatDuration },
 ];
 
-function twoDigits(number: number): string {
+function padToTwoDigits(number: number): string {
   return String(number).padStart(2, "0");
 }
 

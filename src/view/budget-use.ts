@@ -32,12 +32,12 @@ export class BudgetUse {
 
   /** Tokens and cost of the agent's own calls. */
   get own(): Spent {
-    return spentOf(this.#own);
+    return readSpent(this.#own);
   }
 
   /** Tokens and cost of the agent and all its descendants. */
   get subtree(): Spent {
-    return spentOf(this.#tree);
+    return readSpent(this.#tree);
   }
 
   /** Returns the unspent budget by axis. Only limited axes are present. */
@@ -114,9 +114,9 @@ export class BudgetUse {
    * usage is not part of the folded budget.
    */
   #close({ usage }: EspalierEvent<"agent.ended">): void {
-    Object.assign(this.#own, amountsOf(usage.own));
+    Object.assign(this.#own, readUsedAmounts(usage.own));
     this.#completedCalls = usage.own.toolCalls;
-    const unseen = amountsOf(usage.total);
+    const unseen = readUsedAmounts(usage.total);
     for (const axis of Object.keys(unseen))
       unseen[axis] = addAmounts(axis, unseen[axis] ?? 0, -(this.#tree[axis] ?? 0));
     for (let at: BudgetUse | undefined = this; at !== undefined; at = at.#above) {
@@ -129,7 +129,7 @@ export class BudgetUse {
 }
 
 /** Returns usage as numbers. An unknown cost counts as 0. */
-function amountsOf(usage: Partial<Usage>): UsedAmounts {
+function readUsedAmounts(usage: Partial<Usage>): UsedAmounts {
   return Object.fromEntries(
     Object.entries(usage).map(([axis, amount]) => [axis, amount ?? 0] as const),
   );
@@ -143,7 +143,7 @@ function add(sums: UsedAmounts, more: Partial<Usage> | UsedAmounts): void {
 /**
  * Returns the part of usage that rows show. `costUsd` is `null` if no part of the cost is known.
  */
-function spentOf({ totalTokens = 0, costUsd = 0, unpricedCalls = 0 }: UsedAmounts): Spent {
+function readSpent({ totalTokens = 0, costUsd = 0, unpricedCalls = 0 }: UsedAmounts): Spent {
   // Repeats `toUsage`, so that commands need not load its file.
   const isUnknown = costUsd === 0 && unpricedCalls > 0;
   return { totalTokens, costUsd: isUnknown ? null : costUsd, unpricedCalls };

@@ -18,34 +18,37 @@ type CauseChain = readonly Cause[];
  * If the root failed or was stopped: its chain of causes. Otherwise the chains of failed agents,
  * earliest first, then the first agent that reached each limit.
  */
-export function causesOf(
+export function findCauses(
   agents: readonly AgentFold[],
   refusals: readonly RefusalRow[],
 ): readonly Cause[] {
   const [root] = agents;
   if (root === undefined) return [];
-  if (isBroken(root.end)) return chainOf(root, agents).slice(0, MOST);
-  const failed = chainsOf(
+  if (isBroken(root.end)) return buildCauseChain(root, agents).slice(0, MOST);
+  const failed = buildCauseChains(
     agents.filter(({ end: rest }) => rest?.status === "failed"),
     agents,
   );
   const reported = new Set(failed.flat().map(({ agentId }) => agentId));
   const limits = [
-    ...chainsOf(firstAtEachLimit(agents.filter(({ agentId }) => !reported.has(agentId))), agents),
-    ...refusedByLimits(agents, refusals),
+    ...buildCauseChains(
+      findLimitedAgents(agents.filter(({ agentId }) => !reported.has(agentId))),
+      agents,
+    ),
+    ...findLimitRefusals(agents, refusals),
   ];
-  return [...earliestFirst(failed), ...earliestFirst(limits)].flat().slice(0, MOST);
+  return [...sortEarliestFirst(failed), ...sortEarliestFirst(limits)].flat().slice(0, MOST);
 }
 
 /** Returns the chains of agents, without agents that an earlier chain contains. */
-function chainsOf(
+function buildCauseChains(
   broken: readonly AgentFold[],
   agents: readonly AgentFold[],
 ): readonly CauseChain[] {
   const seen = new Set<string>();
   return broken.flatMap((agent) => {
     if (seen.has(agent.agentId)) return [];
-    const chain = chainOf(agent, agents);
+    const chain = buildCauseChain(agent, agents);
     for (const { agentId } of chain) seen.add(agentId);
     return [chain];
   });
@@ -54,7 +57,7 @@ function chainsOf(
 /**
  * Returns for each limit the stopped agent that owns the limit, or else the first stopped agent.
  */
-function firstAtEachLimit(agents: readonly AgentFold[]): readonly AgentFold[] {
+function findLimitedAgents(agents: readonly AgentFold[]): readonly AgentFold[] {
   const firsts = new Map<string, AgentFold>();
   for (const agent of agents) {
     const { end: rest } = agent;
@@ -71,7 +74,7 @@ function firstAtEachLimit(agents: readonly AgentFold[]): readonly AgentFold[] {
 }
 
 /** Returns for each agent the first spawn that each limit refused. */
-function refusedByLimits(
+function findLimitRefusals(
   agents: readonly AgentFold[],
   refusals: readonly RefusalRow[],
 ): readonly CauseChain[] {
@@ -93,31 +96,35 @@ const REFUSED_BY_LIMITS: ReadonlySet<SpawnRefusal["code"]> = new Set<SpawnRefusa
   "budget_exhausted",
 ]);
 
-function earliestFirst(chains: readonly CauseChain[]): readonly CauseChain[] {
+function sortEarliestFirst(chains: readonly CauseChain[]): readonly CauseChain[] {
   return chains.toSorted(([left], [right]) => (left?.atMs ?? 0) - (right?.atMs ?? 0));
 }
 
 /** Returns the chain of causes of an agent: root cause first, the agent last. */
-function chainOf(agent: AgentFold, agents: readonly AgentFold[], at = agent.end): CauseChain {
+function buildCauseChain(
+  agent: AgentFold,
+  agents: readonly AgentFold[],
+  at = agent.end,
+): CauseChain {
   if (at === undefined) return [];
-  const own = causeIn(agent, at);
-  const first = firstAtLimit(agent, at, agents);
-  if (first !== undefined) return [...pathUp(first, agent), own];
-  const made = callBehind(agent, at);
+  const own = createCause(agent, at);
+  const first = findFirstLimited(agent, at, agents);
+  if (first !== undefined) return [...collectPathCauses(first, agent), own];
+  const made = findEndingCall(agent, at);
   if (made === undefined) return [own];
-  const below = chainBelow(made.call, agents);
+  const below = findSubagentChain(made.call, agents);
   // A call without a message failed for the reason of its subagent.
   const isSaid = below.length > 0 && made.call.message === undefined;
-  return [...below, ...(isSaid ? [] : [callCause(agent, made)]), own];
+  return [...below, ...(isSaid ? [] : [createCallCause(agent, made)]), own];
 }
 
 /** Returns the chain of the subagent whose failure ended a call. Empty if there was none. */
-function chainBelow(call: CallFold, agents: readonly AgentFold[]): CauseChain {
+function findSubagentChain(call: CallFold, agents: readonly AgentFold[]): CauseChain {
   const { endSeq = Infinity } = call;
   for (const index of call.children) {
     const child = agents[index];
     const rest = child?.findEndBefore(endSeq);
-    if (child !== undefined && isBroken(rest)) return chainOf(child, agents, rest);
+    if (child !== undefined && isBroken(rest)) return buildCauseChain(child, agents, rest);
   }
   return [];
 }
@@ -142,7 +149,7 @@ const STOPPED_BY_LIMITS: ReadonlySet<string> = new Set<StopCode>([
   "error_budget",
 ]);
 
-function causeIn({ agentId, agentPath }: AgentFold, rest: ExecutionEnd): Cause {
+function createCause({ agentId, agentPath }: AgentFold, rest: ExecutionEnd): Cause {
   const { error, reason, atMs, step } = rest;
   const { code, message } = error ?? reason;
   return {
@@ -156,7 +163,7 @@ function causeIn({ agentId, agentPath }: AgentFold, rest: ExecutionEnd): Cause {
   };
 }
 
-function callCause({ agentId, agentPath }: AgentFold, { step, call }: MadeCall): Cause {
+function createCallCause({ agentId, agentPath }: AgentFold, { step, call }: MadeCall): Cause {
   const { toolName, errorCode, errorName, outcome, startedAtMs, endedAtMs = startedAtMs } = call;
   const code = errorCode ?? outcome;
   const known = OUTCOMES[outcome] ?? "The call came to nothing.";
@@ -174,7 +181,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
  * Returns the first descendant that the same limit stopped. `undefined` if that is the agent
  * itself, or no limit stopped the agent.
  */
-function firstAtLimit(
+function findFirstLimited(
   agent: AgentFold,
   { reason, startSeq }: ExecutionEnd,
   agents: readonly AgentFold[],
@@ -204,10 +211,10 @@ function isBelow(agent: AgentFold, ancestor: AgentFold): boolean {
  * Returns the causes from an agent up to below an ancestor, without agents that neither failed nor
  * were stopped.
  */
-function pathUp(agent: AgentFold, end: AgentFold): readonly Cause[] {
+function collectPathCauses(agent: AgentFold, end: AgentFold): readonly Cause[] {
   const causes: Cause[] = [];
   for (let at: AgentFold | undefined = agent; at !== undefined && at !== end; at = at.parent)
-    if (at.end !== undefined && isBroken(at.end)) causes.push(causeIn(at, at.end));
+    if (at.end !== undefined && isBroken(at.end)) causes.push(createCause(at, at.end));
   return causes;
 }
 
@@ -220,14 +227,17 @@ interface MadeCall {
 /**
  * Returns the call that ended an execution. `undefined` if the execution ended for another reason.
  */
-function callBehind(agent: AgentFold, { execution, reason }: ExecutionEnd): MadeCall | undefined {
+function findEndingCall(
+  agent: AgentFold,
+  { execution, reason }: ExecutionEnd,
+): MadeCall | undefined {
   const calls = agent.steps
     .filter((step) => step.execution === execution)
     .flatMap(({ number, calls: made }) => made.map((call) => ({ step: number, call })));
   const { limit, callId } = reason.data;
   switch (reason.code) {
     case "error_budget":
-      return firstOfBudget(calls, limit);
+      return findDecisiveCall(calls, limit);
     case "retry_limit":
     case "blocked":
       return calls.findLast(({ call }) => call.callId === callId);
@@ -241,14 +251,14 @@ function callBehind(agent: AgentFold, { execution, reason }: ExecutionEnd): Made
 }
 
 /** Returns the first of the calls that used up a limit of the error budget. */
-function firstOfBudget(calls: readonly MadeCall[], limit: unknown): MadeCall | undefined {
-  if (limit === "maxConsecutiveErrors") return longestRow(calls)[0];
+function findDecisiveCall(calls: readonly MadeCall[], limit: unknown): MadeCall | undefined {
+  if (limit === "maxConsecutiveErrors") return findLongestFailureRow(calls)[0];
   const counts = limit === "maxRetryErrors" ? "retry" : "error";
   return calls.find(({ call }) => isCounted(call, counts));
 }
 
 /** Returns the longest sequence of failed calls without a successful call between them. */
-function longestRow(calls: readonly MadeCall[]): readonly MadeCall[] {
+function findLongestFailureRow(calls: readonly MadeCall[]): readonly MadeCall[] {
   let row: MadeCall[] = [];
   let longest = row;
   for (const made of calls) {

@@ -86,7 +86,7 @@ export class ModelCalls {
     call.state = "queued";
     if (call.hasBegun) return; // `model.retried` or `model.failed` follows.
     call.reservedAtMs = atMs;
-    if (outcome !== "granted") this.#calls.delete(keyOf(event));
+    if (outcome !== "granted") this.#calls.delete(buildModelCallKey(event));
   }
 
   /**
@@ -133,7 +133,7 @@ export class ModelCalls {
     const { atMs, queuedMs } = event;
     const call = this.#find(event);
     if (call === undefined) return;
-    this.#calls.delete(keyOf(event));
+    this.#calls.delete(buildModelCallKey(event));
     const isCut = event.type === "model.failed" && event.error.code === "cancelled";
     const end = event.type === "model.replied" ? "ok" : isCut ? "cut" : "failed";
     this.#endBudgetWait(call, atMs, end);
@@ -154,7 +154,7 @@ export class ModelCalls {
   }
 
   #find(event: EspalierEvent): ModelCallFold | undefined {
-    return this.#calls.get(keyOf(event));
+    return this.#calls.get(buildModelCallKey(event));
   }
 
   #add(event: EspalierEvent, step: number): ModelCallFold {
@@ -170,7 +170,7 @@ export class ModelCalls {
       retry: -1,
       queuedMs: 0,
     };
-    this.#calls.set(keyOf(event), call);
+    this.#calls.set(buildModelCallKey(event), call);
     return call;
   }
 
@@ -215,6 +215,6 @@ export class ModelCalls {
 /** Ending of a budget wait, by its outcome. */
 const BUDGET_ENDS = { granted: "ok", refused: "failed", cancelled: "cut" } as const;
 
-function keyOf({ callId, modelCallNumber = 1 }: EspalierEvent): string {
+function buildModelCallKey({ callId, modelCallNumber = 1 }: EspalierEvent): string {
   return `${callId} ${modelCallNumber}`;
 }

@@ -16,9 +16,9 @@ import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold } from "./agent-fold.ts";
 import type { AgentEnd } from "./agent-rest.ts";
-import { agentRow } from "./agent-row.ts";
+import { createAgentRow } from "./agent-row.ts";
 import { NOTHING_SPENT, raiseAmounts } from "./amounts.ts";
-import { causesOf, isBroken } from "./causes.ts";
+import { findCauses, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
   ActivityName,
@@ -256,7 +256,7 @@ export class RunFold {
       agent.apply(event);
       if (agent.isWorking !== isWorking) this.#working += isWorking ? -1 : 1;
       if (agent.isSettled !== isAtRest) this.running += isAtRest ? 1 : -1;
-      this.awaitingBudget += awaitsBudget(agent.activity) - awaitsBudget(activity);
+      this.awaitingBudget += countAwaitingBudget(agent.activity) - countAwaitingBudget(activity);
       this.toolErrorCount += agent.toolErrorCount - toolErrorCount;
       if (agent.end !== rest) this.#countRest(rest, agent.end);
       if (event.type === "agent.ended") this.#touchPath(agent);
@@ -283,7 +283,7 @@ export class RunFold {
     return {
       record,
       run: this.#facts(),
-      agents: agents.map(agentRow),
+      agents: agents.map(createAgentRow),
       spans: agents.map(({ spans }) => [...spans.numbers]),
       questions: this.#questionRows(),
       causes: this.causes(),
@@ -309,7 +309,7 @@ export class RunFold {
     return {
       record: this.record,
       run: this.#facts(),
-      agents: touched.map((agent) => [agent.index, agentRow(agent)]),
+      agents: touched.map((agent) => [agent.index, createAgentRow(agent)]),
       spans: touched.flatMap((agent) => {
         const from = agent.spans.newSince(record);
         const numbers = agent.spans.numbers.slice(from);
@@ -335,7 +335,7 @@ export class RunFold {
    * ```
    */
   causes(): readonly Cause[] {
-    return causesOf(this.agents, this.refusals);
+    return findCauses(this.agents, this.refusals);
   }
 
   /** Applies events of the run as a whole, and the first event of an agent. */
@@ -343,7 +343,7 @@ export class RunFold {
     switch (event.type) {
       case "run.started":
         this.#open(event, event.budget);
-        this.forkedFrom = originOf(event);
+        this.forkedFrom = readForkOrigin(event);
         return;
       case "run.resumed":
         if (this.startedAtMs === undefined) this.#open(event, {});
@@ -527,7 +527,7 @@ export class RunFold {
       spent: root?.subtree ?? NOTHING_SPENT,
       budget: this.budget,
       remaining: this.remaining,
-      ...(end === undefined ? {} : { reason: whyOf(end) }),
+      ...(end === undefined ? {} : { reason: getEndReason(end) }),
       ...(this.forkedFrom === undefined ? {} : { forkedFrom: this.forkedFrom }),
       ...(this.unpricedModels.size === 0 ? {} : { unpricedModels: [...this.unpricedModels] }),
       refusalCount: this.refusals.length,
@@ -544,15 +544,15 @@ export class RunFold {
 }
 
 /** Returns the error of a failed run, otherwise the reason of its end or pause. */
-function whyOf({ error, reason }: NonNullable<RunFold["end"]>): RunSummary["reason"] {
+function getEndReason({ error, reason }: NonNullable<RunFold["end"]>): RunSummary["reason"] {
   const { code, message } = error ?? reason;
   return { code, message };
 }
 
-function awaitsBudget(activity: ActivityName): 0 | 1 {
+function countAwaitingBudget(activity: ActivityName): 0 | 1 {
   return activity === "awaiting_budget" ? 1 : 0;
 }
 
-function originOf({ forkedFrom }: EspalierEvent<"run.started">): RunSummary["forkedFrom"] {
+function readForkOrigin({ forkedFrom }: EspalierEvent<"run.started">): RunSummary["forkedFrom"] {
   return forkedFrom && { runId: forkedFrom.runId, stepNumber: forkedFrom.stepNumber };
 }

@@ -46,36 +46,36 @@ export interface Viewpoint {
 const SILENT_MS = 30_000;
 
 /** Returns the facts of the store about a run. `facts` are the folded facts, if there are any. */
-export function runListing(
+export function createRunListing(
   listed: ListedRun,
   facts: RunOverview | undefined,
   at: Viewpoint,
 ): RunListing {
   const { runId, title, createdAtMs, updatedAtMs, owner } = listed;
   const status = chooseRowStatus(listed, facts, at);
-  const leader = owner === null ? null : leaderOf(owner, at);
+  const leader = owner === null ? null : identifyOwner(owner, at);
   return { runId, title, status, createdAtMs, updatedAtMs, owner: leader };
 }
 
 /** Returns a run without its agents. */
-export function runHead(listed: ListedRun, facts: RunOverview, at: Viewpoint): RunHead {
-  const listing = runListing(listed, facts, at);
-  return { ...facts, ...timeOf(facts, listing, at.nowMs), ...listing };
+export function createRunHead(listed: ListedRun, facts: RunOverview, at: Viewpoint): RunHead {
+  const listing = createRunListing(listed, facts, at);
+  return { ...facts, ...computeRunTime(facts, listing, at.nowMs), ...listing };
 }
 
 /** Returns the time of a run until now. A run without a live owner is idle. */
-export function timeOf(
+export function computeRunTime(
   facts: RunTime,
   { status, owner: leader }: Pick<RunListing, "status" | "owner">,
   nowMs: number,
 ): Pick<RunTime, "durationMs" | "idleMs" | "isIdle"> {
   const isUnled = facts.endedAtMs === undefined && (leader === null || status === "lost");
   const isIdle = facts.isIdle || isUnled;
-  return { ...timeAt({ ...facts, isIdle }, nowMs), isIdle };
+  return { ...projectRunTime({ ...facts, isIdle }, nowMs), isIdle };
 }
 
 /** Returns the facts with the status `working` if all questions have an answer in the mailbox. */
-export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunOverview {
+export function updateAnsweredFacts(facts: RunOverview, isAnswered: boolean): RunOverview {
   return facts.status === "input_required" && isAnswered ? { ...facts, status: "working" } : facts;
 }
 
@@ -83,7 +83,7 @@ export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunO
 type Reason = NonNullable<RunSummary["reason"]>;
 
 /** Returns the facts with the reason for which no process could continue the run, if there is one. */
-export function factsOnceRefused(facts: RunOverview, refusal: Reason | undefined): RunOverview {
+export function updateRefusedFacts(facts: RunOverview, refusal: Reason | undefined): RunOverview {
   return refusal === undefined ? facts : { ...facts, reason: refusal };
 }
 
@@ -97,11 +97,11 @@ export function findRefusal(
 ): Reason | undefined {
   const last = posts.at(-1);
   if (last === undefined || handled.includes(last.number)) return undefined;
-  return refusalIn(last.body);
+  return parseRefusal(last.body);
 }
 
 // Parsed without an import: a module shared with the root would become a bundle chunk of its own.
-function refusalIn(body: string): Reason | undefined {
+function parseRefusal(body: string): Reason | undefined {
   let mail: unknown;
   try {
     mail = JSON.parse(body);
@@ -116,7 +116,7 @@ function refusalIn(body: string): Reason | undefined {
     : undefined;
 }
 
-function leaderOf(
+function identifyOwner(
   { hostname, processId }: Pick<OwnerProcess, "hostname" | "processId">,
   at: Viewpoint,
 ): OwnerProcess {
@@ -149,7 +149,7 @@ function chooseRowStatus(
 }
 
 /** Returns the time of a run at a later moment. The only definition of that time. */
-export function timeAt(
+export function projectRunTime(
   { startedAtMs, endedAtMs, durationMs, idleMs, isIdle }: RunTime,
   nowMs: number,
 ): Pick<RunTime, "durationMs" | "idleMs"> {
@@ -164,7 +164,7 @@ export function timeAt(
  * is idle.
  */
 export function runTimeLeft(limitMs: number, time: RunTime, nowMs: number): number {
-  const { durationMs, idleMs } = timeAt(time, nowMs);
+  const { durationMs, idleMs } = projectRunTime(time, nowMs);
   return Math.max(0, limitMs - (durationMs - idleMs));
 }
 
@@ -185,7 +185,7 @@ const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
 };
 
 /** Returns each group with its runs, in the given order: newest first. */
-export function groupedRuns(
+export function groupRuns(
   runs: readonly RunRow[],
 ): readonly (readonly [RunGroup, readonly RunRow[]])[] {
   return GROUPS.map((group) => [group, runs.filter(({ status }) => GROUP_OF[status] === group)]);

@@ -1,7 +1,7 @@
 // Steps of an agent and their tool calls, folded from events: numbers, names and times, without
 // content.
 
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
@@ -145,14 +145,14 @@ export interface StepFold {
 }
 
 /** Creates an attempt from the event of its failure. */
-export function newAttempt(
+export function createAttempt(
   event: EspalierEvent<"model.retried" | "model.failed" | "tool.retried">,
 ): AttemptFold {
   const { code, message } = event.error;
   if (event.type === "model.failed") return { attempt: event.attemptCount, code, message };
   const { attempt, delayMs } = event;
   const nextModel = event.type === "model.retried" ? event.nextModel?.model : undefined;
-  return { attempt, code, message, delayMs, ...defined({ nextModel }) };
+  return { attempt, code, message, delayMs, ...omitUndefined({ nextModel }) };
 }
 
 /** Records the end of a step. Removes the attempt whose error ended the step from `attempts`. */

@@ -3,20 +3,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { EspalierError } from "../kernel/error.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { checkRunId } from "../orchestrator/run/start-options.ts";
 import { openToolCalls } from "../view/agent-row.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
-import { jsonIn, type Gate } from "./gate.ts";
+import { readJsonBody, type Gate } from "./gate.ts";
 import type { ReadingMeans, HeldRuns } from "./held-run.ts";
-import { logOf, type LogQuery, runSnapshotOf } from "./run-rows.ts";
-import { problemIn } from "./problems.ts";
-import { refusedRequest, sendJson } from "./reply.ts";
+import { readLogPage, type LogQuery, buildRunSnapshot } from "./run-rows.ts";
+import { createProblemReply } from "./problems.ts";
+import { createRefusedRequest, sendJson } from "./reply.ts";
 import type { RunActions } from "./run-actions.ts";
 import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
-import { agentDetailOf, stepDetail } from "./step-detail.ts";
+import { readAgentDetail, readStepDetail } from "./step-detail.ts";
 
 /** Dependencies of the routes. */
 export interface ApiParts extends ReadingMeans {
@@ -48,18 +48,22 @@ export class Api {
     const { gate, request, response } = call;
     const isPost = request.method === "POST";
     if (!isPost && request.method !== "GET")
-      throw refusedRequest(405, "not_allowed", "Only GET and POST are supported. Use one of them.");
+      throw createRefusedRequest(
+        405,
+        "not_allowed",
+        "Only GET and POST are supported. Use one of them.",
+      );
     await gate.checkCaller(request);
     if (isPost) gate.checkOrigin(request);
     try {
       const [first, runId, ...rest] = path;
       const answer =
         first === "runs" && runId !== undefined
-          ? await this.#ofRun(runIdIn(runId), rest, call)
+          ? await this.#ofRun(parseRunId(runId), rest, call)
           : await this.#ofAll(path, call);
       if (answer !== undefined) await sendJson(request, response, isPost ? 202 : 200, answer);
     } catch (cause) {
-      throw EspalierError.is(cause) ? problemIn(cause, this.#parts.content) : cause;
+      throw EspalierError.is(cause) ? createProblemReply(cause, this.#parts.content) : cause;
     }
   }
 
@@ -69,7 +73,7 @@ export class Api {
   }
 
   async #ofAll([first, ...rest]: readonly string[], call: Call): Promise<unknown> {
-    if (call.request.method !== "GET" || rest.length > 0) throw notFound();
+    if (call.request.method !== "GET" || rest.length > 0) throw createNotFoundError();
     const { meta, list } = this.#parts;
     switch (first) {
       case "meta":
@@ -78,13 +82,13 @@ export class Api {
         return await list.rows({
           status: call.query.get("status") ?? undefined,
           q: call.query.get("q") ?? undefined,
-          before: runIdOrNone(call.query.get("before")),
+          before: parseOptionalRunId(call.query.get("before")),
           limit: readQueryNumber(call.query, "limit"),
         });
       case "questions":
         return await list.questions();
       default:
-        throw notFound();
+        throw createNotFoundError();
     }
   }
 
@@ -92,17 +96,18 @@ export class Api {
     const { runs, clock, actions } = this.#parts;
     const [first, agentId, ...rest] = path;
     if (call.request.method === "POST") {
-      if (first !== "actions" || agentId !== undefined) throw notFound();
-      return await actions.take(runId, await jsonIn(call.request));
+      if (first !== "actions" || agentId !== undefined) throw createNotFoundError();
+      return await actions.take(runId, await readJsonBody(call.request));
     }
-    if (first === undefined) return runSnapshotOf(await runs.look(runId), clock.nowMs());
+    if (first === undefined) return buildRunSnapshot(await runs.look(runId), clock.nowMs());
     if (first === "agents" && agentId !== undefined)
       return await this.#ofAgent(runId, [agentId, ...rest], call.query);
-    if (agentId !== undefined) throw notFound();
+    if (agentId !== undefined) throw createNotFoundError();
     if (first === "interrupted") return { calls: openToolCalls((await runs.look(runId)).fold) };
     if (first === "feed") return await this.#feed(runId, call);
-    if (first === "log") return await logOf(await runs.look(runId), logQueryIn(call.query));
-    throw notFound();
+    if (first === "log")
+      return await readLogPage(await runs.look(runId), parseLogQuery(call.query));
+    throw createNotFoundError();
   }
 
   async #ofAgent(
@@ -113,12 +118,20 @@ export class Api {
     const run = await this.#parts.runs.look(runId);
     const agent = run.fold.agents.find((one) => one.agentId === agentId);
     if (agent === undefined)
-      throw refusedRequest(404, "unknown_agent", "The run has no agent of this id. Check the id.");
-    if (rest.length === 0) return await agentDetailOf(run, agent);
+      throw createRefusedRequest(
+        404,
+        "unknown_agent",
+        "The run has no agent of this id. Check the id.",
+      );
+    if (rest.length === 0) return await readAgentDetail(run, agent);
     const [steps, number = ""] = rest;
-    if (steps !== "steps" || rest.length !== 2) throw notFound();
+    if (steps !== "steps" || rest.length !== 2) throw createNotFoundError();
     const execution = readQueryNumber(query, "execution");
-    return await stepDetail(run, { agent, number: wholeNumber("a step", number), execution });
+    return await readStepDetail(run, {
+      agent,
+      number: parseWholeNumber("a step", number),
+      execution,
+    });
   }
 
   /** Sends the changes of a run until the reader disconnects. */
@@ -128,10 +141,10 @@ export class Api {
     const after =
       last === undefined
         ? (readQueryNumber(query, "after") ?? 0)
-        : wholeNumber("Last-Event-ID", last);
+        : parseWholeNumber("Last-Event-ID", last);
     const run = await runs.look(runId);
     if (this.#feeds.size >= MOST_FEEDS || !runs.canWatch(run))
-      throw refusedRequest(503, "too_many_feeds", "Too many feeds are open. Close some.");
+      throw createRefusedRequest(503, "too_many_feeds", "Too many feeds are open. Close some.");
     const feed = new RunFeed(run, response, { after, clock });
     this.#feeds.add(feed);
     await feed.send().finally(() => this.#feeds.delete(feed));
@@ -139,17 +152,17 @@ export class Api {
   }
 }
 
-function runIdOrNone(text: string | null): RunId | undefined {
-  return text === null || text === "" ? undefined : runIdIn(text);
+function parseOptionalRunId(text: string | null): RunId | undefined {
+  return text === null || text === "" ? undefined : parseRunId(text);
 }
 
 /** Returns the run id. Throws 404 for an invalid id. */
-function runIdIn(text: string): RunId {
+function parseRunId(text: string): RunId {
   try {
     checkRunId("run", text);
     return text;
   } catch {
-    throw refusedRequest(
+    throw createRefusedRequest(
       404,
       "unknown_run",
       "Expected the id of a run, got an invalid id. Check the id.",
@@ -157,10 +170,10 @@ function runIdIn(text: string): RunId {
   }
 }
 
-function logQueryIn(query: URLSearchParams): LogQuery {
+function parseLogQuery(query: URLSearchParams): LogQuery {
   return {
     after: readQueryNumber(query, "after") ?? 0,
-    ...defined({
+    ...omitUndefined({
       agentId: query.get("agent") ?? undefined,
       type: query.get("type") ?? undefined,
       limit: readQueryNumber(query, "limit"),
@@ -168,18 +181,18 @@ function logQueryIn(query: URLSearchParams): LogQuery {
   };
 }
 
-function notFound() {
-  return refusedRequest(404, "not_found", "The API has no such route. Check the path.");
+function createNotFoundError() {
+  return createRefusedRequest(404, "not_found", "The API has no such route. Check the path.");
 }
 
 function readQueryNumber(query: URLSearchParams, name: string): number | undefined {
   const given = query.get(name);
-  return given === null || given === "" ? undefined : wholeNumber(name, given);
+  return given === null || given === "" ? undefined : parseWholeNumber(name, given);
 }
 
-function wholeNumber(name: string, text: string): number {
+function parseWholeNumber(name: string, text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw refusedRequest(
+  throw createRefusedRequest(
     400,
     "invalid_request",
     `Expected ${name} to be a whole number, got another value. Correct the query.`,

@@ -6,10 +6,10 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { dirname } from "node:path";
 
-import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
-import { refusedRequest } from "./reply.ts";
-import { randomDigits, sha256 } from "../kernel/crypto.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { parseJson, findJsonProblem, type JsonValue } from "../kernel/json.ts";
+import { createRefusedRequest } from "./reply.ts";
+import { generateHexDigits, sha256 } from "../kernel/crypto.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 import type { ViewerOptions } from "./viewer-options.ts";
 
 export interface GateOptions {
@@ -34,7 +34,7 @@ export class Gate {
   /** Throws 403 for a request to another host name. `authorize` replaces this check. */
   checkHost({ headers: { host = "" } }: IncomingMessage): void {
     if (this.#options.authorize !== undefined || this.#options.isOurs(host)) return;
-    throw refusedRequest(
+    throw createRefusedRequest(
       403,
       "foreign_host",
       "Request refused: the Host header is not an address of the viewer. Open the address that the viewer printed.",
@@ -46,7 +46,7 @@ export class Gate {
     const { token, authorize, command } = this.#options;
     if (authorize !== undefined) {
       if (await authorize(request)) return;
-      throw refusedRequest(
+      throw createRefusedRequest(
         401,
         "unauthorized",
         "Request refused: you are not authorized. Sign in.",
@@ -55,7 +55,7 @@ export class Gate {
     const [, given] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
     if (given !== undefined && isSameToken(given, token)) return;
     const advice = `Open the address that \`${command} view --url\` prints.`;
-    throw refusedRequest(
+    throw createRefusedRequest(
       401,
       "unauthorized",
       `Expected the token of the viewer, got ${given === undefined ? "none" : "another token"}. ${advice}`,
@@ -73,13 +73,13 @@ export class Gate {
       !URL.canParse(origin) ||
       new URL(origin).host !== host?.toLowerCase()
     )
-      throw refusedRequest(
+      throw createRefusedRequest(
         403,
         "foreign_origin",
         "Cross-origin request refused: the Origin header is missing or does not match the host. Send the Origin of the viewer.",
       );
     if (JSON_TYPE.test(headers["content-type"] ?? "")) return;
-    throw refusedRequest(
+    throw createRefusedRequest(
       415,
       "not_json",
       "Expected the content type application/json, got another one. Set the header.",
@@ -91,7 +91,7 @@ export class Gate {
  * Returns the JSON body of a request. Rejects with 413 for a body that is too long, and with 400
  * for invalid JSON.
  */
-export async function jsonIn(request: IncomingMessage): Promise<unknown> {
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   const parts: Buffer[] = [];
   let bytes = 0;
   // The stream stays open: the rest of a body that is too long is drained with the reply.
@@ -100,7 +100,7 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
     if (!Buffer.isBuffer(read)) continue;
     bytes += read.length;
     if (bytes > LARGEST_BODY_BYTES)
-      throw refusedRequest(
+      throw createRefusedRequest(
         413,
         "too_large",
         "Expected a body of at most 1,000,000 bytes, got more. Send less.",
@@ -111,16 +111,16 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
   try {
     value = parseJson(Buffer.concat(parts).toString("utf8"));
   } catch {
-    throw refusedRequest(
+    throw createRefusedRequest(
       400,
       "not_json",
       "Expected a JSON body, got something else. Correct the body.",
     );
   }
   // Schemas are checked recursively, so deep nesting could overflow the stack.
-  const reason = unsoundness(value, MOST_LEVELS);
+  const reason = findJsonProblem(value, MOST_LEVELS);
   if (reason !== undefined)
-    throw refusedRequest(
+    throw createRefusedRequest(
       400,
       "invalid_request",
       `Expected a body that can be stored, but ${reason}.`,
@@ -141,13 +141,13 @@ const OTHERS = 0o077;
  * Returns the token in a file, or writes a new one. Replaces an invalid token, and one that other
  * users can read. Rejects with `invalid_option` if the file cannot be read or written.
  */
-export async function keptToken(file: string): Promise<string> {
+export async function loadOrCreateToken(file: string): Promise<string> {
   try {
-    const kept = await tokenIn(file);
+    const kept = await readTokenFile(file);
     if (kept !== undefined) return kept;
-    const token = newToken();
+    const token = generateToken();
     await mkdir(dirname(file), { recursive: true });
-    const beside = `${file}.${randomDigits(8)}`;
+    const beside = `${file}.${generateHexDigits(8)}`;
     try {
       await writeFile(beside, `${token}\n`, { flag: "wx", mode: 0o600 });
       await rename(beside, file);
@@ -157,17 +157,17 @@ export async function keptToken(file: string): Promise<string> {
     }
     return token;
   } catch (cause) {
-    const message = `Cannot use viewer options.tokenFile: ${messageOf(cause)}. Name another file.`;
+    const message = `Cannot use viewer options.tokenFile: ${getErrorMessage(cause)}. Name another file.`;
     const data = { field: "viewer options.tokenFile" };
     throw new EspalierError({ code: "invalid_option", message, data, cause });
   }
 }
 
-export function newToken(): string {
-  return randomDigits(TOKEN_BYTES);
+export function generateToken(): string {
+  return generateHexDigits(TOKEN_BYTES);
 }
 
-async function tokenIn(file: string): Promise<string | undefined> {
+async function readTokenFile(file: string): Promise<string | undefined> {
   const found = await stat(file).catch((cause: unknown) => {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
     throw cause;
@@ -183,7 +183,7 @@ async function tokenIn(file: string): Promise<string | undefined> {
  * Returns a proof that the server has the token and serves this store. The proof does not reveal
  * the token.
  */
-export function tokenProof(token: string, challenge: string, storeName: string): string {
+export function computeTokenProof(token: string, challenge: string, storeName: string): string {
   return createHmac("sha256", token).update(`${challenge}\n${storeName}`).digest("hex");
 }
 

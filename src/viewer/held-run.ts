@@ -11,7 +11,7 @@ import { RunRecord } from "../orchestrator/durability/run-record.ts";
 import { parseMail } from "../orchestrator/run/run-mail.ts";
 import type { QuestionId, RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
-import { unknownRun } from "../store/store-errors.ts";
+import { createUnknownRunError } from "../store/store-errors.ts";
 import type { Store } from "../store/store.ts";
 import { RunFold } from "../view/run-fold.ts";
 import { findRefusal } from "../view/run-row.ts";
@@ -147,7 +147,7 @@ export class HeldRun {
     if (this.#failure !== undefined) throw this.#failure;
     const { store, clock } = this.#means;
     const stored = await store.find(this.runId);
-    if (stored === undefined) throw unknownRun(this.runId);
+    if (stored === undefined) throw createUnknownRunError(this.runId);
     if (stored.recordCount > this.record) {
       this.#newsMs = clock.monotonicMs();
       await this.#readOn();

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../kernel/error.ts";
 
 const LOOPBACK = "127.0.0.1";
 const LOOPBACK_NAMES: readonly string[] = [LOOPBACK, "localhost", "[::1]"];
@@ -76,7 +76,7 @@ export class Listener {
     const advice = isInUse(cause)
       ? "Choose another port, or 0 for any."
       : "See the cause of this error.";
-    const message = `Cannot listen at ${this.#host}, port ${port}: ${messageOf(cause)}. ${advice}`;
+    const message = `Cannot listen at ${this.#host}, port ${port}: ${getErrorMessage(cause)}. ${advice}`;
     const data = { field: "viewer options.port", host: this.#host, port };
     return new EspalierError({ code: "invalid_option", message, data, cause });
   }

@@ -33,21 +33,24 @@ const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** Returns the reply to a request that failed with an `EspalierError`. */
-export function problemIn(
+export function createProblemReply(
   { code, message, data }: EspalierError,
   content: ShownContent,
 ): RefusedRequest {
   const isMalformed = code === "invalid_answer" && data["problem"] === "malformed";
   const status = isMalformed ? 400 : (STATUS.get(code) ?? 500);
-  const said = misfitIn(data, content) ?? (PLAIN.has(code) ? message : content.text(message));
-  return new RefusedRequest(status, { code, message: said === "" ? withheld(data) : said });
+  const said = describeMisfit(data, content) ?? (PLAIN.has(code) ? message : content.text(message));
+  return new RefusedRequest(status, {
+    code,
+    message: said === "" ? describeWithheldMessage(data) : said,
+  });
 }
 
 /**
  * Returns a message that names the invalid parameters, without the schema and values that the
  * original message quotes.
  */
-function misfitIn(
+function describeMisfit(
   { problem, parameters }: EspalierError["data"],
   content: ShownContent,
 ): string | undefined {
@@ -56,7 +59,7 @@ function misfitIn(
   return `The arguments do not fit the tool in: ${parameters.join(", ")}. Correct them and answer again.`;
 }
 
-function withheld({ record }: EspalierError["data"]): string {
+function describeWithheldMessage({ record }: EspalierError["data"]): string {
   const where = typeof record === "number" ? ` (record ${record})` : "";
   return `Its message${where} is hidden, because it may quote content.`;
 }

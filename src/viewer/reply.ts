@@ -34,7 +34,11 @@ export class RefusedRequest extends Error {
 }
 
 /** Creates the refusal of a request, to be thrown. */
-export function refusedRequest(status: number, code: string, message: string): RefusedRequest {
+export function createRefusedRequest(
+  status: number,
+  code: string,
+  message: string,
+): RefusedRequest {
   return new RefusedRequest(status, { code, message });
 }
 
@@ -53,7 +57,7 @@ export async function sendJson(
   value: unknown,
 ): Promise<void> {
   const body = Buffer.from(JSON.stringify(value));
-  const isShort = body.length < LEAST_COMPRESSED_BYTES || !takesGzip(request);
+  const isShort = body.length < LEAST_COMPRESSED_BYTES || !isGzipAccepted(request);
   const bytes = isShort ? body : await compressed(body, { level: 1 });
   if (response.destroyed) return;
   response.writeHead(status, {
@@ -107,7 +111,7 @@ export function sendBytes(
   response.end(request.method === "HEAD" ? undefined : bytes);
 }
 
-function takesGzip({ headers }: IncomingMessage): boolean {
+function isGzipAccepted({ headers }: IncomingMessage): boolean {
   const accepted = headers["accept-encoding"]?.toString().split(",") ?? [];
   return accepted.some(
     (one) => /^\s*gzip\s*(?:;|$)/.test(one) && !/;\s*q=0(?:\.0*)?\s*$/.test(one),

@@ -9,10 +9,10 @@ import { postMail } from "../orchestrator/run/run-mail.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { lazySchema, lazyUnion, z } from "../protocol/lazy-schema.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
-import { unknownRun } from "../store/store-errors.ts";
+import { createUnknownRunError } from "../store/store-errors.ts";
 import type { ActionRequest, ActionResult, ViewerAction } from "../view/viewer-data.ts";
 import type { ReadingMeans } from "./held-run.ts";
-import { refusedRequest } from "./reply.ts";
+import { createRefusedRequest } from "./reply.ts";
 import { hasOwner } from "./run-standing.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import type { Orchestrator } from "../orchestrator/orchestrator.ts";
@@ -59,9 +59,9 @@ export class RunActions {
 
   /** Performs an action. Rejects with an `EspalierError`, or with the reason of a refusal. */
   take(runId: RunId, given: unknown): Promise<ActionResult> {
-    const request = requestIn(given);
+    const request = parseActionRequest(given);
     if (!this.#means.allowed.includes(request.type))
-      throw refusedRequest(
+      throw createRefusedRequest(
         403,
         "action_off",
         `The action ${request.type} is disabled in this viewer. Enable it with the option actions.`,
@@ -69,7 +69,7 @@ export class RunActions {
     const name = JSON.stringify([runId, request.key]);
     const known = this.#done.get(name);
     if (known !== undefined && !sameJson(known.request, request))
-      throw refusedRequest(
+      throw createRefusedRequest(
         409,
         "key_used",
         "The key of this request was already used by another one. Use a new key.",
@@ -106,7 +106,7 @@ export class RunActions {
     { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
   ): Promise<ActionResult> {
     if (this.#means.content.isRedacted && answers.some(isEdited))
-      throw refusedRequest(
+      throw createRefusedRequest(
         409,
         "content_redacted",
         "Cannot approve with edited arguments: this viewer redacts arguments, so the edit may be based on redacted text. Approve or deny the call, or edit it with: espalier approve --arguments",
@@ -149,7 +149,7 @@ export class RunActions {
       return { hasOwner: true };
     }
     if (!(await this.#hasOwner(runId)))
-      throw refusedRequest(409, "not_led", "Cannot pause the run: no process runs it.");
+      throw createRefusedRequest(409, "not_led", "Cannot pause the run: no process runs it.");
     await postMail(this.#means.store, runId, { type: "pause" }, `pause:${key}`);
     return { hasOwner: true };
   }
@@ -157,17 +157,21 @@ export class RunActions {
   async #resume(runId: RunId): Promise<ActionResult> {
     const { attached } = this.#means;
     if (await this.#hasOwner(runId))
-      throw refusedRequest(409, "run_active", "Cannot resume the run: a process already runs it.");
+      throw createRefusedRequest(
+        409,
+        "run_active",
+        "Cannot resume the run: a process already runs it.",
+      );
     const outcome = await attached.continueRun(runId);
     if (outcome === undefined)
-      throw refusedRequest(
+      throw createRefusedRequest(
         409,
         "no_roles",
         "Cannot resume the run here: this viewer has no orchestrator with the roles of the run. Resume it where its roles are.",
       );
     if (outcome instanceof EspalierError) throw outcome;
     if (outcome === "led") return { hasOwner: true };
-    throw refusedRequest(409, "run_ended", "Cannot change the run: it has ended.");
+    throw createRefusedRequest(409, "run_ended", "Cannot change the run: it has ended.");
   }
 
   /**
@@ -183,19 +187,19 @@ export class RunActions {
     const { store, clock, attached } = this.#means;
     if (attached.leading(runId) !== undefined) return true;
     const found = await store.find(runId);
-    if (found === undefined) throw unknownRun(runId);
+    if (found === undefined) throw createUnknownRunError(runId);
     return hasOwner(found, clock.nowMs());
   }
 }
 
 /** Parses a request. Throws 400 for an invalid one. */
-function requestIn(given: unknown): ActionRequest {
+function parseActionRequest(given: unknown): ActionRequest {
   const { data, error } = ActionRequestSchema().safeParse(given);
   if (data !== undefined) return data;
   const [issue] = error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;
   const message = `Expected an action with a key, got something else${where}. See ActionRequest.`;
-  throw refusedRequest(400, "invalid_request", message);
+  throw createRefusedRequest(400, "invalid_request", message);
 }
 
 /** Returns true for an approval with edited arguments. */

@@ -11,7 +11,7 @@ import type { Clock } from "../kernel/clock.ts";
 import type { FeedEntry } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
 import { SECURITY_HEADERS } from "./reply.ts";
-import { leaderText, mailText, patchOf } from "./run-rows.ts";
+import { buildOwnerKey, buildMailboxKey, buildRunPatch } from "./run-rows.ts";
 
 /** Limit of unsent bytes for one reader. */
 const MOST_WAITING_BYTES = 5_000_000;
@@ -42,8 +42,8 @@ export class RunFeed {
     this.#response = response;
     this.#clock = clock;
     this.#known = after;
-    this.#leader = leaderText(run, clock.nowMs());
-    this.#mail = after === run.record ? mailText(run) : undefined;
+    this.#leader = buildOwnerKey(run, clock.nowMs());
+    this.#mail = after === run.record ? buildMailboxKey(run) : undefined;
   }
 
   /** Sends entries. Resolves when the reader disconnects or the feed ends. */
@@ -80,11 +80,11 @@ export class RunFeed {
     if (this.#run.isBroken) return this.end();
     if (record < this.#known) return this.#endWith({ type: "reset" });
     const nowMs = this.#clock.nowMs();
-    const [leader, mail] = [leaderText(this.#run, nowMs), mailText(this.#run)];
+    const [leader, mail] = [buildOwnerKey(this.#run, nowMs), buildMailboxKey(this.#run)];
     const isMailNew = mail !== this.#mail;
     if (record > this.#known || leader !== this.#leader || isMailNew) {
       if (this.#response.writableLength > MOST_WAITING_BYTES) return this.#lag();
-      const patch = patchOf(this.#run, { since: this.#known, isMailNew }, nowMs);
+      const patch = buildRunPatch(this.#run, { since: this.#known, isMailNew }, nowMs);
       this.#known = record;
       this.#leader = leader;
       this.#mail = mail;

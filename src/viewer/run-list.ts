@@ -5,12 +5,12 @@
 //     them, and the run is read.
 
 import { sleep, CancelSignal } from "../kernel/cancel.ts";
-import { defined } from "../kernel/json.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import type { Inbox, RunPage, RunRow } from "../view/viewer-data.ts";
 import { HeldRun, type ReadingMeans, type HeldRuns } from "./held-run.ts";
-import { learntOf, rowOf, type LearntRun } from "./run-rows.ts";
+import { collectRunFacts, buildRunRow, type LearntRun } from "./run-rows.ts";
 
 /** Filter of a list. */
 export interface RunQuery {
@@ -66,7 +66,7 @@ export class RunList {
     return {
       runs: [...rows, ...ended.rows],
       ...cut,
-      ...defined({ next: ended.next, forgotten: forgotten > 0 ? forgotten : undefined }),
+      ...omitUndefined({ next: ended.next, forgotten: forgotten > 0 ? forgotten : undefined }),
     };
   }
 
@@ -99,7 +99,7 @@ export class RunList {
       .flatMap((list) => list.slice(0, MOST_UNENDED))
       .toSorted((one, other) => other.createdAtMs - one.createdAtMs);
     const isCut = lists.some(({ length }) => length > MOST_UNENDED) || undefined;
-    return { runs, ...defined({ isCut }) };
+    return { runs, ...omitUndefined({ isCut }) };
   }
 
   async #ended(
@@ -109,7 +109,7 @@ export class RunList {
     const rows: RunRow[] = [];
     let { before } = query;
     for (let searched = 0; searched < MOST_SEARCHED; searched += MOST_ROWS) {
-      const filter = { status: "ended", limit: MOST_ROWS, ...defined({ before }) } as const;
+      const filter = { status: "ended", limit: MOST_ROWS, ...omitUndefined({ before }) } as const;
       const found = await this.#means.store.list(filter);
       const wanted =
         query.status === undefined && query.q === undefined ? found.slice(0, limit) : found;
@@ -140,7 +140,7 @@ export class RunList {
 
   #row(stored: StoredRun, nowMs: number): RunRow {
     const { content } = this.#means;
-    return rowOf(stored, this.#learnt.get(stored.runId), { content, nowMs });
+    return buildRunRow(stored, this.#learnt.get(stored.runId), { content, nowMs });
   }
 
   /** Reads the runs whose facts are unknown. Waits for at most `PATIENCE_MS`. */
@@ -176,7 +176,7 @@ export class RunList {
       if (this.#closing.aborted) return;
       this.#wanted.delete(runId);
       try {
-        this.#keep(learntOf(await this.#read(stored), this.#means.clock.nowMs()), runId);
+        this.#keep(collectRunFacts(await this.#read(stored), this.#means.clock.nowMs()), runId);
         this.#unreadable.delete(runId);
       } catch {
         // A request for this run gets the error.

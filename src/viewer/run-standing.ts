@@ -2,7 +2,7 @@
 
 import { pid } from "node:process";
 
-import { isProcessGone, thisHostname } from "../store/holding.ts";
+import { isProcessGone, getHostname } from "../store/holding.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import type { Viewpoint } from "../view/run-row.ts";
 
@@ -12,11 +12,11 @@ const SILENT_MS = 30_000;
 /** Returns true if a live process owns the run. */
 export function hasOwner({ owner, heartbeatAtMs }: StoredRun, nowMs: number): boolean {
   if (owner === null || heartbeatAtMs === null) return false;
-  if (owner.hostname === thisHostname() && isProcessGone(owner.processId)) return false;
+  if (owner.hostname === getHostname() && isProcessGone(owner.processId)) return false;
   return Math.abs(nowMs - heartbeatAtMs) < SILENT_MS;
 }
 
 /** Returns the viewpoint of this process. */
-export function onlooker(nowMs: number): Viewpoint {
-  return { nowMs, hostname: thisHostname(), processId: pid, isProcessGone };
+export function createViewpoint(nowMs: number): Viewpoint {
+  return { nowMs, hostname: getHostname(), processId: pid, isProcessGone };
 }

@@ -10,7 +10,7 @@ import { isJson, isRecord, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import { QuestionSchema, type Question } from "../protocol/question.ts";
-import { keptEvent } from "../orchestrator/durability/open-spans.ts";
+import { parseKnownEvent } from "../orchestrator/durability/open-spans.ts";
 import type { ViewerOptions } from "./viewer-options.ts";
 
 type ViewerContent = NonNullable<ViewerOptions["content"]>;
@@ -65,7 +65,7 @@ export class ShownContent {
   text(text: string): string {
     if (!this.isShown) return "";
     const redact = this.#redact;
-    return redact === undefined ? text : redactedBy(redact, text);
+    return redact === undefined ? text : redactOrWithhold(redact, text);
   }
 
   /**
@@ -85,7 +85,7 @@ export class ShownContent {
     const shown = this.#object({ ...event, ...this.#madeUpNames(event) });
     // `by` is one of a few fixed words here; in a grant, `by` is text of the caller.
     const by = type === "question.answered" ? { by: event.by, answer: event.answer } : {};
-    const kept = keptEvent({ ...shown, ...by });
+    const kept = parseKnownEvent({ ...shown, ...by });
     if (kept === undefined) throw new Error("What is left of an event is one.");
     return kept;
   }
@@ -121,7 +121,7 @@ export class ShownContent {
 
   #part(key: string, part: unknown): unknown {
     if (CONTENT.has(key))
-      return this.isShown && isJson(part) ? this.#json(part) : emptied(key, part);
+      return this.isShown && isJson(part) ? this.#json(part) : createEmptyContent(key, part);
     if (typeof part === "string") return NAMES.has(key) ? part : this.text(part);
     if (Array.isArray(part)) return part.map((one) => this.#part(key, one));
     return isRecord(part) ? this.#object(part) : part;
@@ -159,7 +159,7 @@ export class ShownContent {
 }
 
 /** Returns the replacement of content under a key of `CONTENT`. */
-function emptied(key: string, part: unknown): unknown {
+function createEmptyContent(key: string, part: unknown): unknown {
   if (part === undefined) return undefined;
   return OBJECTS.has(key) ? {} : null;
 }
@@ -174,7 +174,7 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
 const WITHHELD = "[withheld: redact failed]";
 
 /** Redacts a text. Withholds the text if the redaction throws or returns no string. */
-function redactedBy(redact: RedactText, text: string): string {
+function redactOrWithhold(redact: RedactText, text: string): string {
   try {
     const given: unknown = redact(text);
     if (typeof given === "string") return given;

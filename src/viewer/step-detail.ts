@@ -2,7 +2,7 @@
 // refused as a whole.
 
 import { EspalierError } from "../kernel/error.ts";
-import { defined, sameJson } from "../kernel/json.ts";
+import { omitUndefined, sameJson } from "../kernel/json.ts";
 import type { RecordedExecution } from "../orchestrator/durability/agent-steps.ts";
 import type { RunRecord } from "../orchestrator/durability/run-record.ts";
 import type { AgentId } from "../protocol/ids.ts";
@@ -10,10 +10,10 @@ import type { Message } from "../protocol/message.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { AgentFold } from "../view/agent-fold.ts";
 import type { CallFold } from "../view/step-fold.ts";
-import { agentDetail } from "../view/agent-row.ts";
+import { createAgentDetail } from "../view/agent-row.ts";
 import type { AgentDetail, CallDetail, ShownMessage, StepDetail } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
-import { refusedRequest } from "./reply.ts";
+import { createRefusedRequest } from "./reply.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** Position of a step. */
@@ -26,20 +26,20 @@ export interface StepPlace {
 }
 
 /** Known facts of a completed or open step. */
-type KnownStep = NonNullable<ReturnType<typeof stepIn>>;
+type KnownStep = NonNullable<ReturnType<typeof findRecordedStep>>;
 
 /** Returns the details of an agent, with the result and the last text of an ended agent. */
-export async function agentDetailOf(
+export async function readAgentDetail(
   { content, fold, recorded }: HeldRun,
   agent: AgentFold,
 ): Promise<AgentDetail> {
-  const detail = agentDetail(agent, fold.refusals);
+  const detail = createAgentDetail(agent, fold.refusals);
   if (!content.isShown || detail.endedAtMs === undefined) return detail;
   const { steps, output } = (await recorded.steps(agent.agentId)).at(-1) ?? {};
   const text = steps?.at(-1)?.io.text;
   return {
     ...detail,
-    ...defined({ text: text && content.text(text), output: content.value(output) }),
+    ...omitUndefined({ text: text && content.text(text), output: content.value(output) }),
   };
 }
 
@@ -47,10 +47,10 @@ export async function agentDetailOf(
  * Returns a step with its content. Rejects with 403 if content is hidden, with 404 for an unknown
  * step, and like `HeldRun.look`.
  */
-export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDetail> {
+export async function readStepDetail(run: HeldRun, place: StepPlace): Promise<StepDetail> {
   const { content, fold } = run;
   if (!content.isShown)
-    throw refusedRequest(
+    throw createRefusedRequest(
       403,
       "content_off",
       "This viewer hides content. Start it with content to see requests.",
@@ -61,16 +61,16 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
   const inExecution = steps.filter((step) => step.execution === execution);
   const row = inExecution.find((step) => step.number === number);
   const done = (await run.recorded.steps(agent.agentId)).find((one) => one.execution === execution);
-  const step = done && stepIn(done, number);
+  const step = done && findRecordedStep(done, number);
   if (row === undefined || execution === undefined || done === undefined || step === undefined)
-    throw refusedRequest(
+    throw createRefusedRequest(
       404,
       "unknown_step",
       "The agent has no step of this number. Check the number.",
     );
   const ref = { agentId: agent.agentId, stepNumber: number, execution };
   const pathOf = (agentId: AgentId): string => fold.find(agentId)?.agentPath ?? agentId;
-  const request = await requestOf(run.recorded, ref, { content, pathOf });
+  const request = await readStepRequest(run.recorded, ref, { content, pathOf });
   const { timing, text, refusal, finishReason } = step;
   // `shown` is redundant: the request has all messages.
   const { shown: _shown, ...context } = step.context;
@@ -80,12 +80,12 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
     stepCount: inExecution.length,
     context,
     text: content.text(text),
-    callDetails: callDetails(step, row.calls, content),
-    ...defined({ timing, request, refusal: refusal && content.text(refusal), finishReason }),
+    callDetails: buildCallDetails(step, row.calls, content),
+    ...omitUndefined({ timing, request, refusal: refusal && content.text(refusal), finishReason }),
   };
 }
 
-function stepIn({ steps, open }: RecordedExecution, number: number) {
+function findRecordedStep({ steps, open }: RecordedExecution, number: number) {
   const completed = steps.find((step) => step.number === number);
   if (completed !== undefined) {
     const { context, io, tools, telemetry } = completed;
@@ -106,7 +106,7 @@ function stepIn({ steps, open }: RecordedExecution, number: number) {
 }
 
 /** Returns the request of a step. `undefined` if parts of it were not persisted. */
-async function requestOf(
+async function readStepRequest(
   record: RunRecord,
   ref: { readonly agentId: AgentId; readonly stepNumber: number; readonly execution: number },
   {
@@ -114,58 +114,58 @@ async function requestOf(
     pathOf,
   }: { readonly content: ShownContent; readonly pathOf: (agentId: AgentId) => string },
 ): Promise<StepDetail["request"]> {
-  const asked = await record.request(ref).catch(ifUnknown);
+  const asked = await record.request(ref).catch(ignoreUnpersisted);
   if (asked === undefined) return undefined;
   const { stepNumber } = ref;
   const before =
     stepNumber === 1
       ? undefined
-      : await record.request({ ...ref, stepNumber: stepNumber - 1 }).catch(ifUnknown);
+      : await record.request({ ...ref, stepNumber: stepNumber - 1 }).catch(ignoreUnpersisted);
   const { messages, tools } = asked.request;
   const toolNames = tools.map(({ name }) => name);
   return {
     messages: messages.map((message, index): ShownMessage => {
       const from = asked.inheritedFrom[index] ?? undefined;
       return {
-        message: shownMessage(message, toolNames, content),
-        ...defined({ from: from && pathOf(from) }),
+        message: showMessage(message, toolNames, content),
+        ...omitUndefined({ from: from && pathOf(from) }),
       };
     }),
-    sameAsBefore: sameBeginning(before?.request.messages ?? [], messages),
+    sameAsBefore: countSameMessages(before?.request.messages ?? [], messages),
     toolNames,
   };
 }
 
 /** Returns `undefined` for a request that was not persisted. Throws any other error. */
-function ifUnknown(cause: unknown): undefined {
+function ignoreUnpersisted(cause: unknown): undefined {
   const code = EspalierError.is(cause) ? cause.code : undefined;
   if (code !== "invalid_option" && code !== "invalid_paused_run") throw cause;
 }
 
-function sameBeginning(before: readonly Message[], now: readonly Message[]): number {
+function countSameMessages(before: readonly Message[], now: readonly Message[]): number {
   const end = now.findIndex((message, index) => !sameJson(message, before[index]));
   return end === -1 ? now.length : end;
 }
 
-function callDetails(
+function buildCallDetails(
   { calls, executions, context: { toolNames } }: KnownStep,
   rows: readonly CallFold[],
   content: ShownContent,
 ): readonly CallDetail[] {
   return calls.map((call): CallDetail => {
     const { callId, argumentsText } = call;
-    const toolName = named(call.toolName, toolNames, content);
+    const toolName = showToolName(call.toolName, toolNames, content);
     const row = rows.find((one) => one.callId === callId) ?? { callId, toolName, outcome: "open" };
     const done = executions.find((one) => one.call.callId === callId);
     return {
       ...row,
       argumentsText: content.text(argumentsText),
-      ...(done === undefined ? {} : endOf(done, content)),
+      ...(done === undefined ? {} : describeCallEnd(done, content)),
     };
   });
 }
 
-function endOf(done: ToolExecution, content: ShownContent): Partial<CallDetail> {
+function describeCallEnd(done: ToolExecution, content: ShownContent): Partial<CallDetail> {
   const { type, text, fullText, errorCode } = done;
   const result = content.text(text);
   const isFailed = type !== "succeeded";
@@ -173,21 +173,21 @@ function endOf(done: ToolExecution, content: ShownContent): Partial<CallDetail> 
     outcome: type,
     result,
     ...(isFailed ? { error: { code: errorCode ?? type, message: result, data: {} } } : {}),
-    ...defined({ resultCharacters: fullText?.length }),
+    ...omitUndefined({ resultCharacters: fullText?.length }),
   };
 }
 
 /**
  * Returns a tool name as it may be shown. The name of an unknown tool may be any text of a model.
  */
-function named(toolName: string, known: readonly string[], content: ShownContent): string {
+function showToolName(toolName: string, known: readonly string[], content: ShownContent): string {
   return known.includes(toolName) ? toolName : content.text(toolName);
 }
 
 /**
  * Returns a message as it may be shown, without provider data and without the bytes of attachments.
  */
-function shownMessage(
+function showMessage(
   message: Message,
   toolNames: readonly string[],
   content: ShownContent,
@@ -198,13 +198,17 @@ function shownMessage(
       return { ...message, text };
     case "user": {
       const { content: parts } = message;
-      return { ...message, text, ...defined({ content: parts && partsOf(parts, content) }) };
+      return {
+        ...message,
+        text,
+        ...omitUndefined({ content: parts && showParts(parts, content) }),
+      };
     }
     case "tool": {
       const { content: parts } = message;
-      const toolName = named(message.toolName, toolNames, content);
+      const toolName = showToolName(message.toolName, toolNames, content);
       const shown = { ...message, toolName, text };
-      return { ...shown, ...defined({ content: parts && partsOf(parts, content) }) };
+      return { ...shown, ...omitUndefined({ content: parts && showParts(parts, content) }) };
     }
     case "assistant": {
       const { toolCalls, refusal, parts = [] } = message;
@@ -213,10 +217,10 @@ function shownMessage(
         text,
         toolCalls: toolCalls.map(({ callId, toolName, argumentsText }) => ({
           callId,
-          toolName: named(toolName, toolNames, content),
+          toolName: showToolName(toolName, toolNames, content),
           argumentsText: content.text(argumentsText),
         })),
-        ...defined({ refusal: refusal && content.text(refusal) }),
+        ...omitUndefined({ refusal: refusal && content.text(refusal) }),
         parts: parts.flatMap((part) =>
           part.type === "reasoning" ? [{ type: "reasoning", text: content.text(part.text) }] : [],
         ),
@@ -227,14 +231,14 @@ function shownMessage(
 
 type ContentParts = NonNullable<Extract<Message, { readonly role: "tool" }>["content"]>;
 
-function partsOf(parts: ContentParts, content: ShownContent): ContentParts {
+function showParts(parts: ContentParts, content: ShownContent): ContentParts {
   return parts.map((part) => {
     if (part.type === "text") return { ...part, text: content.text(part.text) };
     const { type, mediaType, name, uri, text } = part;
     return {
       type,
       mediaType,
-      ...defined({
+      ...omitUndefined({
         name: name && content.text(name),
         uri: uri && content.text(uri),
         text: text && content.text(text),

@@ -5,27 +5,33 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { fileURLToPath } from "node:url";
 
 import type { Approver } from "../agent/approver.ts";
-import { onAbort } from "../kernel/cancel.ts";
+import { addAbortHandler } from "../kernel/cancel.ts";
 import { checkCallback, checkKeys, mismatch } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
-import { messageOf } from "../kernel/error.ts";
-import { defined } from "../kernel/json.ts";
+import { getErrorMessage } from "../kernel/error.ts";
+import { omitUndefined } from "../kernel/json.ts";
 import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { Orchestrator } from "../orchestrator/orchestrator.ts";
 import type { EventSink } from "../protocol/event.ts";
 import type { RunId } from "../protocol/ids.ts";
-import { forgetfulStore } from "../store/memory-store.ts";
+import { createEvictingStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { Api } from "./api.ts";
 import { AttachedOrchestrators, RunActions } from "./run-actions.ts";
-import { Gate, type GateOptions, keptToken, newToken, tokenProof } from "./gate.ts";
+import {
+  Gate,
+  type GateOptions,
+  loadOrCreateToken,
+  generateToken,
+  computeTokenProof,
+} from "./gate.ts";
 import { HeldRuns } from "./held-run.ts";
 import { Listener } from "./listener.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import { Page } from "./page.ts";
-import { refusedRequest, RefusedRequest, sendJson } from "./reply.ts";
+import { createRefusedRequest, RefusedRequest, sendJson } from "./reply.ts";
 import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
 import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
@@ -152,7 +158,7 @@ export interface Viewer {
 export async function startViewer(options: ViewerOptions = {}): Promise<Viewer> {
   checkViewerOptions(options);
   const { tokenFile, port } = options;
-  const token = tokenFile === undefined ? newToken() : await keptToken(tokenFile);
+  const token = tokenFile === undefined ? generateToken() : await loadOrCreateToken(tokenFile);
   const made = new RunViewer(options, token);
   if (port !== null) await made.listen(port);
   return made;
@@ -184,12 +190,13 @@ class RunViewer implements Viewer {
     let forgotten = 0;
     const onForgotten = (): void => void (forgotten += 1);
     this.store =
-      options.store ?? forgetfulStore({ clock, mostBytes: MOST_BYTES_OF_OWN_STORE, onForgotten });
+      options.store ??
+      createEvictingStore({ clock, mostBytes: MOST_BYTES_OF_OWN_STORE, onForgotten });
     const means = { store: this.store, clock, content: new ShownContent(content) };
     this.#held = new HeldRuns(means);
     this.#list = new RunList(means, this.#held, () => forgotten);
     this.sink = { emit: ({ runId }) => this.#held.find(runId)?.wake() };
-    this.approver = (_question, { signal }) => withdrawn(signal);
+    this.approver = (_question, { signal }) => waitForWithdrawal(signal);
     const attached = this.#attached;
     this.#api = new Api({
       ...means,
@@ -198,7 +205,7 @@ class RunViewer implements Viewer {
       actions: new RunActions({ ...means, attached, allowed: actions, by }),
       meta: () => this.#meta(),
     });
-    this.#page = new Page(options.pageFolder ?? fileURLToPath(PAGE), commandIn(options));
+    this.#page = new Page(options.pageFolder ?? fileURLToPath(PAGE), getViewerCommand(options));
   }
 
   get url(): string {
@@ -235,7 +242,12 @@ class RunViewer implements Viewer {
 
   #gateFor(isOurs: GateOptions["isOurs"]): Gate {
     const { authorize } = this.#options;
-    return new Gate({ token: this.token, authorize, isOurs, command: commandIn(this.#options) });
+    return new Gate({
+      token: this.token,
+      authorize,
+      isOurs,
+      command: getViewerCommand(this.#options),
+    });
   }
 
   #listenerFor(gate: Gate, prefix: string): RequestListener {
@@ -246,7 +258,7 @@ class RunViewer implements Viewer {
           message: "Internal error of the viewer. See the warnings of its process.",
         };
         if (!(cause instanceof RefusedRequest))
-          warnOnce(this, `The viewer failed to answer a request (${messageOf(cause)}).`);
+          warnOnce(this, `The viewer failed to answer a request (${getErrorMessage(cause)}).`);
         if (response.headersSent) return void response.destroy();
         const { status, error } =
           cause instanceof RefusedRequest ? cause : { status: 500, error: failed };
@@ -266,7 +278,10 @@ class RunViewer implements Viewer {
     if (!isApi) return await this.#page.send(request, response, { path, prefix });
     const challenge = request.headers["espalier-challenge"];
     if (typeof challenge === "string")
-      response.setHeader("espalier-proof", tokenProof(this.token, challenge, this.#storeName));
+      response.setHeader(
+        "espalier-proof",
+        computeTokenProof(this.token, challenge, this.#storeName),
+      );
     await this.#api.answer(path.slice(API.length), { gate, request, response, query });
   }
 
@@ -282,13 +297,13 @@ class RunViewer implements Viewer {
       content: typeof content === "object" ? "redacted" : content,
       actions: actions.filter((action) => action !== "resume" || !this.#attached.isEmpty),
       store: this.#storeName,
-      ...defined({ jaegerUrl }),
+      ...omitUndefined({ jaegerUrl }),
       nowMs: clock.nowMs(),
     };
   }
 }
 
-function commandIn({ command = "npx espalier" }: ViewerOptions): string {
+function getViewerCommand({ command = "npx espalier" }: ViewerOptions): string {
   return command;
 }
 
@@ -296,9 +311,9 @@ function commandIn({ command = "npx espalier" }: ViewerOptions): string {
  * Resolves without an answer once the question is withdrawn. Answers arrive through the mailbox of
  * the run.
  */
-async function withdrawn(signal: AbortSignal): Promise<undefined> {
+async function waitForWithdrawal(signal: AbortSignal): Promise<undefined> {
   if (signal.aborted) return undefined;
-  return await new Promise((resolve) => void onAbort(signal, () => resolve(undefined)));
+  return await new Promise((resolve) => void addAbortHandler(signal, () => resolve(undefined)));
 }
 
 /**
@@ -312,7 +327,7 @@ function splitUrl(
   const [asked = "", ...query] = url.split("?");
   const path = asked === prefix ? `${prefix}/` : asked;
   if (!path.startsWith(`${prefix}/`))
-    throw refusedRequest(404, "not_found", "The viewer has no such page. Check the address.");
+    throw createRefusedRequest(404, "not_found", "The viewer has no such page. Check the address.");
   try {
     const parts = path
       .slice(prefix.length + 1)
@@ -320,7 +335,7 @@ function splitUrl(
       .map((part) => decodeURIComponent(part));
     return { path: parts, query: new URLSearchParams(query.join("?")) };
   } catch {
-    throw refusedRequest(
+    throw createRefusedRequest(
       400,
       "invalid_request",
       "Invalid percent-encoding in the URL path. Correct the path.",

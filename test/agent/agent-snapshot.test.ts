@@ -5,19 +5,23 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { AgentSnapshotSchema, snapshotOf, restoreState } from "../../src/agent/agent-snapshot.ts";
 import {
-  pausedChildrenOf,
-  pendingCallsOf,
+  AgentSnapshotSchema,
+  createAgentSnapshot,
+  restoreState,
+} from "../../src/agent/agent-snapshot.ts";
+import {
+  getPausedChildren,
+  getPendingCalls,
   findAskedQuestions,
   type AgentState,
   type Deferral,
   type SettledState,
 } from "../../src/agent/agent-state.ts";
-import { defined, type JsonObject, parseJson } from "../../src/kernel/json.ts";
+import { omitUndefined, type JsonObject, parseJson } from "../../src/kernel/json.ts";
 import type { Attachment } from "../../src/protocol/attachment.ts";
-import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
-import { userMessage } from "../../src/protocol/message.ts";
+import { AgentIdSchema, createStepId } from "../../src/protocol/ids.ts";
+import { createUserMessage } from "../../src/protocol/message.ts";
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
@@ -52,12 +56,14 @@ const [FIRST, SECOND] = twoCalls();
 /** Returns the state as JSON keeps it: without keys that are undefined, and without transient parts. */
 function lasting(state: SettledState): object {
   const { log, telemetry, step } = state;
-  const lasts = { ...state, log: defined(log), telemetry: defined(telemetry) };
-  return defined({ ...lasts, step: step && defined({ ...step, error: undefined }) });
+  const lasts = { ...state, log: omitUndefined(log), telemetry: omitUndefined(telemetry) };
+  return omitUndefined({ ...lasts, step: step && omitUndefined({ ...step, error: undefined }) });
 }
 
 function thereAndBack(state: SettledState): SettledState {
-  return restoreState(AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(snapshotOf(state)))));
+  return restoreState(
+    AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(createAgentSnapshot(state)))),
+  );
 }
 
 /** Numbers and objects that JSON has. */
@@ -203,7 +209,7 @@ proves(["R47"], "any state at rest comes back from its JSON text, frozen", () =>
       expect(back).toStrictEqual(lasting(state));
       expect(unfrozenParts(back)).toEqual([]);
       expect(state).toStrictEqual(before);
-      expect(snapshotOf(back)).toStrictEqual(snapshotOf(state));
+      expect(createAgentSnapshot(back)).toStrictEqual(createAgentSnapshot(state));
     }),
     FIXED,
   );
@@ -213,7 +219,7 @@ proves(["R47"], "any state at rest comes back from its JSON text, frozen", () =>
 test("a snapshot is plain JSON: its text says all of it", () => {
   fc.assert(
     fc.property(anyRestingState, (state) => {
-      const snapshot = snapshotOf(state);
+      const snapshot = createAgentSnapshot(state);
       expect(JSON.parse(JSON.stringify(snapshot))).toStrictEqual(snapshot);
     }),
     { ...FIXED, numRuns: 100 },
@@ -223,12 +229,14 @@ test("a snapshot is plain JSON: its text says all of it", () => {
 test("a snapshot is frozen, and shares nothing with the state that a change could reach", () => {
   const { waiting, completed } = states();
   for (const state of [waiting, completed])
-    expect(unfrozenParts(snapshotOf(settledState(state)))).toEqual([]);
+    expect(unfrozenParts(createAgentSnapshot(settledState(state)))).toEqual([]);
 });
 
 // What a caller hands in is its own: it may continue changing it.
 test("the state behind a snapshot is a copy of it", () => {
-  const snapshot: unknown = JSON.parse(JSON.stringify(snapshotOf(settledState(states().waiting))));
+  const snapshot: unknown = JSON.parse(
+    JSON.stringify(createAgentSnapshot(settledState(states().waiting))),
+  );
   const parsed = AgentSnapshotSchema().parse(snapshot);
   const before = structuredClone(parsed);
   const state = restoreState(parsed);
@@ -254,7 +262,7 @@ const REQUESTS = [REQUEST, { role: "helper", task: CONTENT }];
 function fullState(): SettledState {
   const all = changes();
   const { openStep, addUsage, recordOutput, recordSubtasks, pause } = all;
-  const [secondId, stepId] = [stepIdOf(EXECUTION_ID, 2), stepIdOf(EXECUTION_ID, 3)];
+  const [secondId, stepId] = [createStepId(EXECUTION_ID, 2), createStepId(EXECUTION_ID, 3)];
   const [third, fourth, fifth] = ["call_3", "call_4", "call_5"].map((id) => toolCall(id));
   if (third === undefined || fourth === undefined || fifth === undefined) throw new Error("three");
   const full = {
@@ -288,7 +296,7 @@ function fullState(): SettledState {
   return settledState(
     after(
       states().running,
-      { ...all.brief, messages: [userMessage(CONTENT, "task")] },
+      { ...all.brief, messages: [createUserMessage(CONTENT, "task")] },
       openStep,
       addUsage,
       {
@@ -352,7 +360,7 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
     tags: [tag, ...tags],
     dropped: full.conversation.messages.map((message) => ({ message, tag })),
   };
-  expect(listed(keysIn(snapshotOf({ ...full, log, conversation })))).toEqual(
+  expect(listed(keysIn(createAgentSnapshot({ ...full, log, conversation })))).toEqual(
     listed([...SHARED_KEYS, ...STEP_KEYS]),
   );
 });
@@ -364,7 +372,7 @@ proves(
     const { addMessages, openStep, recordOverflow, failWith, pause } = changes();
     const open = after(states().running, openStep);
     for (const state of [after(open, pause), after(open, recordOverflow, pause)]) {
-      const snapshot = snapshotOf(settledState(state));
+      const snapshot = createAgentSnapshot(settledState(state));
       expect(JSON.stringify(snapshot)).not.toContain(recordOverflow.error.message);
       expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
         words(
@@ -375,7 +383,7 @@ proves(
       expect([back?.error, back?.messageCount]).toEqual([undefined, openStep.messageCount]);
     }
     // An error that ends the run is no part of the holder alone: the log has it.
-    const failed = snapshotOf(settledState(after(open, addMessages, failWith, pause)));
+    const failed = createAgentSnapshot(settledState(after(open, addMessages, failWith, pause)));
     expect(failed.log.errors).toEqual([failWith.error]);
   },
 );
@@ -391,25 +399,25 @@ test("a state that waits for an answer and for a subagent waits for the same whe
   expect(back).toStrictEqual(lasting(both));
   expect(findAskedQuestions(back)).toEqual(findAskedQuestions(both));
   expect(findAskedQuestions(back).map(({ callId }) => callId)).toEqual([FIRST.callId]);
-  expect(pausedChildrenOf(back)).toEqual(["agent_of_call_2", "agent_2"]);
-  expect(pendingCallsOf(back)).toEqual([FIRST, SECOND]);
+  expect(getPausedChildren(back)).toEqual(["agent_of_call_2", "agent_2"]);
+  expect(getPendingCalls(back)).toEqual([FIRST, SECOND]);
   const [gone, stayed] = [back, both].map((state) =>
     after(state, resume, recordExecutions, applyToolResults),
   );
   expect(gone?.conversation).toEqual(stayed?.conversation);
   const between = settledState(after(running, recordSubtasks, pause));
-  expect(pausedChildrenOf(thereAndBack(between))).toEqual(["agent_2"]);
+  expect(getPausedChildren(thereAndBack(between))).toEqual(["agent_2"]);
 });
 
 proves(["R45"], "once its step is recorded, no later snapshot has anything of what it held", () => {
   const { applied, open } = states();
   const { recordStep, failWith, openStep, pause } = changes();
   for (const state of [after(applied, recordStep), after(open, failWith, recordStep)]) {
-    const between = snapshotOf(settledState(transition(state, pause)));
+    const between = createAgentSnapshot(settledState(transition(state, pause)));
     expect(between).not.toHaveProperty("step");
     const bare = { hiddenTools: [], lastStep: undefined };
-    const next = { ...openStep, ...bare, stepId: stepIdOf(EXECUTION_ID, 2), number: 2 };
-    const snapshot = snapshotOf(settledState(after(state, next, pause)));
+    const next = { ...openStep, ...bare, stepId: createStepId(EXECUTION_ID, 2), number: 2 };
+    const snapshot = createAgentSnapshot(settledState(after(state, next, pause)));
     expect(snapshot).toHaveProperty("step", {
       stepId: "execution_1.2",
       number: 2,
@@ -433,7 +441,7 @@ for (const [what, patch] of [
   ["no log", { log: undefined }],
 ] as const) {
   test(`${what} is no snapshot`, () => {
-    const snapshot = { ...snapshotOf(settledState(states().waiting)), ...patch };
+    const snapshot = { ...createAgentSnapshot(settledState(states().waiting)), ...patch };
     expect(AgentSnapshotSchema().safeParse(snapshot).success).toBe(false);
   });
 }

@@ -6,11 +6,11 @@ import { expect, test } from "vitest";
 import {
   hasReply,
   hasAllResults,
-  lastTextOf,
-  openStepOf,
-  pausedChildrenOf,
-  pendingCallsOf,
-  pendingState,
+  getLastText,
+  getOpenStep,
+  getPausedChildren,
+  getPendingCalls,
+  createPendingState,
   findAskedQuestions,
 } from "../../src/agent/agent-state.ts";
 import { proves } from "../harness/proves.ts";
@@ -30,9 +30,9 @@ import { thrownBy } from "../support/thrown.ts";
 const QUESTIONS = [
   hasReply,
   hasAllResults,
-  lastTextOf,
-  pausedChildrenOf,
-  pendingCallsOf,
+  getLastText,
+  getPausedChildren,
+  getPendingCalls,
   findAskedQuestions,
 ] as const;
 
@@ -42,7 +42,7 @@ proves(
   () => {
     const { pending, running, stepped, rested, completed } = states();
     for (const state of [pending, running, stepped, rested, completed]) {
-      expect(thrownBy(() => openStepOf(state))).toEqual({
+      expect(thrownBy(() => getOpenStep(state))).toEqual({
         code: "invalid_state",
         message: `Cannot read the open step: the ${state.status} execution has none. Read it after openStep and before recordStep.`,
         data: { status: state.status },
@@ -52,7 +52,7 @@ proves(
 );
 
 test("the open step is the one that was opened", () => {
-  expect(openStepOf(states().replied).stepId).toBe(STEP_ID);
+  expect(getOpenStep(states().replied).stepId).toBe(STEP_ID);
 });
 
 proves(["R38"], "questions to a state create nothing in it", () => {
@@ -66,10 +66,10 @@ proves(["R38"], "questions to a state create nothing in it", () => {
 test("pending calls are those of the open reply without a result, in call order", () => {
   const [first, second] = twoCalls();
   const { replied, deferred, waiting, ...others } = states();
-  expect(pendingCallsOf(replied)).toEqual([first, second]);
-  expect([deferred, waiting].map(pendingCallsOf)).toEqual([[first], [first]]);
+  expect(getPendingCalls(replied)).toEqual([first, second]);
+  expect([deferred, waiting].map(getPendingCalls)).toEqual([[first], [first]]);
   for (const [name, state] of Object.entries(others))
-    expect(pendingCallsOf(state), name).toEqual([]);
+    expect(getPendingCalls(state), name).toEqual([]);
 });
 
 test("a state is answered if every call has its result and the history has none", () => {
@@ -95,8 +95,8 @@ test("a state has a reply from the reply to the record of its step, a pause incl
 test("a pause between steps has no open step, one within a step has it", () => {
   const { rested, deferred, waiting } = states();
   expect([rested.step, waiting.step]).toEqual([undefined, deferred.step]);
-  expect(openStepOf(waiting).stepId).toBe(STEP_ID);
-  expect(thrownBy(() => openStepOf(rested)).code).toBe("invalid_state");
+  expect(getOpenStep(waiting).stepId).toBe(STEP_ID);
+  expect(thrownBy(() => getOpenStep(rested)).code).toBe("invalid_state");
 });
 
 test("what an agent waits for are the questions and the subagents of its open calls, and those of its subtasks", () => {
@@ -105,28 +105,28 @@ test("what an agent waits for are the questions and the subagents of its open ca
   const [first, second] = twoCalls();
   const question = questionAbout(first);
   if (question.type !== "question") throw new Error("a question");
-  expect([findAskedQuestions(waiting), pausedChildrenOf(waiting)]).toEqual([
+  expect([findAskedQuestions(waiting), getPausedChildren(waiting)]).toEqual([
     [question.question],
     [],
   ]);
   const deferrals = [question, subagentOn(second)];
   const both = after(replied, { type: "recordExecutions", executions: [], deferrals }, pause);
   expect(findAskedQuestions(both)).toEqual([question.question]);
-  expect(pausedChildrenOf(both)).toEqual(["agent_of_call_2"]);
+  expect(getPausedChildren(both)).toEqual(["agent_of_call_2"]);
   const three = after(both, { type: "resume" }, recordSubtasks, pause);
-  expect(pausedChildrenOf(three)).toEqual(["agent_of_call_2", "agent_2"]);
+  expect(getPausedChildren(three)).toEqual(["agent_of_call_2", "agent_2"]);
   const { pending, completed } = states();
   for (const state of [pending, completed])
-    expect([findAskedQuestions(state), pausedChildrenOf(state)]).toEqual([[], []]);
+    expect([findAskedQuestions(state), getPausedChildren(state)]).toEqual([[], []]);
 });
 
 test("the last text is the last one that the model wrote, replies without text passed over", () => {
   const { running, replied, waiting, applied } = states();
   const { openStep, recordReply, recordStep } = changes();
-  expect(lastTextOf(running)).toBe("");
-  expect([lastTextOf(replied), lastTextOf(waiting)]).toEqual(["Let me see.", "Let me see."]);
+  expect(getLastText(running)).toBe("");
+  expect([getLastText(replied), getLastText(waiting)]).toEqual(["Let me see.", "Let me see."]);
   const silent = { ...recordReply, reply: replyOf("") };
-  expect(lastTextOf(after(applied, recordStep, { ...openStep, number: 2 }, silent))).toBe(
+  expect(getLastText(after(applied, recordStep, { ...openStep, number: 2 }, silent))).toBe(
     "Let me see.",
   );
 });
@@ -137,7 +137,7 @@ test("of several texts the last one counts, also while a step is open that has n
   const second = { ...recordReply, reply: replyOf("Found it.") };
   const twice = after(applied, recordStep, { ...openStep, number: 2 }, second, recordStep);
   const third = after(twice, { ...openStep, number: 3 });
-  expect([lastTextOf(twice), lastTextOf(third)]).toEqual(["Found it.", "Found it."]);
+  expect([getLastText(twice), getLastText(third)]).toEqual(["Found it.", "Found it."]);
 });
 
 // A child that inherits its parent's messages and fails before it has said a word has said nothing.
@@ -145,7 +145,7 @@ test("what an agent inherited from its parent is not its own last text", () => {
   const inherited = replyOf("What the parent said.").message;
   const [system, task] = opening();
   if (system === undefined || task === undefined) throw new Error("two messages");
-  const born = pendingState({
+  const born = createPendingState({
     messages: [system, inherited, task],
     prefix: { messageCount: 0, tokens: 0 },
   });
@@ -154,11 +154,11 @@ test("what an agent inherited from its parent is not its own last text", () => {
     ...end,
     status: "failed",
   });
-  expect(lastTextOf(failed)).toBe("");
+  expect(getLastText(failed)).toBe("");
 });
 
 test("what was said in the execution before is not the last text of the next one", () => {
   const { completed } = states();
   const { nextExecution, markStarted } = changes();
-  expect(lastTextOf(after(completed, nextExecution, markStarted))).toBe("");
+  expect(getLastText(after(completed, nextExecution, markStarted))).toBe("");
 });

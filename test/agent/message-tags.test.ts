@@ -5,11 +5,11 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import {
-  addedMessages,
-  foreignTags,
+  collectAddedMessages,
+  assignTagOwner,
   replaceMessages,
-  storedMessages,
-  withAdded,
+  createStoredMessages,
+  appendMessages,
   type TaggedHistory,
 } from "../../src/agent/message-tags.ts";
 import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
@@ -22,12 +22,12 @@ const EMPTY: TaggedHistory = { messages: [], tags: [], dropped: [], added: 0 };
 const note = (text: string): Message => ({ role: "user", text, origin: "notice" });
 
 test("nothing added is the same history", () => {
-  expect(withAdded(EMPTY, [], FIRST)).toBe(EMPTY);
+  expect(appendMessages(EMPTY, [], FIRST)).toBe(EMPTY);
 });
 
 test("one and the same object twice in a history is two messages", () => {
   const twice = note("Go on.");
-  const history = withAdded(EMPTY, [twice, note("Stop."), twice], FIRST);
+  const history = appendMessages(EMPTY, [twice, note("Stop."), twice], FIRST);
   const ids = (list: readonly Message[]): readonly number[] =>
     replaceMessages(history, list, FIRST).tags.map(({ number }) => number);
   expect(ids([twice, twice])).toEqual([1, 3]);
@@ -36,13 +36,13 @@ test("one and the same object twice in a history is two messages", () => {
 });
 
 test("a copy is another message: it stands for what it was made of, which is left out", () => {
-  const history = withAdded(EMPTY, [note("Long."), note("Stop.")], FIRST);
+  const history = appendMessages(EMPTY, [note("Long."), note("Stop.")], FIRST);
   const shorter = replaceMessages(history, [note("Long."), ...history.messages.slice(1)], FIRST);
   expect(shorter.tags).toEqual([
     { ...FIRST, number: 3, note: "left_out" },
     { ...FIRST, number: 2 },
   ]);
-  expect(addedMessages(shorter, AGENT).map(({ messageId }) => messageId)).toEqual([
+  expect(collectAddedMessages(shorter, AGENT).map(({ messageId }) => messageId)).toEqual([
     "execution_1.m1",
     "execution_1.m2",
   ]);
@@ -59,20 +59,20 @@ test("whatever is left out, what was added is reported in order and once, and ev
   );
   fc.assert(
     fc.property(cuts, (list) => {
-      const others = foreignTags(withAdded(EMPTY, [note("old")], FIRST).tags, AGENT);
+      const others = assignTagOwner(appendMessages(EMPTY, [note("old")], FIRST).tags, AGENT);
       let history: TaggedHistory = { ...EMPTY, messages: [note("old")], tags: others };
       const said: string[] = [];
       for (const [round, { keep, notes, more }] of list.entries()) {
         const texts = Array.from({ length: more }, (_, index) => `${round}.${index}`);
         said.push(...texts);
-        history = withAdded(history, texts.map(note), { ...FIRST, stepNumber: round });
+        history = appendMessages(history, texts.map(note), { ...FIRST, stepNumber: round });
         const kept = history.messages.filter((_message, index) => keep[index] ?? true);
         const digest = Array.from({ length: notes }, (_, index) => note(`note ${round}.${index}`));
         history = replaceMessages(history, [...digest, ...kept], { ...FIRST, stepNumber: round });
       }
       expect(history.tags).toHaveLength(history.messages.length);
-      expect(addedMessages(history, AGENT).map(({ text }) => text)).toEqual(said);
-      const own = storedMessages(history, AGENT).filter(({ text }) => text !== "old");
+      expect(collectAddedMessages(history, AGENT).map(({ text }) => text)).toEqual(said);
+      const own = createStoredMessages(history, AGENT).filter(({ text }) => text !== "old");
       const ids = own.map(({ messageId }) => messageId);
       expect(new Set(ids).size).toBe(ids.length);
       expect(

@@ -3,11 +3,15 @@
 
 import { expect, test } from "vitest";
 
-import { openStepOf, pendingState, type ExecutionLog } from "../../src/agent/agent-state.ts";
+import { getOpenStep, createPendingState, type ExecutionLog } from "../../src/agent/agent-state.ts";
 import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
-import { stepOutcome, type StepFacts, type StepOutcome } from "../../src/agent/step-outcome.ts";
+import {
+  decideStepOutcome,
+  type StepFacts,
+  type StepOutcome,
+} from "../../src/agent/step-outcome.ts";
 import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish-reason.ts";
-import { stepIdOf } from "../../src/protocol/ids.ts";
+import { createStepId } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
@@ -25,7 +29,10 @@ const FACTS: StepFacts = {
   hasMessages: false,
   mustAwait: false,
 };
-const NOTHING_DONE = pendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } }).log;
+const NOTHING_DONE = createPendingState({
+  messages: [],
+  prefix: { messageCount: 0, tokens: 0 },
+}).log;
 const SUBTASKS: ExecutionLog["subtasks"] = [{ request: { role: "helper", task: "Look." } }];
 
 interface Said {
@@ -45,7 +52,7 @@ function step({
   type = "succeeded",
 }: Said = {}): StepRecord {
   return {
-    stepId: stepIdOf(EXECUTION_ID, 1),
+    stepId: createStepId(EXECUTION_ID, 1),
     number: 1,
     context: contextOf(1),
     io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },
@@ -60,7 +67,10 @@ function judged(
   log: Partial<ExecutionLog> = {},
   facts: Partial<StepFacts> = {},
 ): StepOutcome {
-  return stepOutcome({ ...NOTHING_DONE, steps: [step(said)], ...log }, { ...FACTS, ...facts });
+  return decideStepOutcome(
+    { ...NOTHING_DONE, steps: [step(said)], ...log },
+    { ...FACTS, ...facts },
+  );
 }
 
 /** An outcome as a value that a table can hold. The switch does not compile if a case is missing. */
@@ -186,7 +196,7 @@ proves(["R15"], "fail: a typed result that was missed three times is not asked f
   const miss = step({ text: "42" });
   const facts = { ...FACTS, hasOutput: true };
   const after = (...steps: readonly StepRecord[]): string =>
-    summary(stepOutcome({ ...NOTHING_DONE, steps }, facts));
+    summary(decideStepOutcome({ ...NOTHING_DONE, steps }, facts));
   expect([after(miss), after(misfit, miss), after(miss, misfit)]).toEqual([
     "retry missing_output",
     "retry missing_output",
@@ -194,7 +204,7 @@ proves(["R15"], "fail: a typed result that was missed three times is not asked f
   ]);
   const over = [after(miss, misfit, miss), after(misfit, misfit, misfit), after(miss, miss, miss)];
   expect(over).toEqual(Array.from({ length: 3 }, () => "fail model_invalid_reply"));
-  const outcome = stepOutcome({ ...NOTHING_DONE, steps: [miss, miss, misfit] }, facts);
+  const outcome = decideStepOutcome({ ...NOTHING_DONE, steps: [miss, miss, misfit] }, facts);
   expect(outcome.type === "fail" && [outcome.error.message, outcome.error.data]).toEqual([
     "Expected scripted to call Finish with a result that fits its schema, but it failed 3 times. Simplify the output schema, or use a stronger model.",
     { role: "lead", missed: 3 },
@@ -207,7 +217,7 @@ proves(["D303"], "a text with which the agent waits for its subagents is no miss
   const other = step({ calls: [toolCall("call_1")] });
   const facts = { ...FACTS, hasOutput: true };
   const after = (waits: number, mustAwait: boolean, ...steps: readonly StepRecord[]): string =>
-    summary(stepOutcome({ ...NOTHING_DONE, steps, waits }, { ...facts, mustAwait }));
+    summary(decideStepOutcome({ ...NOTHING_DONE, steps, waits }, { ...facts, mustAwait }));
   expect([
     after(2, true, text, text, text),
     after(3, false, text, text, text, other),
@@ -230,9 +240,11 @@ test("neither other tools that failed nor texts beside calls are misses, nor is 
   const failed = step({ calls, text: "Hm.", type: "failed" });
   const steps = [failed, failed, failed, step({ text: "42" })];
   const log = { ...NOTHING_DONE, steps };
-  expect(summary(stepOutcome(log, { ...FACTS, hasOutput: true }))).toBe("retry missing_output");
+  expect(summary(decideStepOutcome(log, { ...FACTS, hasOutput: true }))).toBe(
+    "retry missing_output",
+  );
   const texts = { ...NOTHING_DONE, steps: [1, 2, 3, 4].map(() => step({ text: "42" })) };
-  expect(summary(stepOutcome(texts, FACTS))).toBe("stop completed");
+  expect(summary(decideStepOutcome(texts, FACTS))).toBe("stop completed");
 });
 
 proves(["R15"], "fail: a reply that broke off is no answer", () => {
@@ -247,14 +259,16 @@ proves(["R15"], "fail: a reply that broke off is no answer", () => {
 });
 
 test("before any step there is nothing to continue with", () => {
-  expect(stepOutcome(NOTHING_DONE, FACTS)).toEqual({ type: "stop", signal: undefined });
+  expect(decideStepOutcome(NOTHING_DONE, FACTS)).toEqual({ type: "stop", signal: undefined });
 });
 
 // The log as a run really leaves it, not as this file makes it up.
 test("steps that transition() recorded are judged alike", () => {
   const { stepped, spoken } = states();
-  expect(summary(stepOutcome({ ...stepped.log, signals: [] }, FACTS))).toBe("continue tool_calls");
-  const { text } = openStepOf(spoken).reply?.message ?? { text: "" };
+  expect(summary(decideStepOutcome({ ...stepped.log, signals: [] }, FACTS))).toBe(
+    "continue tool_calls",
+  );
+  const { text } = getOpenStep(spoken).reply?.message ?? { text: "" };
   expect(summary(judged({ text }))).toBe("stop completed");
 });
 

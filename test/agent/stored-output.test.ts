@@ -5,9 +5,13 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { finishTool, parsedOutput, findOutputProblems } from "../../src/agent/typed-result.ts";
+import {
+  finishTool,
+  createParsedOutput,
+  findOutputProblems,
+} from "../../src/agent/typed-result.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
-import { problemLines } from "../../src/tools/arguments/argument-problems.ts";
+import { describeProblemLines } from "../../src/tools/arguments/argument-problems.ts";
 import type { ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
@@ -21,7 +25,7 @@ function stored(schema: ToolInput, written: JsonValue) {
   const tool = finishTool("role.output", schema);
   const bound = tool.bind(written);
   if (bound.type === "invalid") throw new Error("The result fits the first schema.");
-  const { output = null, outputParse } = parsedOutput(schema, bound);
+  const { output = null, outputParse } = createParsedOutput(schema, bound);
   return { output, outputParse };
 }
 
@@ -29,7 +33,7 @@ function stored(schema: ToolInput, written: JsonValue) {
 function problems(former: ToolInput, written: JsonValue, present: ToolInput): readonly string[] {
   const { output, outputParse } = stored(former, written);
   const found = findOutputProblems(roleWith(present), output, outputParse);
-  return problemLines("the result", found);
+  return describeProblemLines("the result", found);
 }
 
 const count = z.object({ count: z.number() });
@@ -143,7 +147,7 @@ proves(["D416"], "names each field of a refused result", () => {
 
 proves(["D416"], "checks the value itself if its parse was not stored", () => {
   const check = (output: JsonValue, schema: ToolInput): readonly string[] =>
-    problemLines("the result", findOutputProblems(roleWith(schema), output, undefined));
+    describeProblemLines("the result", findOutputProblems(roleWith(schema), output, undefined));
   expect([
     check({ count: 1 }, count),
     check([1], numbers),

@@ -3,7 +3,7 @@
 
 import { test, expect } from "vitest";
 
-import { backgroundOf } from "../../src/agent/agent-state.ts";
+import { getBackgroundChildren } from "../../src/agent/agent-state.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -81,10 +81,10 @@ proves(
       ],
       deferrals: [],
     });
-    expect(backgroundOf(answered)).toEqual([FOURTH]);
+    expect(getBackgroundChildren(answered)).toEqual([FOURTH]);
     const told = transition(answered, changes().applyToolResults);
     expect(told.log.background).toEqual([FOURTH]);
-    expect(backgroundOf(told)).toEqual([FOURTH]);
+    expect(getBackgroundChildren(told)).toEqual([FOURTH]);
   },
 );
 
@@ -121,9 +121,9 @@ test("what a call had started before it was paused is awaited already, and count
     },
     pause,
   );
-  expect([backgroundOf(paused), paused.log.background]).toEqual([[THIRD], []]);
+  expect([getBackgroundChildren(paused), paused.log.background]).toEqual([[THIRD], []]);
   const executions = [{ ...executionOf(first), startedAgentIds: [THIRD] }];
   const settled = after(paused, resume, { type: "recordExecutions", executions, deferrals: [] });
-  expect(backgroundOf(settled)).toEqual([THIRD]);
+  expect(getBackgroundChildren(settled)).toEqual([THIRD]);
   expect(transition(settled, applyToolResults).log.background).toEqual([THIRD]);
 });

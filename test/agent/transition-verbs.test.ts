@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { openStepOf } from "../../src/agent/agent-state.ts";
+import { getOpenStep } from "../../src/agent/agent-state.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { proves } from "../harness/proves.ts";
@@ -70,9 +70,9 @@ proves(
       usage: { ...NO_USAGE, toolCalls: 2 },
     });
     const usage = { ...callUsage(10, 5, { costUsd: 0.000007 }), toolCalls: 2 };
-    expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage, timing: TIMING } });
+    expect(twice).toEqual({ ...open, step: { ...getOpenStep(open), usage, timing: TIMING } });
     const thrice = after(twice, changes().addUsage);
-    expect(openStepOf(thrice).timing).toEqual({
+    expect(getOpenStep(thrice).timing).toEqual({
       inferenceMs: 2,
       toolsMs: 4,
       toolsSumMs: 6,
@@ -104,7 +104,7 @@ proves(
       ...open,
       conversation: { ...added(open.conversation, [reply.message], 3), prefix },
       log: { ...open.log, uselessReplies: 0, overflows: 0 },
-      step: { ...openStepOf(open), reply },
+      step: { ...getOpenStep(open), reply },
     });
   },
 );
@@ -120,7 +120,7 @@ proves(
     expect(transition(open, discardReply)).toEqual({
       ...open,
       log: { ...open.log, uselessReplies: 1, overflows: 0 },
-      step: { ...openStepOf(open), reply: discardReply.reply },
+      step: { ...getOpenStep(open), reply: discardReply.reply },
     });
   },
 );
@@ -149,7 +149,7 @@ proves(
         compactions: shorter.log.compactions.map((one) => ({ ...one, afterStep: 0 })),
       },
       step: {
-        ...openStepOf(shorter),
+        ...getOpenStep(shorter),
         context,
         messageCount: compact.messages.length,
       },
@@ -164,7 +164,7 @@ proves(["R42"], "recordOverflow counts, and marks the open step; it is no error 
   expect(transition(open, recordOverflow)).toEqual({
     ...open,
     log: { ...open.log, overflows: 1 },
-    step: { ...openStepOf(open), error: recordOverflow.error },
+    step: { ...getOpenStep(open), error: recordOverflow.error },
   });
 });
 
@@ -172,7 +172,7 @@ proves(["R42"], "recordEvaluation marks the open step, and changes nothing else"
   const { replied } = states();
   expect(transition(replied, changes().recordEvaluation)).toEqual({
     ...replied,
-    step: { ...openStepOf(replied), isEvaluated: true },
+    step: { ...getOpenStep(replied), isEvaluated: true },
   });
 });
 
@@ -188,7 +188,7 @@ proves(
       executions: [executionOf(second)],
       deferrals,
     });
-    const step = openStepOf(replied);
+    const step = getOpenStep(replied);
     expect(half).toEqual({
       ...replied,
       step: { ...step, executions: [executionOf(second)], deferrals },
@@ -230,7 +230,7 @@ proves(
         ...answered.log,
         subtasks: [...recordSubtasks.subtasks, { request }],
       },
-      step: { ...openStepOf(answered), hasAppliedResults: true },
+      step: { ...getOpenStep(answered), hasAppliedResults: true },
     });
   },
 );
@@ -240,7 +240,7 @@ test("with the results in the history nothing is waited for any more", () => {
   const [first] = twoCalls();
   const { recordExecutions, applyToolResults } = changes();
   const late = { ...recordExecutions, deferrals: [subagentOn(first)] };
-  expect(openStepOf(after(replied, late, applyToolResults)).deferrals).toEqual([]);
+  expect(getOpenStep(after(replied, late, applyToolResults)).deferrals).toEqual([]);
 });
 
 proves(

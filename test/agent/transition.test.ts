@@ -5,11 +5,11 @@ import { expect, test } from "vitest";
 
 import {
   NO_PREFIX,
-  openStepOf,
-  pendingState,
+  getOpenStep,
+  createPendingState,
   type AgentState,
 } from "../../src/agent/agent-state.ts";
-import { stepIdOf } from "../../src/protocol/ids.ts";
+import { createStepId } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
 import { TerminalStatusSchema, type Status } from "../../src/protocol/stop.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
@@ -215,7 +215,7 @@ proves(
   "before the first run the state is pending, with zero usage that is marked as not started",
   () => {
     const conversation = { messages: opening(), prefix: { messageCount: 0, tokens: 0 } };
-    expect(pendingState(conversation)).toEqual({
+    expect(createPendingState(conversation)).toEqual({
       status: "pending",
       conversation: { ...conversation, tags: [], dropped: [], added: 0 },
       log: {
@@ -279,7 +279,7 @@ proves(
       { ...end, status: "failed" },
     );
     const { messages } = ended.conversation;
-    const fresh = pendingState({
+    const fresh = createPendingState({
       ...ended.conversation,
       messages: [...messages, ...nextExecution.messages],
     });
@@ -346,11 +346,11 @@ proves(
     ];
     for (const state of recorded) {
       expect(state).toHaveProperty("step", undefined);
-      expect(thrownBy(() => openStepOf(state)).code).toBe("invalid_state");
-      const stepId = stepIdOf(EXECUTION_ID, 2);
+      expect(thrownBy(() => getOpenStep(state)).code).toBe("invalid_state");
+      const stepId = createStepId(EXECUTION_ID, 2);
       const bare = { messageCount: 1, hiddenTools: [], lastStep: undefined };
       const next = { ...openStep, ...bare, stepId, number: 2, startedAtMs: 8 };
-      expect(openStepOf(transition(state, next))).toEqual({
+      expect(getOpenStep(transition(state, next))).toEqual({
         stepId,
         number: 2,
         startedAtMs: 8,

@@ -7,7 +7,7 @@ import { describe, expect } from "vitest";
 import type { AttachmentKind } from "../../src/protocol/attachment.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
-import { userMessage, type Message, type ToolMessage } from "../../src/protocol/message.ts";
+import { createUserMessage, type Message, type ToolMessage } from "../../src/protocol/message.ts";
 import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -44,7 +44,7 @@ function result(
 }
 
 const HISTORY: readonly Message[] = [
-  userMessage([words("Look at"), CHART, words("and"), REPORT], "task"),
+  createUserMessage([words("Look at"), CHART, words("and"), REPORT], "task"),
   buildReplyMessage(
     ids.map((callId) => ({ type: "call", callId, toolName: "draw", argumentsText: "{}" })),
   ),
@@ -127,7 +127,7 @@ describe("the prompt", () => {
   proves(["M71"], "has parts in order; those of results follow the last of them", async () => {
     const model = saying(done);
     await ask(aiSdkModel(model, { inputModalities: ["image", "file", "audio"] }), {
-      messages: [userMessage(SAID, "task"), ...HISTORY.slice(1)],
+      messages: [createUserMessage(SAID, "task"), ...HISTORY.slice(1)],
     });
     expect(model.asked[0]?.prompt.map(({ role, content }) => [role, content])).toEqual([
       [
@@ -172,7 +172,7 @@ describe("the prompt", () => {
         },
       };
       await ask(aiSdkModel(watched, { inputModalities: ["image"] }), {
-        messages: [userMessage([PHOTO], "task")],
+        messages: [createUserMessage([PHOTO], "task")],
       });
       const isFetched = !JSON.stringify(Object.keys(await supportedUrls)).match(/png|\[\]/);
       expect(asked).toEqual([
@@ -209,10 +209,10 @@ proves(
       "m",
     );
     const model = aiSdkModel(sdk, { inputModalities: ["image"] });
-    const first = [userMessage([words("See"), CHART, SOUND], "task")];
+    const first = [createUserMessage([words("See"), CHART, SOUND], "task")];
     const messages = [...first, ...HISTORY.slice(1)];
     await ask(model, { messages });
-    await ask(model, { messages: [...messages, userMessage("Go on.", "steering")] });
+    await ask(model, { messages: [...messages, createUserMessage("Go on.", "steering")] });
     const [one, two] = server.requests.map(({ body }) => body["messages"]);
     const url = (data: string | undefined) => ({
       type: "image_url",
@@ -238,6 +238,6 @@ proves(
 proves(["M70"], "over a real server of which nothing is known, lines are sent", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const sdk = createOpenAICompatible({ name: "mine", baseURL: server.baseUrl, apiKey: "key" })("m");
-  await ask(aiSdkModel(sdk), { messages: [userMessage(SAID, "task")] });
+  await ask(aiSdkModel(sdk), { messages: [createUserMessage(SAID, "task")] });
   expect(server.request(1).body["messages"]).toEqual([{ role: "user", content: SAID_TEXT }]);
 });

@@ -5,8 +5,8 @@ import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
 
 import { aiSdkModel, type AiSdkOptions } from "../../src/model/ai-sdk/ai-sdk-model.ts";
-import { defined } from "../../src/kernel/json.ts";
-import { lookUpModelPrice, priceLookup } from "../../src/model/prices.ts";
+import { omitUndefined } from "../../src/kernel/json.ts";
+import { lookUpModelPrice, createPriceLookup } from "../../src/model/prices.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { saying } from "./fake-model.ts";
@@ -123,7 +123,7 @@ proves(["M30"], "a model is named for prices and traces as the conventions do", 
 describe("a model", () => {
   const facts = (model: LanguageModelV4, options?: AiSdkOptions): object => {
     const { provider, id, replayKey, minOutputTokens, price } = aiSdkModel(model, options);
-    return { provider, id, replayKey, ...defined({ minOutputTokens, price }) };
+    return { provider, id, replayKey, ...omitUndefined({ minOutputTokens, price }) };
   };
 
   test("takes back what was written over the same interface of the same provider, and nothing else", () => {
@@ -154,7 +154,7 @@ describe("a model", () => {
   proves(["M63"], "is priced by our table if OpenAI serves it, or as is said", () => {
     const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
     const priceOf = (provider: string, options?: AiSdkOptions) =>
-      priceLookup(undefined)(aiSdkModel(named(provider, "gpt-5-mini"), options));
+      createPriceLookup(undefined)(aiSdkModel(named(provider, "gpt-5-mini"), options));
     expect([
       priceOf("openai.responses"),
       priceOf("openai.responses", { price }),

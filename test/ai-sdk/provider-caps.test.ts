@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import { aiSdkModel, type AiSdkOptions } from "../../src/model/ai-sdk/ai-sdk-model.ts";
-import { sentCap } from "../../src/model/ai-sdk/call-options.ts";
+import { readSentCap } from "../../src/model/ai-sdk/call-options.ts";
 import { proves } from "../harness/proves.ts";
 import { rejection } from "../support/openai-calls.ts";
 import { ask, fakeModel, finish, streamOf, text } from "./fake-model.ts";
@@ -76,7 +76,7 @@ for (const name of PROVIDER_NAMES)
             const caps = capsIn(last);
             expect(caps.length, `${id} ${reasoning}: ${JSON.stringify(last)}`).toBeGreaterThan(0);
             expect(Math.max(...caps), `${id} ${reasoning}`).toBeLessThanOrEqual(maxOutputTokens);
-            expect(sentCap(last)).toBe(Math.max(...caps));
+            expect(readSentCap(last)).toBe(Math.max(...caps));
             // Learnt once: after the first call of a model nothing is asked twice.
             expect(network.bodies.length - before).toBeLessThanOrEqual(before === 0 ? 2 : 1);
           }

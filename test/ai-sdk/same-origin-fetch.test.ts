@@ -9,7 +9,7 @@ import { createGoogle } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 import { expect, vi } from "vitest";
 
-import { modelByName } from "../../src/cli/model-by-name.ts";
+import { createNamedModel } from "../../src/cli/model-by-name.ts";
 import { defineAgent, Orchestrator } from "../../src/index.ts";
 import { aiSdkModel, sameOriginFetch } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { Model } from "../../src/model/model.ts";
@@ -82,7 +82,7 @@ proves(
     vi.stubEnv("ANTHROPIC_BASE_URL", baseURL);
     vi.stubEnv("ANTHROPIC_API_KEY", "secret");
     afterwards(() => void vi.unstubAllEnvs());
-    const model = await modelByName("ai-sdk:anthropic/claude-sonnet-5");
+    const model = await createNamedModel("ai-sdk:anthropic/claude-sonnet-5");
     expect(await errorOf(model)).toBe("model_invalid_request");
     expect(foreign.received).toEqual([]);
   },

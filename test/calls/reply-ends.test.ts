@@ -4,7 +4,7 @@
 
 import { expect, test } from "vitest";
 
-import { cancelReasonOf } from "../../src/kernel/cancel.ts";
+import { findCancelReason } from "../../src/kernel/cancel.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
@@ -25,7 +25,7 @@ function untilAborted(heard: string[]): (context: ToolContext) => Promise<string
   return ({ signal }) =>
     new Promise((_resolve, reject) => {
       const leave = (): void => {
-        heard.push(cancelReasonOf(signal)?.type ?? "no reason");
+        heard.push(findCancelReason(signal)?.type ?? "no reason");
         reject(new Error("aborted"));
       };
       if (signal.aborted) leave();

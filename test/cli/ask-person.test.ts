@@ -5,7 +5,7 @@ import { PassThrough } from "node:stream";
 
 import { expect } from "vitest";
 
-import { askingPerson } from "../../src/cli/ask-person.ts";
+import { createTerminalApprover } from "../../src/cli/ask-person.ts";
 import type { Shell } from "../../src/cli/shell.ts";
 import type { Answer, Question } from "../../src/protocol/question.ts";
 import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "../../src/protocol/ids.ts";
@@ -66,7 +66,7 @@ async function asked(
       throw new Error(`left with ${code}`);
     },
   };
-  const approver = askingPerson({
+  const approver = createTerminalApprover({
     shell,
     makeRoom: () => {
       happened.push("room");

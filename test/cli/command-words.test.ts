@@ -4,8 +4,14 @@ import { readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
-import { commandTree } from "../../src/cli/command-tree.ts";
-import { BROKEN, EXIT_CODES, exitCodeOf, MISUSED, TERMINATED } from "../../src/cli/exit-codes.ts";
+import { buildCommandTree } from "../../src/cli/command-tree.ts";
+import {
+  BROKEN,
+  EXIT_CODES,
+  chooseExitCode,
+  MISUSED,
+  TERMINATED,
+} from "../../src/cli/exit-codes.ts";
 import { proves } from "../harness/proves.ts";
 import { performed } from "./performed.ts";
 
@@ -13,7 +19,7 @@ const CODES = new Set([
   ...Object.values(EXIT_CODES),
   BROKEN,
   MISUSED,
-  exitCodeOf("store_failed"),
+  chooseExitCode("store_failed"),
   ...Object.values(TERMINATED),
 ]);
 
@@ -21,8 +27,8 @@ proves(
   ["V40"],
   "a paused run that cannot be read is a fault of the store, as its journal is",
   () => {
-    expect(exitCodeOf("invalid_paused_run")).toBe(exitCodeOf("invalid_journal"));
-    expect(exitCodeOf("invalid_paused_run")).not.toBe(BROKEN);
+    expect(chooseExitCode("invalid_paused_run")).toBe(chooseExitCode("invalid_journal"));
+    expect(chooseExitCode("invalid_paused_run")).not.toBe(BROKEN);
   },
 );
 
@@ -48,7 +54,7 @@ const PAGES: Readonly<Record<string, string>> = {
 };
 
 test("each option stands on the page of its command", () => {
-  const tree = commandTree(() => async () => {});
+  const tree = buildCommandTree(() => async () => {});
   const commands = [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)];
   const missing = commands.flatMap((command) => {
     const page = pageOf(PAGES[command.name()] ?? "cli");

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 
 import { expect, test } from "vitest";
 
-import { ownCommand } from "../../src/cli/shell.ts";
+import { detectOwnCommand } from "../../src/cli/shell.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
@@ -67,7 +67,7 @@ proves(["D751"], "the command of a clone is its script, and that of a project is
     { npm_command: "exec", npm_package_name: "espalier" },
     { npm_command: "run-script", npm_package_name: "shop" },
     { npm_command: "run-script", npm_package_name: "espalier" },
-  ].map((env) => ownCommand(new FakeShell(".", env)));
+  ].map((env) => detectOwnCommand(new FakeShell(".", env)));
   expect(commands).toEqual(["espalier", "npx espalier", "npx espalier", "npm run espalier --"]);
 });
 

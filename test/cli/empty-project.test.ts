@@ -5,8 +5,8 @@ import { join } from "node:path";
 
 import { expect } from "vitest";
 
-import { commandTree } from "../../src/cli/command-tree.ts";
-import { STATUSES, runsText } from "../../src/cli/run-text.ts";
+import { buildCommandTree } from "../../src/cli/command-tree.ts";
+import { STATUSES, formatRunList } from "../../src/cli/run-text.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
@@ -72,7 +72,7 @@ proves(["D526"], "refuses a port that is not one, also without a viewer", async 
 });
 
 proves(["D526"], "lists every status in the help of runs, and groups the commands", () => {
-  const tree = commandTree(() => async () => {});
+  const tree = buildCommandTree(() => async () => {});
   const runs = tree.commands.find((command) => command.name() === "runs");
   for (const status of STATUSES) expect(runs?.helpInformation()).toContain(status);
   const help = tree.helpInformation();
@@ -101,7 +101,7 @@ proves(["D526"], "keeps the task of a run at 80 columns", () => {
     failedAgents: 3,
     durationMs: 754_000,
   } as const;
-  const text = runsText([row], { nowMs: 3_600_000, width: 80, hasColor: false });
+  const text = formatRunList([row], { nowMs: 3_600_000, width: 80, hasColor: false });
   expect(text).toContain("lead: Compare");
   for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
 });
@@ -116,6 +116,6 @@ proves(["D756"], "lists an answered run that nobody resumed as such", () => {
     updatedAtMs: 0,
     owner: null,
   } as const;
-  const text = runsText([row], { nowMs: 0, width: 100, hasColor: false });
+  const text = formatRunList([row], { nowMs: 0, width: 100, hasColor: false });
   expect(text).toContain("… waiting: answered, resume it");
 });

@@ -16,7 +16,7 @@ import { join } from "node:path";
 
 import { expect } from "vitest";
 
-import { ConfinedFolder, folderTools, readVerified } from "../../src/cli/folder-tools.ts";
+import { ConfinedFolder, createFolderTools, readVerified } from "../../src/cli/folder-tools.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { CallFixture } from "../support/tool-calls.ts";
@@ -91,7 +91,7 @@ proves(["D423"], "refuses a pipe without opening it, with and without handles", 
 
 proves(["D423"], "finds nothing outside while folders are swapped", async () => {
   using parent = temporaryFolder(FILES);
-  const search = folderTools(parent.at("root")).find(({ name }) => name === "folder_search");
+  const search = createFolderTools(parent.at("root")).find(({ name }) => name === "folder_search");
   const bound = search?.bind({ text: "s", path: "." });
   if (bound?.type !== "valid") throw new Error("The search takes these arguments.");
   const fixture = new CallFixture();

@@ -9,7 +9,7 @@ import { symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { folderTools } from "../../src/cli/folder-tools.ts";
+import { createFolderTools } from "../../src/cli/folder-tools.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import { proves } from "../harness/proves.ts";
 import { CallFixture } from "../support/tool-calls.ts";
@@ -228,7 +228,7 @@ async function use(
   input: JsonValue,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<string> {
-  const tool = folderTools(folder.path).find(({ name }) => name === toolName);
+  const tool = createFolderTools(folder.path).find(({ name }) => name === toolName);
   const bound = tool?.bind(input);
   if (bound?.type !== "valid")
     throw new Error(`${toolName} does not take ${JSON.stringify(input)}.`);

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-import { openIn } from "../../src/cli/run-reading.ts";
+import { readOpenQuestions } from "../../src/cli/run-reading.ts";
 import { performArguments } from "../../src/cli/perform.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
@@ -23,7 +23,7 @@ async function asking(): Promise<KeptRuns & { readonly runId: RunId; readonly ar
 
 /** How many questions are open. */
 async function open({ store, runId }: Awaited<ReturnType<typeof asking>>): Promise<number> {
-  return (await openIn(store, runId)).length;
+  return (await readOpenQuestions(store, runId)).length;
 }
 
 proves(["V155"], "without a terminal the call is said, and approved without asking", async () => {

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { defineTool, Orchestrator, type AgentRole, type Approver } from "espalier";
 import { asks, ManualClock, says, type ScriptedReply } from "espalier/testing";
 
-import { openIn } from "../../src/cli/run-reading.ts";
+import { readOpenQuestions } from "../../src/cli/run-reading.ts";
 import { proves } from "../harness/proves.ts";
 import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
@@ -36,7 +36,9 @@ function buyer(...before: readonly ScriptedReply[]): AgentRole {
   return agent("buyer", [...before, says("Ordered.")], { tools: [pay] });
 }
 
-async function asking(): Promise<KeptRuns & { readonly run: Parameters<typeof openIn>[1] }> {
+async function asking(): Promise<
+  KeptRuns & { readonly run: Parameters<typeof readOpenQuestions>[1] }
+> {
   const kept = keptRuns();
   const { runId } = await kept.orchestrator.start(buyer(ASKS), "Buy.").result;
   paid.length = 0;
@@ -70,7 +72,7 @@ proves(["D531"], "refuses arguments that do not fit, and takes the corrected one
     { error: { code: "invalid_answer", message: expect.stringContaining("eur: ") as unknown } },
   ]);
   expect(await store.readMail(run)).toEqual(before);
-  expect((await openIn(store, run)).length).toBe(1);
+  expect((await readOpenQuestions(store, run)).length).toBe(1);
   // Text that is a number fits, as it does where a model wrote it.
   expect((await approve(kept, { eur: "40", to: "shop" })).code).toBe(0);
   const orchestrator = new Orchestrator({ store, clock: new ManualClock(0), roles: [buyer()] });
@@ -166,7 +168,7 @@ proves(["D531"], "refuses them while another process runs the agents", async () 
   const run = leader.start(role, "Buy.");
   await isAsked;
   await run.whenPersisted();
-  const [question] = await openIn(store, run.runId);
+  const [question] = await readOpenQuestions(store, run.runId);
   if (question === undefined) throw new Error("It asks.");
   const { questionId, argumentsHash } = question;
   const answer = { type: "approved", questionId, argumentsHash } as const;

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { modelProblem, modelByName } from "../../src/cli/model-by-name.ts";
+import { findModelProblem, createNamedModel } from "../../src/cli/model-by-name.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
@@ -19,8 +19,8 @@ proves(
       "ai-sdk/own",
       "hf.co/org/model:Q4_K_M",
     ]) {
-      expect(modelProblem(name, SERVER)).toBeUndefined();
-      const { id, provider } = await modelByName(name);
+      expect(findModelProblem(name, SERVER)).toBeUndefined();
+      const { id, provider } = await createNamedModel(name);
       expect([id, provider]).toEqual([name, "openai"]);
     }
   },
@@ -31,7 +31,7 @@ proves(
   "one with the prefix is a model of the package, under all that follows the first slash",
   async () => {
     const models = ["ai-sdk:anthropic/claude-sonnet-5", "ai-sdk:google/models/gemini-3:x"].map(
-      modelByName,
+      createNamedModel,
     );
     expect(
       (await Promise.all(models)).map(({ provider, id, replayKey }) => [provider, id, replayKey]),
@@ -47,7 +47,7 @@ proves(
   "a package that is not installed, or makes no models, is reported with what to do",
   async () => {
     const problems = ["ai-sdk:groq/llama", "ai-sdk:provider/m", "ai-sdk:openai-compatible/m"].map(
-      (name) => rejectionOf(modelByName(name)),
+      (name) => rejectionOf(createNamedModel(name)),
     );
     expect((await Promise.all(problems)).map(({ code, message }) => [code, message])).toEqual([
       [
@@ -89,7 +89,7 @@ test.each<[string, Readonly<Record<string, string>>, string | undefined]>([
   ["gpt-5-mini", {}, "ESPALIER_MODEL needs OPENAI_API_KEY or OPENAI_BASE_URL, but neither is set."],
   ["gpt-5-mini", { OPENAI_API_KEY: "k" }, undefined],
 ])("%s with %o: %s", (name, env, problem) => {
-  const found = modelProblem(name, env);
+  const found = findModelProblem(name, env);
   if (problem === undefined) expect(found).toBeUndefined();
   else expect(found).toContain(problem);
 });

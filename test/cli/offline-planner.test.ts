@@ -7,9 +7,9 @@ import { chmodSync, rmSync } from "node:fs";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { surveyTools } from "../../src/cli/folder-tools.ts";
-import { offlinePlanner } from "../../src/cli/survey/offline-planner.ts";
-import { surveyLead, surveySchema } from "../../src/cli/survey/survey-roles.ts";
+import { createSurveyTools } from "../../src/cli/folder-tools.ts";
+import { createOfflinePlanner } from "../../src/cli/survey/offline-planner.ts";
+import { createSurveyLead, surveySchema } from "../../src/cli/survey/survey-roles.ts";
 import {
   type RunResult,
   type StartOptions,
@@ -335,7 +335,9 @@ proves(
 test("a file that may be read whole is read beyond its beginning", async () => {
   using folder = temporaryFolder({ "long.txt": `Long.\n${"x".repeat(20_000)}` });
   const fixture = newFixture({ approver: (question) => approve(question) });
-  const result = await fixture.run(surveyLead(offlinePlanner(), surveyTools(folder.path)));
+  const result = await fixture.run(
+    createSurveyLead(createOfflinePlanner(), createSurveyTools(folder.path)),
+  );
 
   const calls = result.agents[1]?.steps.flatMap(({ tools }) => tools.executions);
   const whole = calls?.find(({ call }) => call.toolName === "folder_read_whole");
@@ -345,7 +347,7 @@ test("a file that may be read whole is read beyond its beginning", async () => {
 
 test("a folder that vanishes before it is listed ends in a report of that", async () => {
   using folder = temporaryFolder({ "a.txt": "" });
-  const lead = surveyLead(offlinePlanner(), surveyTools(folder.path));
+  const lead = createSurveyLead(createOfflinePlanner(), createSurveyTools(folder.path));
   rmSync(folder.path, { recursive: true });
   const result = await newFixture().run(lead);
 
@@ -357,7 +359,7 @@ test("a folder that vanishes before it is listed ends in a report of that", asyn
 
 test("a part whose surveyor fails is reported as missing, and the others are not", async () => {
   using folder = temporaryFolder(NESTED);
-  const planner = offlinePlanner();
+  const planner = createOfflinePlanner();
   const message = "The model has had enough.";
   const moody: Model = {
     ...planner,
@@ -367,7 +369,7 @@ test("a part whose surveyor fails is reported as missing, and the others are not
         : planner.generate(request, options),
   };
   const result = await newFixture({ unansweredPolicy: "deny" }).run(
-    surveyLead(moody, surveyTools(folder.path)),
+    createSurveyLead(moody, createSurveyTools(folder.path)),
   );
 
   expect(result.status).toBe("completed");
@@ -392,7 +394,7 @@ test("names with quotes, line breaks and dashes survive the way through a task",
 
 test("every request is one that a provider would take, and a short cap on the reply is kept to", async () => {
   using folder = temporaryFolder(NESTED);
-  const planner = offlinePlanner();
+  const planner = createOfflinePlanner();
   const seen: string[] = [];
   const watched: Model = {
     ...planner,
@@ -405,7 +407,7 @@ test("every request is one that a provider would take, and a short cap on the re
     },
   };
   const result = await newFixture({ unansweredPolicy: "deny" }).run(
-    surveyLead(watched, surveyTools(folder.path)),
+    createSurveyLead(watched, createSurveyTools(folder.path)),
   );
 
   expect([seen, result.status]).toEqual([[], "completed"]);
@@ -431,7 +433,7 @@ async function survey(
   { task = QUESTION, limits = {}, budget = {} }: SurveyOptions = {},
 ): Promise<{ readonly result: RunResult; readonly fixture: Fixture }> {
   const fixture = newFixture({ limits, unansweredPolicy: "deny" });
-  const lead = surveyLead(offlinePlanner(), surveyTools(folder.path));
+  const lead = createSurveyLead(createOfflinePlanner(), createSurveyTools(folder.path));
   const result = await fixture.outcome(fixture.start(lead, task, { budget }));
   return { result, fixture };
 }

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-import { offlinePlanner } from "../../src/cli/survey/offline-planner.ts";
+import { createOfflinePlanner } from "../../src/cli/survey/offline-planner.ts";
 import type { Message } from "../../src/index.ts";
 import type { ModelRequest } from "../../src/extend.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
@@ -15,7 +15,7 @@ import { responds } from "../support/responses-replies.ts";
 
 /** The same behind Responses; with each call it seals a thought, which it wants back before that call. */
 export async function plannerOverResponses(): Promise<OpenAiServer> {
-  const planner = offlinePlanner();
+  const planner = createOfflinePlanner();
   const { signal } = new AbortController();
   return await OpenAiServer.start(
     async (request): Promise<ServerReply> => {
@@ -112,7 +112,7 @@ function itemMessages(item: z.infer<typeof wireItem>): readonly Message[] {
 
 /** Starts it. What it answers is what the planner would say to the same messages and tools. */
 export async function plannerServer(): Promise<OpenAiServer> {
-  const planner = offlinePlanner();
+  const planner = createOfflinePlanner();
   const { signal } = new AbortController();
   return await OpenAiServer.start(async (request): Promise<ServerReply> => {
     const { message: said, usage } = await planner.generate(requestOf(request), { signal });

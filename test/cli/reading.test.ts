@@ -8,7 +8,7 @@ import { RunFold } from "espalier/view";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { restLines } from "../../src/cli/run-text.ts";
+import { describeSettledRun } from "../../src/cli/run-text.ts";
 import { proves } from "../harness/proves.ts";
 import { agent, fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed, type Performed } from "./performed.ts";
@@ -112,7 +112,7 @@ proves(
     const fold = new RunFold(run.runId);
     for await (const event of run.events({ from: 1 })) fold.apply(event);
     const options = { isQuiet: true, isKept: true, command: "espalier" };
-    expect(restLines(result, fold.causes(), options)).toEqual([
+    expect(describeSettledRun(result, fold.causes(), options)).toEqual([
       "Limits reached, first one first:",
       "  ■ lead/reader#1 · step 1: step_limit",
       `    ${result.agents[1]?.reason.message}`,

@@ -6,8 +6,8 @@ import { z } from "zod";
 
 import { performArguments } from "../../src/cli/perform.ts";
 import { openStore } from "../../src/cli/project.ts";
-import { newOwner } from "../../src/orchestrator/durability/open-journal.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { createOwner } from "../../src/orchestrator/durability/open-journal.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -225,11 +225,11 @@ proves(
   async () => {
     using folder = temporaryFolder({});
     const place = { type: "file", path: folder.at("own.db"), isDefault: false } as const;
-    const runId = idOf<"RunId">("run_1");
+    const runId = parseId<"RunId">("run_1");
     const refused = await openStore(place);
     const other = await openStore(place);
     await refused[Symbol.asyncDispose]();
-    await other.store.create(runId, "lead: Go.", newOwner());
+    await other.store.create(runId, "lead: Go.", createOwner());
     await other[Symbol.asyncDispose]();
     await using again = await openStore(place);
     expect((await again.store.list()).map((run) => run.runId)).toEqual([runId]);

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { budgetText } from "../../src/cli/amount-options.ts";
+import { describeBudget } from "../../src/cli/amount-options.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
@@ -101,7 +101,7 @@ proves(["V153"], "roles check counts one as one, and none as none", async () => 
   using good = temporaryFolder({ "good.md": "---\nmodel: m\n---\nWork.\n" });
   const well = await performed(["roles", "check"], { cwd: good.path });
   expect([well.code, well.stderr]).toEqual([0, `1 role file in ${good.path}, no problems.\n`]);
-  expect(budgetText({ steps: 1, totalTokens: 1, toolCalls: 1 })).toBe(
+  expect(describeBudget({ steps: 1, totalTokens: 1, toolCalls: 1 })).toBe(
     "1 step, 1 token, 1 tool call",
   );
 });

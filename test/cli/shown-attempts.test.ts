@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineTool, Orchestrator, withRetries, ModelError, ToolRetryError } from "espalier";
 import { asks, ManualClock, says } from "espalier/testing";
 
-import { restLines } from "../../src/cli/run-text.ts";
+import { describeSettledRun } from "../../src/cli/run-text.ts";
 import { proves } from "../harness/proves.ts";
 import { agent, fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
@@ -152,7 +152,9 @@ proves(["D756"], "gives a paused run the time until its pause, in show and after
   const role = agent("buyer", [asks("pay", {})], { tools: [pay] });
   const result = await new Orchestrator({ store: kept.store, clock }).start(role, "Buy.").result;
   const options = { isQuiet: false, isKept: true, command: "espalier" };
-  expect(restLines(result, [], options)[0]).toMatch(/ paused \(answers_needed\): .*, 5\.0s$/);
+  expect(describeSettledRun(result, [], options)[0]).toMatch(
+    / paused \(answers_needed\): .*, 5\.0s$/,
+  );
   const text = await printed(kept, "show", result.runId);
   expect(text).toContain("‖ paused after 5.0s  1 agent, 1 paused");
   expect(text).toMatch(/ lasted \d+h \d+m, paused for /);

@@ -10,7 +10,7 @@ import { RunFold } from "espalier/view";
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { restLines } from "../../src/cli/run-text.ts";
+import { describeSettledRun } from "../../src/cli/run-text.ts";
 import { RunReading } from "../../src/cli/run-reading.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
@@ -51,7 +51,7 @@ async function paused(
 proves(["V136"], "a paused run says how it is answered, whatever it asks", async () => {
   const next = async (...asked: (typeof PAY | typeof ASK)[]): Promise<string | undefined> => {
     await using kept = keptRuns();
-    return restLines(await paused(kept, asked), [], LOUD).at(-1);
+    return describeSettledRun(await paused(kept, asked), [], LOUD).at(-1);
   };
   expect([await next(PAY), await next(ASK), await next(PAY, ASK)]).toEqual([
     'Answer: npx espalier approve run_1, or npx espalier deny run_1 --reason "…". Then: npx espalier resume run_1',
@@ -89,7 +89,7 @@ proves(
     const result = await run.result;
     const fold = new RunFold(run.runId);
     for await (const event of run.events({ from: 1 })) fold.apply(event);
-    expect(restLines(result, fold.causes(), LOUD)).toEqual([
+    expect(describeSettledRun(result, fold.causes(), LOUD)).toEqual([
       "run_1 failed (error) · 1 agent, 0 tokens, cost unknown (no price for scripted), 0ms",
       "  ✖ lead · step 1: model_protocol_error",
       "    No JSON:\n    data: 1",
@@ -97,7 +97,7 @@ proves(
     ]);
     const total = { ...result.usage.total, totalTokens: 4_735, costUsd: 0, unpricedCalls: 0 };
     const rich = { ...result, durationMs: 61_000, usage: { ...result.usage, byModel: {}, total } };
-    expect(restLines(rich, [], LOUD)[0]).toBe(
+    expect(describeSettledRun(rich, [], LOUD)[0]).toBe(
       `run_1 failed (error): ${message} · 1 agent, 4,735 tokens, cost $0, 1m 01s`,
     );
   },

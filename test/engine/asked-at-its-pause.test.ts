@@ -9,7 +9,7 @@ import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve, deny, type Question } from "../../src/protocol/question.ts";
-import { storeFailed } from "../../src/store/store-errors.ts";
+import { createStoreError } from "../../src/store/store-errors.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -197,7 +197,7 @@ for (const [what, method, isDone] of [
       if (!isKept || failures > 0) return await work();
       failures += 1;
       if (isDone) await work();
-      throw storeFailed("connection", "Expected the store, got nothing.");
+      throw createStoreError("connection", "Expected the store, got nothing.");
     };
     const store: Store = {
       ...forwarding(inner),

@@ -7,7 +7,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import type { Worker, WorkerOptions } from "../../src/orchestrator/run/work.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
-import { idOf, type RunId } from "../../src/protocol/ids.ts";
+import { parseId, type RunId } from "../../src/protocol/ids.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import type { Model } from "../../src/model/model.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -130,6 +130,6 @@ export function solo(
   });
 }
 
-export const runId = (text: string): RunId => idOf<"RunId">(text);
+export const runId = (text: string): RunId => parseId<"RunId">(text);
 
 export { latch, turns, type Latch };

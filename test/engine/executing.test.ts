@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { RunRequest } from "../../src/orchestrator/run/run-mail.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
@@ -214,7 +214,7 @@ proves(
       { runId: "d", status: "completed", agents: [{ metadata: {} }] },
     ]);
     expect(await store.listSessions()).toEqual(["talk"]);
-    expect((await store.readSession(idOf<"SessionId">("talk")))?.version).toBe(2);
+    expect((await store.readSession(parseId<"SessionId">("talk")))?.version).toBe(2);
   },
 );
 

@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import { layToRest } from "../../src/orchestrator/run/quarantine.ts";
+import { pauseUntilMail } from "../../src/orchestrator/run/quarantine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { keptRuns } from "../cli/kept-runs.ts";
 import { performed } from "../cli/performed.ts";
@@ -68,7 +68,7 @@ proves(["D496"], "says in espalier show why no process could lead a run", async 
 async function laidToRest(store: Store): Promise<void> {
   const owner = { token: "dead", hostname: "elsewhere", processId: 1 };
   const cause = new EspalierError({ code: "crash_loop", message: "It dies." });
-  await layToRest(store, await store.create(ID, "asker: Buy.", owner), cause);
+  await pauseUntilMail(store, await store.create(ID, "asker: Buy.", owner), cause);
 }
 
 proves(["D535"], "names in the list of runs the code for which a run rests", async () => {

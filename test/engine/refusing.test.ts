@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Engine, RunExecutor } from "../../src/engine/engine.ts";
 import { storeEngine } from "../../src/engine/store-engine.ts";
-import { storeFailed } from "../../src/store/store-errors.ts";
+import { createStoreError } from "../../src/store/store-errors.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -136,7 +136,8 @@ proves(["E122"], "what a store has lost of a run is no reason to try again and a
     ...forwarding(store),
     async *read(...given: Parameters<typeof store.read>) {
       reads += 1;
-      if (isLost) throw storeFailed("corrupt", "Expected 2 records, got 1. Restore the store.");
+      if (isLost)
+        throw createStoreError("corrupt", "Expected 2 records, got 1. Restore the store.");
       yield* store.read(...given);
     },
   };

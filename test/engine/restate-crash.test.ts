@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 import { describe, expect } from "vitest";
 
-import { serviceNameOf } from "../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../src/engine/restate/leading-object.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunIdSchema, type RunId } from "../../src/protocol/ids.ts";
 import { afterwards } from "../harness/afterwards.ts";
@@ -22,7 +22,7 @@ if (typeof found === "string") console.warn(`Tests of Restate are skipped: ${fou
 else await found.close();
 
 const role = "lead";
-const service = serviceNameOf(role, "1");
+const service = createServiceName(role, "1");
 const runIds = ["run_1", "run_2", "run_3", "run_4"].map((id) => RunIdSchema().parse(id));
 
 async function newServer(): Promise<RestateServer> {

@@ -6,7 +6,7 @@ import { inspect } from "node:util";
 
 import { expect } from "vitest";
 
-import { handOver, registerWorker } from "../../src/engine/restate/restate-ingress.ts";
+import { sendRun, registerWorker } from "../../src/engine/restate/restate-ingress.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
 import { listening } from "../mcp/authorization-server.ts";
@@ -22,7 +22,7 @@ proves(["D409"], "no error of Restate contains a header that its proxy repeats",
   const ticket = { runId: RunIdSchema().parse("run_1"), role: "lead", version: "1" };
   const workerUrl = "http://127.0.0.1:1";
   const registration = { adminUrl: url, headers, workerUrl, services: [] };
-  for (const work of [() => handOver(ingress, ticket), () => registerWorker(registration)]) {
+  for (const work of [() => sendRun(ingress, ticket), () => registerWorker(registration)]) {
     const text = inspect(await rejection(work()), { depth: 9 });
     expect(text).toContain("status 403: Who is [header authorization]?");
     expect(text).not.toContain("restate-0");

@@ -9,7 +9,7 @@ import { join } from "node:path";
 
 import { afterAll, describe, expect } from "vitest";
 
-import { serviceNameOf } from "../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../src/engine/restate/leading-object.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { afterwards } from "../harness/afterwards.ts";
@@ -67,7 +67,7 @@ async function statusOf(port: number, method: string, path: string): Promise<unk
 }
 
 const ticket = { runId: RunIdSchema().parse("run_1"), role: "lead", version: "1" };
-const service = serviceNameOf("lead", "1");
+const service = createServiceName("lead", "1");
 
 describe.skipIf(server === undefined)("with keys", () => {
   proves(["E68"], "what Restate has signed is led, what nobody has signed is refused", async () => {

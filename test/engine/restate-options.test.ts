@@ -6,7 +6,7 @@ import { createServer, connect } from "node:http2";
 
 import { describe, expect, test } from "vitest";
 
-import { serviceNameOf } from "../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../src/engine/restate/leading-object.ts";
 import {
   restateEngine,
   type RestateEngineOptions,
@@ -125,7 +125,7 @@ describe("names", () => {
       ["a".repeat(500), "1"],
       ["a".repeat(501), "1"],
     ] as const;
-    const names = pairs.map(([role, version]) => serviceNameOf(role, version));
+    const names = pairs.map(([role, version]) => createServiceName(role, version));
     expect(names.filter((name) => !/^[a-zA-Z][a-zA-Z0-9._-]{0,127}$/.test(name))).toEqual([]);
     expect(new Set(names).size).toBe(pairs.length);
     // What was registered under a name is led under it by a later release, too.

@@ -3,7 +3,7 @@
 
 import { afterAll, describe, expect } from "vitest";
 
-import { serviceNameOf } from "../../src/engine/restate/leading-object.ts";
+import { createServiceName } from "../../src/engine/restate/leading-object.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
@@ -53,7 +53,7 @@ async function worker(role = newRole(), version = "1") {
   const executor = new GatedExecutor([role], version);
   const port = await freePort();
   const { close } = await serve(executor, { port });
-  const whenDone = () => server?.whenDone(serviceNameOf(role, version));
+  const whenDone = () => server?.whenDone(createServiceName(role, version));
   return { executor, port, close, whenDone, ticket: { runId, role, version } };
 }
 
@@ -165,7 +165,7 @@ describe.skipIf(server === undefined)("several workers at one address", () => {
       const other = await leadings[1 - began.index];
       await closed;
       other?.settle();
-      await server?.whenDone(serviceNameOf(ticket.role, ticket.version));
+      await server?.whenDone(createServiceName(ticket.role, ticket.version));
       expect(executors.map(({ led }) => led)).toEqual([[runId], [runId]]);
     },
   );
@@ -174,7 +174,7 @@ describe.skipIf(server === undefined)("several workers at one address", () => {
 describe.skipIf(server === undefined)("what Restate knows", () => {
   proves(["E63"], "it repeats without end, remembers nothing, and breaks nothing off", async () => {
     const { ticket } = await worker();
-    const response = await fetch(`${adminUrl}/services/${serviceNameOf(ticket.role, "1")}`);
+    const response = await fetch(`${adminUrl}/services/${createServiceName(ticket.role, "1")}`);
     expect(await response.json()).toMatchObject({
       ty: "VirtualObject",
       handlers: [{ name: "lead", ty: "Exclusive" }],
@@ -231,7 +231,7 @@ describe.skipIf(server === undefined)("what Restate knows", () => {
     await serve(executor, { port });
     await client.enqueue({ ...ticket, version: "2" });
     (await executor.next()).settle();
-    await server?.whenDone(serviceNameOf(ticket.role, "2"));
+    await server?.whenDone(createServiceName(ticket.role, "2"));
     await expect(client.enqueue(ticket)).rejects.toMatchObject({ code: "unknown_role" });
   });
 });
@@ -277,7 +277,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     const role = newRole();
     await expect(engine.serve(new GatedExecutor([role]))).rejects.toMatchObject({
       code: "engine_failed",
-      message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got a worker without ${serviceNameOf(role, "1")} at that address. Check adminUrl and workerUrl.`,
+      message: `Expected Restate at ${adminUrl} to register the worker at ${workerUrl}, got a worker without ${createServiceName(role, "1")} at that address. Check adminUrl and workerUrl.`,
     });
   });
 });

@@ -7,7 +7,7 @@ import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Orchestrator } from "../../src/index.ts";
-import { defined, isRecord, parseJson } from "../../src/kernel/json.ts";
+import { omitUndefined, isRecord, parseJson } from "../../src/kernel/json.ts";
 import { localTracing } from "../support/local-tracing.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -54,7 +54,7 @@ const orchestrator = new Orchestrator({
   tracing: localTracing(),
 });
 const engine = engineOf(options);
-const worker = await orchestrator.startWorker(engine, defined({ maxRuns: options.maxRuns }));
+const worker = await orchestrator.startWorker(engine, omitUndefined({ maxRuns: options.maxRuns }));
 process.once("SIGTERM", () => void close());
 process.send?.("serves");
 

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { approve, type EspalierEvent } from "../../src/index.ts";
 import type { RemoteRun } from "../../src/engines.ts";
 import {
-  recordFrom,
+  parseRecord,
   type JournalRecord,
 } from "../../src/orchestrator/durability/journal-record.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
@@ -59,7 +59,7 @@ export async function keptEffects({ store }: SurveyPlace): Promise<ReadonlySet<s
   for (const { runId } of await store.list({ limit: 1_000 })) {
     const reader = new RecordCodec();
     for await (const line of store.read(runId))
-      for (const key of reader.read(line).map(recordFrom).flatMap(keysIn)) kept.add(key);
+      for (const key of reader.read(line).map(parseRecord).flatMap(keysIn)) kept.add(key);
   }
   return kept;
 }

@@ -9,7 +9,7 @@ import type { Model } from "../../src/model/model.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import type { WorkerOptions } from "../../src/orchestrator/run/work.ts";
-import { storeFailed } from "../../src/store/store-errors.ts";
+import { createStoreError } from "../../src/store/store-errors.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -177,7 +177,7 @@ proves(["E22"], "what may pass is handed back", async () => {
   const shaky = {
     ...forwarding(store),
     find: async (...given: Parameters<typeof store.find>) => {
-      if (isDown) throw storeFailed("other", "Expected a store, got none. Wait.");
+      if (isDown) throw createStoreError("other", "Expected a store, got none. Wait.");
       return await store.find(...given);
     },
   };
@@ -278,7 +278,7 @@ proves(["E22"], "an order that cannot be read now is looked at again", async () 
   const shaky = {
     ...forwarding(store),
     posts: async (...given: Parameters<typeof store.readMail>) => {
-      if (isDown) throw storeFailed("other", "Expected a store, got none. Wait.");
+      if (isDown) throw createStoreError("other", "Expected a store, got none. Wait.");
       return await store.readMail(...given);
     },
   };

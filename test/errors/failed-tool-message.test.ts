@@ -12,7 +12,7 @@ import {
 } from "../../src/index.ts";
 import { formatRunReport, terminalView } from "../../src/terminal/terminal.ts";
 import { asks, ManualClock, says, ScriptedModel } from "../../src/testing/index.ts";
-import { agentDetail } from "../../src/view/agent-row.ts";
+import { createAgentDetail } from "../../src/view/agent-row.ts";
 import { RunFold } from "../../src/view.ts";
 import { ShownContent } from "../../src/viewer/shown-content.ts";
 import { proves } from "../harness/proves.ts";
@@ -76,7 +76,7 @@ proves(["D521"], "reports the message of a tool that throws, without its secret"
   const fold = folded(events);
   expect(fold.causes()[0]).toMatchObject({ toolName: "burn", code: "tool_error", message: said });
   const [agent] = fold.agents;
-  expect(agent && agentDetail(agent, []).steps[0]?.calls).toMatchObject([
+  expect(agent && createAgentDetail(agent, []).steps[0]?.calls).toMatchObject([
     { toolName: "burn", errorCode: "tool_error", errorName: "TypeError", message: said },
   ]);
   expect(screen).toContain(`burn failed (tool_error): ${said}`);
@@ -102,7 +102,7 @@ proves(["D521"], "shows only name and code of the error where content is off", a
   const off = new ShownContent(false);
   const fold = folded(events.map((event) => off.event(event)));
   const [agent] = fold.agents;
-  const call = agent && agentDetail(agent, []).steps[0]?.calls[0];
+  const call = agent && createAgentDetail(agent, []).steps[0]?.calls[0];
   expect(call).toMatchObject({ errorCode: "tool_error", errorName: "TypeError" });
   expect(call?.message).toBe("");
   expect(fold.causes()[0]?.message).toBe("The call failed. (TypeError)");

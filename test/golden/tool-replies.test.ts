@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 
-import { winningSignal } from "../../src/policies/stop-signals.ts";
+import { findWinningSignal } from "../../src/policies/stop-signals.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { executionsOf, playFailures } from "../support/tool-matrix-failures.ts";
@@ -68,7 +68,7 @@ proves(
           signals: isCut ? withinList(raised, expected.signals) : raised,
           ending: isCut ? expected.ending : [result.status, result.reason.code],
         }).toEqual(expected);
-        expect(result.reason).toEqual(winningSignal(result.signals)?.reason);
+        expect(result.reason).toEqual(findWinningSignal(result.signals)?.reason);
         seen.add(result.reason.code);
       }),
       { numRuns: REPLIES },

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { type EspalierEvent, sumUsage } from "../../src/protocol/event.ts";
-import { winningSignal } from "../../src/policies/stop-signals.ts";
+import { findWinningSignal } from "../../src/policies/stop-signals.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -45,7 +45,7 @@ for (const [name, play] of ALL) {
       if (event.type !== "continuation.evaluated") continue;
       const { decision, work, signals, winner } = event;
       expect(signals).toEqual(before);
-      expect(winner).toEqual(winningSignal(before)?.reason);
+      expect(winner).toEqual(findWinningSignal(before)?.reason);
       expect([decision === "stop", work.length > 0]).toEqual([
         before.length > 0,
         before.length === 0,

@@ -6,7 +6,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { guardsFor, namedGuards, toolGuard } from "../../src/tools/tool-guard.ts";
+import { selectGuards, assignGuardNames, toolGuard } from "../../src/tools/tool-guard.ts";
 import { ALLOW, allows } from "./guard-stories.ts";
 
 const check = (): typeof ALLOW => ALLOW;
@@ -77,7 +77,7 @@ describe("toolGuard", () => {
       )(),
     );
     expect([named.name, toolGuard(check).name, nameless.name]).toEqual(["own", "check", undefined]);
-    expect(namedGuards("lead", [nameless, named, nameless]).map(({ name }) => name)).toEqual([
+    expect(assignGuardNames("lead", [nameless, named, nameless]).map(({ name }) => name)).toEqual([
       "lead.guard#1",
       "own",
       "lead.guard#3",
@@ -136,9 +136,12 @@ describe("a list of guards", () => {
       )(),
       { tools: ["write"] },
     );
-    const list = [...namedGuards("root", [shared]), ...namedGuards("child", [allows(), shared])];
-    expect(guardsFor(list, "write").map(({ name }) => name)).toEqual(["root.guard#1", "allow"]);
-    expect(guardsFor(list, "read").map(({ name }) => name)).toEqual(["allow"]);
-    expect(guardsFor(list, "Write").map(({ name }) => name)).toEqual(["allow"]);
+    const list = [
+      ...assignGuardNames("root", [shared]),
+      ...assignGuardNames("child", [allows(), shared]),
+    ];
+    expect(selectGuards(list, "write").map(({ name }) => name)).toEqual(["root.guard#1", "allow"]);
+    expect(selectGuards(list, "read").map(({ name }) => name)).toEqual(["allow"]);
+    expect(selectGuards(list, "Write").map(({ name }) => name)).toEqual(["allow"]);
   });
 });

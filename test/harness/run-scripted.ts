@@ -23,7 +23,7 @@ import {
   sumUsage,
   assertEvent,
   type EspalierEvent,
-  continuesSpan,
+  isSpanContinuation,
 } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
@@ -111,7 +111,7 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
     "E1: numbered without gaps",
   ).toEqual(own.map((_event, index) => index + 1));
   const traces = new Set(own.map((event) => event.traceId));
-  const further = own.filter((event) => event.type === "run.resumed" && !continuesSpan(event));
+  const further = own.filter((event) => event.type === "run.resumed" && !isSpanContinuation(event));
   expect(traces.size, "a trace, and one more for each time that it began anew").toBe(
     1 + further.length,
   );

@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 
 import { observe, processStep, wrapToolCall, type Hook } from "../../src/hooks/hook.ts";
-import { hookSet } from "../../src/hooks/hook-set.ts";
-import { notify, runProcessors, wrapped } from "../../src/hooks/run-chain.ts";
+import { compileHooks } from "../../src/hooks/hook-set.ts";
+import { notify, runProcessors, runInsideWraps } from "../../src/hooks/run-chain.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
@@ -21,8 +21,8 @@ const oak = (): Promise<unknown> => Promise.resolve("oak");
 /** Runs `inner` inside the wraps of a list, as a tool call. */
 function call(hooks: readonly Hook[], inner: () => Promise<unknown>): Promise<unknown> {
   const { bounds } = setUp();
-  return wrapped(
-    hookSet(hooks).toolWraps("search"),
+  return runInsideWraps(
+    compileHooks(hooks).toolWraps("search"),
     (hookName) => ({
       toolName: "search",
       callId,
@@ -165,7 +165,7 @@ test("processors run in order, one at a time, and see the step", async () => {
     await flushEventLoop();
     log.push("two");
   };
-  const hooks = hookSet([
+  const hooks = compileHooks([
     processStep(() => void log.push("three"), { priority: -1 }),
     processStep((step) => void log.push(`one ${step.number}`)),
     processStep(slow),
@@ -176,7 +176,7 @@ test("processors run in order, one at a time, and see the step", async () => {
 
 test("the first processor that fails ends the row", async () => {
   const log: string[] = [];
-  const hooks = hookSet([
+  const hooks = compileHooks([
     processStep(() => void log.push("one")),
     processStep(() => Promise.reject(new Error("boom")), { name: "second" }),
     processStep(() => void log.push("three")),
@@ -195,7 +195,7 @@ test("the first processor that fails ends the row", async () => {
 test("a processor that hangs has its time and no more", async () => {
   const fixture = setUp();
   const hang = processStep(() => new Promise<void>(() => undefined), { name: "hang" });
-  const outcome = rejectionOf(runProcessors(hookSet([hang]).processors, STEP, fixture.bounds));
+  const outcome = rejectionOf(runProcessors(compileHooks([hang]).processors, STEP, fixture.bounds));
   fixture.clock.advance(1_000);
   const { code, data } = await outcome;
   expect([code, data["point"], data["hook"]]).toEqual(["hook_timeout", "processStep", "hang"]);
@@ -206,7 +206,7 @@ test("observers are called in order; what they throw is reported once for each, 
   if (event === undefined) throw new Error("Expected an event.");
   deepFreeze(event);
   const log: string[] = [];
-  const { observers } = hookSet([
+  const { observers } = compileHooks([
     observe("run.started", () => Promise.reject(new Error("later")), { name: "rejects" }),
     observe(
       "run.started",

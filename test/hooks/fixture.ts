@@ -11,13 +11,13 @@ import type {
   PointPatch,
   TransformPoint,
 } from "../../src/hooks/hook-points.ts";
-import { hookSet } from "../../src/hooks/hook-set.ts";
+import { compileHooks } from "../../src/hooks/hook-set.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
   ExecutionIdSchema,
   RunIdSchema,
-  stepIdOf,
+  createStepId,
 } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
@@ -30,7 +30,7 @@ const EXECUTION_ID = ExecutionIdSchema().parse("exec_1");
 const CALL_ID = CallIdSchema().parse("call_1");
 
 export const STEP: StepRecord = {
-  stepId: stepIdOf(EXECUTION_ID, 1),
+  stepId: createStepId(EXECUTION_ID, 1),
   number: 1,
   context: contextOf(1),
   io: { messageCount: 2, text: "", finishReason: "tool_calls" },
@@ -140,5 +140,5 @@ export function run<P extends TransformPoint>(
   { bounds }: Fixture = setUp(),
 ): Promise<ChainResult<P>> {
   const input = INPUTS[point];
-  return runChain(point, hookSet(hooks).chain(point, "search"), input, bounds);
+  return runChain(point, compileHooks(hooks).chain(point, "search"), input, bounds);
 }

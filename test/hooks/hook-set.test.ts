@@ -13,9 +13,9 @@ import {
   wrapToolCall,
   type Hook,
 } from "../../src/hooks/hook.ts";
-import { hookSet, type HookSet } from "../../src/hooks/hook-set.ts";
+import { compileHooks, type HookSet } from "../../src/hooks/hook-set.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { priceLookup } from "../../src/model/prices.ts";
+import { createPriceLookup } from "../../src/model/prices.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -32,7 +32,7 @@ proves(["R83"], "order is by priority, then registration: the same in 100 compil
     transform("beforeModel", nothing, { priority, name: `h${index}` }),
   );
   const orders = Array.from({ length: 100 }, () =>
-    namesOf(hookSet(hooks).chain("beforeModel")).join(" "),
+    namesOf(compileHooks(hooks).chain("beforeModel")).join(" "),
   );
   expect([...new Set(orders)]).toEqual(["h1 h4 h5 h0 h2 h6 h3"]);
 });
@@ -85,7 +85,7 @@ proves(["R85"], "a hook that is limited to a tool is not called for another", as
   ];
   await run("beforeTool", hooks);
   expect(called).toEqual(["search", "all"]);
-  const set = hookSet([
+  const set = compileHooks([
     ...hooks,
     wrapToolCall((_call, next) => next(), { tools: ["delete"], name: "safe" }),
     wrapToolCall((_call, next) => next(), { name: "timed" }),
@@ -97,7 +97,7 @@ proves(["R85"], "a hook that is limited to a tool is not called for another", as
 });
 
 test("observers are found by the types that they watch", () => {
-  const set = hookSet([
+  const set = compileHooks([
     observe("run.ended", nothing, { name: "end" }),
     observe(["run.started", "run.ended"], nothing, { name: "both", priority: 1 }),
   ]);
@@ -109,7 +109,7 @@ test("observers are found by the types that they watch", () => {
 });
 
 const compile = (): HookSet =>
-  hookSet([
+  compileHooks([
     transform("beforeTool", redact),
     transform("beforeTool", () => undefined, { priority: 9 }),
     transform("beforeTool", redact, { name: "given" }),
@@ -140,12 +140,12 @@ test("a name is the one given, the function's, or one by place that stays the sa
 
 test("two hooks may have one name", () => {
   const twins = [1, 2].map(() => transform("stop", nothing, { name: "twin" }));
-  expect(namesOf(hookSet(twins).chain("stop"))).toEqual(["twin", "twin"]);
+  expect(namesOf(compileHooks(twins).chain("stop"))).toEqual(["twin", "twin"]);
 });
 
 test("a set is frozen, and every empty list is the same one", () => {
-  const one = hookSet([]);
-  const other = hookSet([transform("beforeTool", nothing, { tools: ["write"] })]);
+  const one = compileHooks([]);
+  const other = compileHooks([transform("beforeTool", nothing, { tools: ["write"] })]);
   const empty = [one, other].flatMap((set) => [
     set.chain("stop"),
     set.chain("beforeTool", "search"),
@@ -168,7 +168,11 @@ test("an agent lives under the orchestrator's hooks and then those of its role",
     hooks: [hookOf("three"), hookOf("four", 1)],
   });
   const hooks = [hookOf("one"), hookOf("two", -1)];
-  const registry = new RoleRegistry(role, { roles: [], hooks, priceOf: priceLookup(undefined) });
+  const registry = new RoleRegistry(role, {
+    roles: [],
+    hooks,
+    priceOf: createPriceLookup(undefined),
+  });
   const chain = registry.partsOf(role).hooks.chain("stop");
   expect(namesOf(chain)).toEqual(["four", "one", "three", "two"]);
 });

@@ -12,7 +12,7 @@ import {
   wrapToolCall,
   type Hook,
 } from "../../src/hooks/hook.ts";
-import { hookSet } from "../../src/hooks/hook-set.ts";
+import { compileHooks } from "../../src/hooks/hook-set.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const nothing = (): void => undefined;
@@ -169,7 +169,7 @@ for (const [what, attempt, code, field] of BAD) {
 
 test("what a caller changes later in lists that it gave changes no hook", () => {
   const tools = ["a"];
-  const hooks = hookSet([transform("beforeTool", nothing, { tools })]);
+  const hooks = compileHooks([transform("beforeTool", nothing, { tools })]);
   tools.push("b");
   expect([hooks.chain("beforeTool", "a").length, hooks.chain("beforeTool", "b").length]).toEqual([
     1, 0,

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 import { transform } from "../../src/hooks/hook.ts";
 import type { PointPatch, TransformPoint } from "../../src/hooks/hook-points.ts";
-import { hookSet } from "../../src/hooks/hook-set.ts";
+import { compileHooks } from "../../src/hooks/hook-set.ts";
 import { runChain } from "../../src/hooks/run-chain.ts";
 import { proves } from "../harness/proves.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
@@ -99,7 +99,7 @@ test("what is frozen already is shown as it is, without a copy", async () => {
   const { bounds } = setUp();
   const messages = Object.freeze([...MESSAGES]);
   const seen: unknown[] = [];
-  const chain = hookSet([
+  const chain = compileHooks([
     transform("beforeCompaction", (input) => void seen.push(input.messages)),
   ]).chain("beforeCompaction");
   await runChain(

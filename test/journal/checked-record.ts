@@ -2,9 +2,9 @@
 
 import { expect } from "vitest";
 
-import { requestOfStep, type RebuiltRequest } from "../../src/agent/shown-messages.ts";
+import { rebuildStepRequest, type RebuiltRequest } from "../../src/agent/shown-messages.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
-import { recordFrom } from "../../src/orchestrator/durability/journal-record.ts";
+import { parseRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
@@ -17,7 +17,7 @@ export async function eventsWithLines(store: RunStore, runId: RunId): Promise<re
   let line = 0;
   for await (const text of store.read(runId)) {
     line += 1;
-    for (const record of reader.read(text).map(recordFrom))
+    for (const record of reader.read(text).map(parseRecord))
       if (record.type === "event") found.push([record.event, line]);
   }
   return found;
@@ -47,7 +47,7 @@ export async function checkRecord(
       const request = record.request({ agentId, stepNumber: context.number });
       let expected: RebuiltRequest;
       try {
-        expected = requestOfStep(state, step, textOf);
+        expected = rebuildStepRequest(state, step, textOf);
       } catch {
         await expect(request).rejects.toMatchObject({ code: "invalid_paused_run" });
         continue;

@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import { recordFrom } from "../../src/orchestrator/durability/journal-record.ts";
+import { parseRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -30,7 +30,7 @@ function watched(): Watched {
     append: async (ownership, batch) => {
       await new Promise((resolve) => setTimeout(resolve, 2));
       await inner.append(ownership, batch);
-      for (const record of batch.records.flatMap((line) => reader.read(line).map(recordFrom)))
+      for (const record of batch.records.flatMap((line) => reader.read(line).map(parseRecord)))
         if (record.type === "effect" && record.name.startsWith("tool.")) ends.push(record.name);
     },
   };

@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 
-const agentId = idOf<"AgentId">("agent_1");
+const agentId = parseId<"AgentId">("agent_1");
 
 function effect(name: string, outcome: object): JournalRecord {
   return { type: "effect", agentId, name, outcome };

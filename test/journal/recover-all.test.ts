@@ -8,7 +8,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { storeFailed } from "../../src/store/store-errors.ts";
+import { createStoreError } from "../../src/store/store-errors.ts";
 import type { Store } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
@@ -142,7 +142,7 @@ test("a run that another process takes first is none of ours, and no failure", a
 });
 
 test("a store that cannot say what it has rejects, and so does an orchestrator without one", async () => {
-  const failure = storeFailed("connection", "Expected a connection, got none. Look at it.");
+  const failure = createStoreError("connection", "Expected a connection, got none. Look at it.");
   const deaf: Store = { ...forwarding(memoryStore()), list: () => Promise.reject(failure) };
   await expect(new Orchestrator({ store: deaf }).resumeLostRuns()).rejects.toBe(failure);
   const mute: Store = {

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { afterAll, expect } from "vitest";
 import { z } from "zod";
 
-import { endOfTurn } from "../../src/kernel/throttle.ts";
+import { waitForTurnEnd } from "../../src/kernel/throttle.ts";
 import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { AgentId } from "../../src/protocol/ids.ts";
@@ -138,7 +138,7 @@ function gates(count: number): readonly PromiseWithResolvers<void>[] {
 async function readUntil(record: RunRecord, type: string): Promise<void> {
   let isThere = false;
   const hasCome = (): boolean => isThere;
-  for (; !hasCome(); await endOfTurn())
+  for (; !hasCome(); await waitForTurnEnd())
     await record.advance((event) => {
       isThere ||= event.type === type;
     });
@@ -283,7 +283,7 @@ proves(["V5", "V6"], "another process writes while it is read", async () => {
   let record: RunRecord | undefined;
   const events: unknown[] = [];
   for (let isLast = false; !isLast;) {
-    await endOfTurn();
+    await waitForTurnEnd();
     isLast = isOver;
     const [run] = await store.list().catch(() => []);
     if (run === undefined) continue;

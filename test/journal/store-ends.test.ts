@@ -9,7 +9,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { storeFailed } from "../../src/store/store-errors.ts";
+import { createStoreError } from "../../src/store/store-errors.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
@@ -36,7 +36,7 @@ const cautious = defineAgent({
 const broken = new TypeError("the disk is on fire");
 const fenced = new EspalierError({ code: "run_fenced", message: "Taken over." });
 
-test.each([broken, storeFailed("full", "Expected room, got none."), fenced])(
+test.each([broken, createStoreError("full", "Expected room, got none."), fenced])(
   "a run whose whole end is kept has its result, though the store does not take it back: %s",
   async (cause) => {
     const store = memoryStore();
@@ -94,7 +94,7 @@ test.each([
     create: async (...asked) => {
       attempts += 1;
       if (isTaken || attempts === 3) await store.create(...asked);
-      if (attempts < 3) throw storeFailed("connection", "Expected the store, got nothing.");
+      if (attempts < 3) throw createStoreError("connection", "Expected the store, got nothing.");
       return await store.create(...asked);
     },
   };
@@ -159,7 +159,7 @@ test("a caller that writes to a run that cannot be kept any more, or has written
       appends += 1;
       if (appends > 1) {
         before = run.steer("Are you there?");
-        throw storeFailed("full", "Expected room, got none.");
+        throw createStoreError("full", "Expected room, got none.");
       }
       await store.append(...asked);
     },

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import { endOfTurn } from "../../src/kernel/throttle.ts";
+import { waitForTurnEnd } from "../../src/kernel/throttle.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { JournalBatch } from "../../src/store/run-store.ts";
@@ -111,8 +111,8 @@ test("D1: no request goes out before its lease is kept, and nothing comes of a r
   const run = new Orchestrator({ limits, store: slow }).start(role, "Go.");
   const done: (readonly [modelCalls: number, toolCalls: number])[] = [];
   for (let appends = 0; appends < 6; appends += 1) {
-    while (waiting.length === 0) await endOfTurn();
-    for (let turns = 0; turns < 20; turns += 1) await endOfTurn();
+    while (waiting.length === 0) await waitForTurnEnd();
+    for (let turns = 0; turns < 20; turns += 1) await waitForTurnEnd();
     done.push([modelCalls.size, calls.size]);
     waiting.shift()?.();
   }

@@ -2,7 +2,7 @@
 
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import {
-  recordFrom,
+  parseRecord,
   type JournalRecord,
 } from "../../src/orchestrator/durability/journal-record.ts";
 import { assertEvent, type EspalierEvent } from "../../src/protocol/event.ts";
@@ -16,7 +16,7 @@ export async function storedRecords(
 ): Promise<readonly JournalRecord[]> {
   const reader = new RecordCodec();
   const records: JournalRecord[] = [];
-  for await (const line of store.read(runId)) records.push(...reader.read(line).map(recordFrom));
+  for await (const line of store.read(runId)) records.push(...reader.read(line).map(parseRecord));
   return records;
 }
 

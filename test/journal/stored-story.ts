@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-import { lastTextOf } from "../../src/agent/agent-state.ts";
+import { getLastText } from "../../src/agent/agent-state.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { RestoredAgent, RestoredRun } from "../../src/orchestrator/durability/restored-run.ts";
@@ -46,7 +46,7 @@ export function checkKept(result: RunResult, run: RestoredRun): void {
   expect(run.accounts.map(toPublicAccount)).toEqual(result.accounts);
   expect(run.refusalsByCode).toEqual(result.refusalsByCode);
   expect(
-    run.agents.map((agent) => [agent.agentPath, agent.state.status, lastTextOf(agent.state)]),
+    run.agents.map((agent) => [agent.agentPath, agent.state.status, getLastText(agent.state)]),
   ).toEqual(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text]));
   expect(run.agents.map(({ task, execution }) => [task, execution])).toEqual(
     result.agents.map(({ task, executionCount: executions }) => [task, executions]),
@@ -65,7 +65,7 @@ export function endsOf({ agents, accounts }: RestoredRun, events: readonly Espal
       ended: [
         agent.state.status,
         "reason" in agent.state ? agent.state.reason.code : "",
-        withoutTotals(lastTextOf(agent.state)),
+        withoutTotals(getLastText(agent.state)),
         agent.execution,
         agent.task,
         agent.isDetached,

@@ -2,7 +2,7 @@
 // model or a tool that is called says so.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { endOfTurn } from "../../src/kernel/throttle.ts";
+import { waitForTurnEnd } from "../../src/kernel/throttle.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
@@ -55,7 +55,7 @@ export class Fakes {
   /** A tool that ends after so many turns of the event loop. */
   slow(name: string, turns: number, more: Parameters<typeof countedTool>[3] = {}): FunctionTool {
     const execute: Execute = async ({ thing }, { signal }) => {
-      for (let turn = 0; turn < turns && !signal.aborted; turn += 1) await endOfTurn();
+      for (let turn = 0; turn < turns && !signal.aborted; turn += 1) await waitForTurnEnd();
       return `${name} of ${thing}`;
     };
     return this.tool(name, execute, more);

@@ -7,9 +7,9 @@ import { expect, test } from "vitest";
 
 import {
   CancelSignal,
-  cancelReasonOf,
-  linkedController,
-  onAbort,
+  findCancelReason,
+  createLinkedController,
+  addAbortHandler,
   runBounded,
   type BoundedOutcome,
   type CancelReason,
@@ -163,7 +163,7 @@ test("without any grace, work is left behind as soon as the clock is touched", a
 
 test("a child's controller follows its parent's, with the same reason, and never leads it", () => {
   const parent = new AbortController();
-  const [one, two] = [linkedController(parent.signal), linkedController(parent.signal)];
+  const [one, two] = [createLinkedController(parent.signal), createLinkedController(parent.signal)];
   one.controller.abort("own");
   expect([parent.signal.aborted, two.controller.signal.aborted]).toEqual([false, false]);
   parent.abort(REASON);
@@ -171,14 +171,14 @@ test("a child's controller follows its parent's, with the same reason, and never
 });
 
 test("a controller below one that was aborted starts aborted", () => {
-  const { controller, unlink } = linkedController(AbortSignal.abort(REASON));
+  const { controller, unlink } = createLinkedController(AbortSignal.abort(REASON));
   unlink();
   expect([controller.signal.aborted, controller.signal.reason]).toEqual([true, REASON]);
 });
 
 test("a controller that was unlinked no longer follows", () => {
   const parent = new AbortController();
-  const { controller, unlink } = linkedController(parent.signal);
+  const { controller, unlink } = createLinkedController(parent.signal);
   unlink();
   parent.abort(REASON);
   expect(controller.signal.aborted).toBe(false);
@@ -186,10 +186,10 @@ test("a controller that was unlinked no longer follows", () => {
 
 test("three generations are aborted at once", () => {
   const root = new AbortController();
-  const child = linkedController(root.signal);
-  const grandchild = linkedController(child.controller.signal);
+  const child = createLinkedController(root.signal);
+  const grandchild = createLinkedController(child.controller.signal);
   root.abort(REASON);
-  expect(cancelReasonOf(grandchild.controller.signal)).toBe(REASON);
+  expect(findCancelReason(grandchild.controller.signal)).toBe(REASON);
 });
 
 test("a reason is ours or none", () => {
@@ -210,7 +210,7 @@ test("a reason is ours or none", () => {
     AbortSignal.abort({ type: "other" }),
     new AbortController().signal,
   ];
-  expect(signals.map(cancelReasonOf)).toEqual([
+  expect(signals.map(findCancelReason)).toEqual([
     REASON,
     deadline,
     undefined,
@@ -232,10 +232,10 @@ test("a signal of ours tells a platform signal that is asked for before or after
     signal.abort("from within");
   });
   early.addEventListener("abort", () => calls.push(`platform: ${String(early.reason)}`));
-  onAbort(early, () => calls.push(`third: ${String(early.reason)}`));
-  onAbort(early, () => calls.push("released"))();
-  onAbort(early, () => releaseLast());
-  const releaseLast = onAbort(early, () => calls.push("released by one before"));
+  addAbortHandler(early, () => calls.push(`third: ${String(early.reason)}`));
+  addAbortHandler(early, () => calls.push("released"))();
+  addAbortHandler(early, () => releaseLast());
+  const releaseLast = addAbortHandler(early, () => calls.push("released by one before"));
   release();
   expect([signal.aborted, early.aborted]).toEqual([false, false]);
   signal.abort("enough");

@@ -10,7 +10,7 @@ import {
   checkList,
   checkName,
   checkText,
-  defaultAdvice,
+  adviseDefault,
 } from "../../src/kernel/check.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -104,7 +104,7 @@ for (const [value, got] of SHOWN) {
 }
 
 test("of a number with a default, leaving it out is said to give that", () => {
-  const advice = defaultAdvice(50_000);
+  const advice = adviseDefault(50_000);
   for (const check of [checkCount, checkAmount])
     expect(thrownBy(() => check("settings.size", -1, advice)).message).toMatch(
       /^Expected settings\.size to be .*, got -1\. Leave it out for the default, 50,000\.$/,

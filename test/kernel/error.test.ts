@@ -4,7 +4,7 @@
 import { expect, test, vi } from "vitest";
 
 import { invariant } from "../../src/kernel/assert.ts";
-import { EspalierError, messageOf } from "../../src/kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../src/kernel/error.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { proves } from "../harness/proves.ts";
@@ -130,7 +130,7 @@ test("an error of a model is one of espalier, and says whether it may be tried a
 
 test("the message of anything that was thrown is text", () => {
   const thrown = [new Error("broken"), "text", undefined, null, 5, { message: "no error" }];
-  expect(thrown.map(messageOf)).toEqual([
+  expect(thrown.map(getErrorMessage)).toEqual([
     "broken",
     "text",
     "undefined",
@@ -142,7 +142,7 @@ test("the message of anything that was thrown is text", () => {
 
 // A tool may throw anything; the text that the model is shown must not be what breaks the run.
 test("the message of what cannot be turned into text is text all the same", () => {
-  expect(typeof messageOf(Object.create(null))).toBe("string");
+  expect(typeof getErrorMessage(Object.create(null))).toBe("string");
 });
 
 test("a broken invariant names its rule and calls itself a bug", () => {

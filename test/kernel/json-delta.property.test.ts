@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { changedBy, deltaOf, withDelta } from "../../src/kernel/json-delta.ts";
+import { applyDeltaInPlace, diffJson, applyJsonDelta } from "../../src/kernel/json-delta.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
@@ -24,9 +24,9 @@ const { json } = fc.letrec<{ json: Json; list: Json; record: Json }>((tie) => ({
 test("a value and its change give the value that followed, also as JSON text, whatever both are", () => {
   fc.assert(
     fc.property(json, json, (before, after) => {
-      const delta = deltaOf(before, after);
+      const delta = diffJson(before, after);
       const read: unknown = delta === undefined ? undefined : JSON.parse(JSON.stringify(delta));
-      expect(delta === undefined ? before : withDelta(before, delta)).toEqual(after);
+      expect(delta === undefined ? before : applyJsonDelta(before, delta)).toEqual(after);
       if (delta !== undefined) expect(read).toEqual(delta);
     }),
     { numRuns: 2_000 },
@@ -43,8 +43,8 @@ test("changes are made in place where the value is one's own, and never where it
         const text = JSON.stringify(first);
         let own: unknown = isFrozen ? deepFreeze(structuredClone(first)) : structuredClone(first);
         for (const [index, value] of values.slice(1).entries()) {
-          const delta = deltaOf(values[index], value);
-          if (delta !== undefined) own = changedBy(own, structuredClone(delta));
+          const delta = diffJson(values[index], value);
+          if (delta !== undefined) own = applyDeltaInPlace(own, structuredClone(delta));
           expect(own).toEqual(value);
         }
         expect(JSON.stringify(first)).toBe(text);
@@ -53,11 +53,13 @@ test("changes are made in place where the value is one's own, and never where it
     { numRuns: 1_000 },
   );
   const list = [1, 2];
-  expect(changedBy(list, { keep: 1, append: [3] })).toBe(list);
+  expect(applyDeltaInPlace(list, { keep: 1, append: [3] })).toBe(list);
   const frozen = deepFreeze({ a: [1] });
-  expect(changedBy(frozen, { keys: { a: { keep: 1, append: [2] } } })).toEqual({ a: [1, 2] });
+  expect(applyDeltaInPlace(frozen, { keys: { a: { keep: 1, append: [2] } } })).toEqual({
+    a: [1, 2],
+  });
   expect(frozen).toEqual({ a: [1] });
-  expect(() => changedBy([1], { keep: 2, append: [] })).toThrow("at least 2");
+  expect(() => applyDeltaInPlace([1], { keep: 2, append: [] })).toThrow("at least 2");
 });
 
 test("what stays is not looked into and not written: the change is as long as what is new", () => {
@@ -66,27 +68,27 @@ test("what stays is not looked into and not written: the change is as long as wh
   );
   const before = { messages: long, log: { steps: long } };
   const after = { messages: [...long, { text: "new" }], log: { steps: long } };
-  expect(deltaOf(before, after)).toEqual({
+  expect(diffJson(before, after)).toEqual({
     keys: { messages: { keep: 1_000, append: [{ text: "new" }] } },
   });
 });
 
 test("a list that was cut keeps what is before the cut", () => {
   const [a, b, c] = [{ n: 1 }, { n: 2 }, { n: 3 }];
-  expect(deltaOf([a, b, c], [a, c])).toEqual({ keep: 1, append: [{ n: 3 }] });
+  expect(diffJson([a, b, c], [a, c])).toEqual({ keep: 1, append: [{ n: 3 }] });
 });
 
 test("a key that holds undefined is a key that is not there", () => {
-  expect(deltaOf({ a: 1, b: undefined }, { a: 1, c: undefined })).toBeUndefined();
-  expect(deltaOf({ a: 1, b: 2 }, { a: 1, b: undefined })).toEqual({ keys: {}, gone: ["b"] });
-  expect(withDelta({ a: 1, b: 2 }, { keys: {}, gone: ["b"] })).toEqual({ a: 1 });
+  expect(diffJson({ a: 1, b: undefined }, { a: 1, c: undefined })).toBeUndefined();
+  expect(diffJson({ a: 1, b: 2 }, { a: 1, b: undefined })).toEqual({ keys: {}, gone: ["b"] });
+  expect(applyJsonDelta({ a: 1, b: 2 }, { keys: {}, gone: ["b"] })).toEqual({ a: 1 });
 });
 
 test("a change that was made for another value is refused", () => {
-  expect(() => withDelta([1], { keep: 2, append: [] })).toThrow("at least 2");
-  expect(() => withDelta("text", { keys: {} })).toThrow("Expected an object");
+  expect(() => applyJsonDelta([1], { keep: 2, append: [] })).toThrow("at least 2");
+  expect(() => applyJsonDelta("text", { keys: {} })).toThrow("Expected an object");
 });
 
 test("what is no JSON is refused where it is written", () => {
-  expect(() => deltaOf({ a: 1 }, { a: () => 1 })).toThrow("A function is not JSON");
+  expect(() => diffJson({ a: 1 }, { a: () => 1 })).toThrow("A function is not JSON");
 });

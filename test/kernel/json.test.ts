@@ -4,11 +4,11 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { canonicalJson, deepFreeze, isRecord } from "../../src/kernel/json.ts";
+import { stringifyCanonical, deepFreeze, isRecord } from "../../src/kernel/json.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 
 test("keys are in order at every depth, lists keep theirs", () => {
-  expect(canonicalJson({ b: [{ d: 1, c: 2 }, 3], a: null })).toBe(
+  expect(stringifyCanonical({ b: [{ d: 1, c: 2 }, 3], a: null })).toBe(
     '{"a":null,"b":[{"c":2,"d":1},3]}',
   );
 });
@@ -17,15 +17,15 @@ test("what is no JSON throws", () => {
   const cycle: unknown[] = [];
   cycle.push(cycle);
   for (const value of [undefined, () => 1, Symbol("x"), 10n, cycle]) {
-    expect(() => canonicalJson(value)).toThrow(TypeError);
+    expect(() => stringifyCanonical(value)).toThrow(TypeError);
   }
 });
 
 test("values that differ only in the order of keys have one text, and the text gives the value back", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      const text = canonicalJson(value);
-      expect(canonicalJson(reversed(value))).toBe(text);
+      const text = stringifyCanonical(value);
+      expect(stringifyCanonical(reversed(value))).toBe(text);
       expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
     }),
     { seed: 1, numRuns: 500 },

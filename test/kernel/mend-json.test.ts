@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { mendedJson } from "../../src/kernel/mend-json.ts";
+import { repairJson } from "../../src/kernel/mend-json.ts";
 import { proves } from "../harness/proves.ts";
 
 const MEANT: Readonly<Record<string, unknown>> = {
@@ -20,7 +20,7 @@ const MEANT: Readonly<Record<string, unknown>> = {
 };
 
 proves(["M50"], "small slips are mended", () => {
-  for (const [text, value] of Object.entries(MEANT)) expect(mendedJson(text), text).toEqual(value);
+  for (const [text, value] of Object.entries(MEANT)) expect(repairJson(text), text).toEqual(value);
 });
 
 const WRONG = [
@@ -53,7 +53,7 @@ const WRONG = [
 ];
 
 proves(["M50"], "what is more than that is not taken for anything", () => {
-  for (const text of WRONG) expect(mendedJson(text), text.slice(0, 80)).toBeUndefined();
+  for (const text of WRONG) expect(repairJson(text), text.slice(0, 80)).toBeUndefined();
 });
 
 test("a text with slips is what it was without them, or nothing, and no cut of it is anything", () => {
@@ -74,12 +74,12 @@ test("a text with slips is what it was without them, or nothing, and no cut of i
     fc.property(object, fc.nat(), (meant, cut) => {
       const body = JSON.stringify(meant).slice(1, -1);
       for (const text of [`{${body},}`, `{/* first */${body}}`, `{${body} // last\n}`]) {
-        const mended = mendedJson(text);
+        const mended = repairJson(text);
         if (mended === undefined) refused += 1;
         else expect(mended).toEqual(meant);
         count += 1;
         const part = text.slice(0, cut % text.length);
-        if (!part.trimEnd().endsWith("}")) expect(mendedJson(part)).toSatisfy(isNoObject);
+        if (!part.trimEnd().endsWith("}")) expect(repairJson(part)).toSatisfy(isNoObject);
       }
     }),
   );

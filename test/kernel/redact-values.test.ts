@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import {
   findHeaderSecrets,
   findKeySecrets,
-  quotesSecret,
+  hasSecret,
   redactCutValues,
   redactValues,
 } from "../../src/kernel/redact-values.ts";
@@ -89,9 +89,9 @@ test("finds a secret in the message, the fields and the causes of an error", () 
     Object.assign(new Error("x"), { sent: { headers: { key: "0123456789" } } }),
     new Error("outermost", { cause }),
     "0123456789",
-  ].map((thrown) => quotesSecret(thrown, secrets));
+  ].map((thrown) => hasSecret(thrown, secrets));
   expect(found).toEqual([true, true, true, true]);
-  expect([quotesSecret(new Error("012345678"), secrets), quotesSecret("0123456789", [])]).toEqual([
+  expect([hasSecret(new Error("012345678"), secrets), hasSecret("0123456789", [])]).toEqual([
     false,
     false,
   ]);
@@ -103,5 +103,5 @@ test("does not throw for an error that some versions of Node cannot print", () =
       throw new Error("cannot be read");
     },
   };
-  expect(() => quotesSecret(hostile, findKeySecrets("0123456789"))).not.toThrow();
+  expect(() => hasSecret(hostile, findKeySecrets("0123456789"))).not.toThrow();
 });

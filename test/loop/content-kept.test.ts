@@ -8,7 +8,7 @@ import { describe, expect } from "vitest";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
-import { textOnly } from "../../src/model/written-by.ts";
+import { stripToText } from "../../src/model/written-by.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { rebuildRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
@@ -305,7 +305,7 @@ proves(["M73"], "messages that are kept elsewhere may be texts alone", async () 
   const run = fixture.start(artist([asks("draw", {}), says("Done.")]).role, TOLD);
   const { messages } = await fixture.outcome(run);
   expect(JSON.stringify(messages)).toContain(DRAWN.data);
-  const texts = textOnly(messages);
+  const texts = stripToText(messages);
   expect(JSON.stringify(texts)).not.toMatch(/"content"/);
   expect(texts.map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
 });

@@ -6,7 +6,7 @@ import { describe, expect } from "vitest";
 import { estimateMessages } from "../../src/model/count-tokens.ts";
 import type { Attachment } from "../../src/protocol/attachment.ts";
 import type { ContentPart, MessageContent } from "../../src/protocol/message-content.ts";
-import { userMessage, type Message } from "../../src/protocol/message.ts";
+import { createUserMessage, type Message } from "../../src/protocol/message.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { transform } from "../../src/hooks/hook.ts";
@@ -35,8 +35,8 @@ const image = (data: string | undefined): Attachment => ({
 
 /** What a part adds to the estimate of its line. */
 function added(part: ContentPart): number {
-  const { content: _none, ...plain } = userMessage([part], "task");
-  return estimateMessages([userMessage([part], "task")]) - estimateMessages([plain]);
+  const { content: _none, ...plain } = createUserMessage([part], "task");
+  return estimateMessages([createUserMessage([part], "task")]) - estimateMessages([plain]);
 }
 
 /** Base64 of so many bytes. */
@@ -85,9 +85,9 @@ describe("an estimate", () => {
   proves(["M74"], "is part of what the tokenizer counts", async () => {
     const count = await loadGptTokenCounter("gpt-5");
     const request = { tools: [], maxOutputTokens: 10 };
-    const { content: _none, ...plain } = userMessage([CHART], "task");
+    const { content: _none, ...plain } = createUserMessage([CHART], "task");
     const counted = (messages: readonly Message[]): number => count({ ...request, messages });
-    expect(counted([userMessage([CHART], "task")]) - counted([plain])).toBe(1_000);
+    expect(counted([createUserMessage([CHART], "task")]) - counted([plain])).toBe(1_000);
   });
 });
 
@@ -288,7 +288,7 @@ describe("a request over 50,000,000 bytes", () => {
     const lean = soloist(script, { tools: [draw], hooks: [without] }, seeing);
     expect((await newFixture().run(lean.role)).status).toBe("completed");
 
-    const more = userMessage([big, big, big], "notice");
+    const more = createUserMessage([big, big, big], "notice");
     const adding = transform("beforeModel", ({ messages }) => ({ messages: [...messages, more] }));
     const heavy = soloist([says("Done.")], { hooks: [adding] }, seeing);
     const { errors } = await newFixture().run(heavy.role);

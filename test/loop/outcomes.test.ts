@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { stepOutcome, type StepOutcome } from "../../src/agent/step-outcome.ts";
+import { decideStepOutcome, type StepOutcome } from "../../src/agent/step-outcome.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
@@ -17,7 +17,7 @@ proves(
   ["R15"],
   "each completed step calls for to continue, to stop, to compact or to try again",
   () => {
-    checkContinuation(stepOutcome);
+    checkContinuation(decideStepOutcome);
   },
 );
 
@@ -45,7 +45,7 @@ test("an outcome says why", () => {
     logOf({ steps: [stepWith({ text: "done" })] }),
     logOf({ steps: [stepWith({ text: "ha", finishReason: "error" })] }),
     logOf({}),
-  ].map((log) => named(stepOutcome(log, FACTS)));
+  ].map((log) => named(decideStepOutcome(log, FACTS)));
   expect(said).toEqual([
     "tool_calls",
     "missing_reply",
@@ -59,7 +59,7 @@ test("an outcome says why", () => {
 test("an outcome depends on nothing but its arguments, and changes nothing", () => {
   const log = logOf({ steps: [stepWith({ calls: 1 })] });
   const before = structuredClone(log);
-  expect(stepOutcome(log, FACTS)).toEqual(stepOutcome(log, FACTS));
+  expect(decideStepOutcome(log, FACTS)).toEqual(decideStepOutcome(log, FACTS));
   expect(log).toEqual(before);
 });
 

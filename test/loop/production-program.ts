@@ -8,7 +8,7 @@ import { toCallId } from "espalier/extend";
 import { observe, processStep, transform, wrapModelCall } from "espalier/hooks";
 import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 
-import { textOnly } from "../../src/model/written-by.ts";
+import { stripToText } from "../../src/model/written-by.ts";
 
 const writable = new Set<string>();
 const seen = new Set<string>();
@@ -176,7 +176,7 @@ for (const count of records.keys()) {
 }
 
 const own = structuredClone((await result).messages);
-textOnly(own);
+stripToText(own);
 const frozen = own
   .flatMap((message) => Object.values<unknown>({ ...message }))
   .filter((part) => typeof part === "object" && Object.isFrozen(part));

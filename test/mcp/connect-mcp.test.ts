@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import packageJson from "../../package.json" with { type: "json" };
 import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
-import { messageOf } from "../../src/kernel/error.ts";
+import { getErrorMessage } from "../../src/kernel/error.ts";
 import type { McpOptions, McpTool } from "../../src/mcp/mcp-options.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { caller, made, textsOf } from "./agents.ts";
@@ -170,7 +170,7 @@ describe("an error, and no server is left behind", () => {
     const peer = handMadeOverStdio("well");
     const failed = connectMcp({ name: "odd", transport: peer.transport, ...more });
     const error: unknown = await failed.catch((thrown: unknown) => thrown);
-    expect(messageOf(error)).toMatch(message);
+    expect(getErrorMessage(error)).toMatch(message);
     expect(Reflect.get(Object(error), "code")).toBe(code);
     expect(peer.pids.map(isAlive)).toEqual([false]);
   });

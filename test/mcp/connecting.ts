@@ -4,7 +4,11 @@ import { expect } from "vitest";
 
 import { McpConnection, type McpCall } from "../../src/mcp/mcp-connection.ts";
 import { McpFault } from "../../src/mcp/mcp-fault.ts";
-import { mcpSettings, type McpOptions, type McpTransport } from "../../src/mcp/mcp-options.ts";
+import {
+  resolveMcpSettings,
+  type McpOptions,
+  type McpTransport,
+} from "../../src/mcp/mcp-options.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { CallFixture } from "../support/tool-calls.ts";
 import { flushEventLoop } from "../harness/run-scripted.ts";
@@ -22,7 +26,7 @@ export interface Line {
 
 export async function line(transport: McpTransport, more: Partial<McpOptions> = {}): Promise<Line> {
   const clock = new ManualClock();
-  const settings = mcpSettings({
+  const settings = resolveMcpSettings({
     name: "peer",
     transport,
     clock,

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import { mcpSettings, type McpOptions } from "../../src/mcp/mcp-options.ts";
+import { resolveMcpSettings, type McpOptions } from "../../src/mcp/mcp-options.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const transport = { type: "stdio", command: "server" } as const;
@@ -15,7 +15,7 @@ test("what is left out has a default", () => {
     filter,
     onToolsChanged,
     ...settings
-  } = mcpSettings({ name: "a", transport });
+  } = resolveMcpSettings({ name: "a", transport });
   expect(settings).toEqual({
     name: "a",
     transport: { type: "stdio", command: "server", args: [], env: {} },
@@ -36,7 +36,7 @@ test("what is left out has a default", () => {
 test("what was given may change afterwards", () => {
   const args = ["one"];
   const env = { KEY: "one" };
-  const settings = mcpSettings({ name: "a", transport: { ...transport, args, env } });
+  const settings = resolveMcpSettings({ name: "a", transport: { ...transport, args, env } });
   args.push("two");
   env.KEY = "two";
   expect(settings.transport).toEqual({ ...transport, args: ["one"], env: { KEY: "one" } });
@@ -145,12 +145,12 @@ test.each([
     http({ url: undefined }),
   ],
 ])("Expected %s", (message, options) => {
-  expect(thrownBy(() => mcpSettings(foreign(options))).message).toBe(`Expected ${message}`);
+  expect(thrownBy(() => resolveMcpSettings(foreign(options))).message).toBe(`Expected ${message}`);
 });
 
 test("a URL may be an object", () => {
   const url = new URL("https://example.org/mcp");
-  expect(mcpSettings({ name: "a", transport: { type: "http", url } }).transport).toEqual({
+  expect(resolveMcpSettings({ name: "a", transport: { type: "http", url } }).transport).toEqual({
     type: "http",
     url: new URL("https://example.org/mcp"),
     headers: {},

@@ -2,11 +2,11 @@
 
 import { expect, test } from "vitest";
 
-import { mcpResult } from "../../src/mcp/mcp-toolset.ts";
+import { readMcpResult } from "../../src/mcp/mcp-toolset.ts";
 
 test("texts stand one under the other, and every other part has a line and is kept", () => {
   expect(
-    mcpResult({
+    readMcpResult({
       content: [
         { type: "text", text: "Here:" },
         { type: "image", data: "AAAA", mimeType: "image/png" },
@@ -52,12 +52,12 @@ test("texts stand one under the other, and every other part has a line and is ke
 
 test("data is shown where the server gives no text, and kept in any case", () => {
   const structuredContent = { b: 1, a: [true, null] };
-  expect(mcpResult({ content: [], structuredContent })).toEqual({
+  expect(readMcpResult({ content: [], structuredContent })).toEqual({
     text: '{"a":[true,null],"b":1}',
     attachments: [],
     structured: structuredContent,
   });
-  expect(mcpResult({ content: [{ type: "text", text: "One." }], structuredContent })).toEqual({
+  expect(readMcpResult({ content: [{ type: "text", text: "One." }], structuredContent })).toEqual({
     text: "One.",
     attachments: [],
     structured: structuredContent,
@@ -65,12 +65,12 @@ test("data is shown where the server gives no text, and kept in any case", () =>
 });
 
 test("nothing is an empty text", () => {
-  expect(mcpResult({ content: [] })).toEqual({ text: "", attachments: [] });
+  expect(readMcpResult({ content: [] })).toEqual({ text: "", attachments: [] });
 });
 
 test("what a server writes badly is mended, or left out with a word", () => {
   expect(
-    mcpResult({
+    readMcpResult({
       content: [
         { type: "image", data: "AA\nAA\n", mimeType: "a picture" },
         { type: "image", data: "no base64!", mimeType: "image/png" },

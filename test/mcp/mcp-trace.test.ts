@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import type { McpTransport } from "../../src/mcp/mcp-options.ts";
 import { parseJson } from "../../src/kernel/json.ts";
-import { currentTrace } from "../../src/mcp/mcp-toolset.ts";
+import { getCurrentTrace } from "../../src/mcp/mcp-toolset.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -98,7 +98,7 @@ describe("with an SDK", () => {
       traceState: createTraceState("vendor=1"),
     });
     const outer = propagation.setBaggage(trace.setSpan(context.active(), state), baggage);
-    expect(context.with(outer, currentTrace)).toEqual({
+    expect(context.with(outer, getCurrentTrace)).toEqual({
       traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
       tracestate: "vendor=1",
     });

@@ -11,7 +11,7 @@ import { asks, says as replies, ScriptedModel } from "../../src/testing/scripted
 import { transform } from "../../src/hooks/hook.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { ephemeralAtEnd, prefixOf } from "../../src/model/request-prefix.ts";
+import { countEphemeralTail, compareRequests } from "../../src/model/request-prefix.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
@@ -223,28 +223,31 @@ test("messages are the same if a provider is sent the same: origins do not count
   });
   const task: Message = { role: "user", text: "A", origin: "task" };
   expect(
-    prefixOf({ request: request(user("A")), ephemeralCount: 0 }, request(task, user("B"))),
+    compareRequests({ request: request(user("A")), ephemeralCount: 0 }, request(task, user("B"))),
   ).toEqual({
     isUnchanged: true,
     messageCount: 1,
   });
   expect(
-    prefixOf(
+    compareRequests(
       { request: request(task, reply("{}")), ephemeralCount: 0 },
       request(task, reply("{ }")),
     ),
   ).toEqual({ isUnchanged: false, messageCount: 1, changed: "messages" });
-  const shorter = prefixOf({ request: request(task, user("B")), ephemeralCount: 0 }, request(task));
+  const shorter = compareRequests(
+    { request: request(task, user("B")), ephemeralCount: 0 },
+    request(task),
+  );
   expect(shorter).toEqual({ isUnchanged: false, messageCount: 1, changed: "messages" });
 });
 
 test("ephemeral are those at the end, all of them or none", () => {
   const list = [user("A"), user("B"), user("C")];
   expect([
-    ephemeralAtEnd(list, [user("B"), user("C")]),
-    ephemeralAtEnd(list, [user("A"), user("B")]),
-    ephemeralAtEnd(list, []),
-    ephemeralAtEnd([user("C")], list),
+    countEphemeralTail(list, [user("B"), user("C")]),
+    countEphemeralTail(list, [user("A"), user("B")]),
+    countEphemeralTail(list, []),
+    countEphemeralTail([user("C")], list),
   ]).toEqual([2, 0, 0, 0]);
 });
 

@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { placedSections, type RequestSection } from "../../src/agent/request-sections.ts";
+import { arrangeSections, type RequestSection } from "../../src/agent/request-sections.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 
 const NAMES = ["a", "b", "c", "d", "e", "f"] as const;
@@ -34,7 +34,7 @@ const lists: fc.Arbitrary<readonly RequestSection[]> = fc.subarray([...NAMES]).c
 
 function ordered(sections: readonly RequestSection[]): readonly string[] | undefined {
   try {
-    return placedSections("solo.sections", sections).map(({ name }) => name);
+    return arrangeSections("solo.sections", sections).map(({ name }) => name);
   } catch (cause) {
     expect(EspalierError.is(cause) && cause.code).toBe("invalid_definition");
     return undefined;

@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { replyLimits } from "../../src/model/reply-limits.ts";
+import { computeReplyLimits } from "../../src/model/reply-limits.ts";
 import { StreamedReply } from "../../src/model/openai/streamed-reply.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { texts } from "../support/texts.ts";
@@ -63,7 +63,7 @@ const chunks = fc.array(fc.tuple(chunk, fc.array(text, { maxLength: 5 })), { max
 function streamed(list: readonly string[]): { readonly reply: object; readonly pieces: string[] } {
   const pieces: string[] = [];
   const reply = new StreamedReply(
-    replyLimits(10_000),
+    computeReplyLimits(10_000),
     texts((piece) => pieces.push(piece)),
     undefined,
   );

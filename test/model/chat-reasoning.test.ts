@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import { openai } from "../../src/model/openai/openai-model.ts";
-import { replayKeyOf } from "../../src/model/written-by.ts";
+import { toReplayKey } from "../../src/model/written-by.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
 import { roundTrip, sentMessages, served } from "../support/chat-round-trip.ts";
@@ -336,7 +336,7 @@ proves(
   async () => {
     await using server = await OpenAiServer.start(() => says("Done."), { takesAnyMessages: true });
     const model = modelAt(server);
-    for (const writtenBy of [replayKeyOf(model), "openai/other-model"]) {
+    for (const writtenBy of [toReplayKey(model), "openai/other-model"]) {
       const messages = [...QUESTION.messages, { ...thought, writtenBy }];
       await model.generate({ ...QUESTION, messages }, { signal: never() });
     }

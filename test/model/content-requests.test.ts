@@ -11,7 +11,7 @@ import { openai } from "../../src/model/openai/openai-model.ts";
 import { buildReplyMessage } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import {
-  userMessage,
+  createUserMessage,
   type AssistantMessage,
   type Message,
   type ToolMessage,
@@ -47,12 +47,12 @@ function result(callId: (typeof ids)[number] | undefined, more: Partial<ToolMess
 }
 
 const HISTORY: readonly Message[] = [
-  userMessage(SAID, "task"),
+  createUserMessage(SAID, "task"),
   ASKED,
   result(first, { content: [CHART] }),
   result(second, {}),
 ];
-const LATER: readonly Message[] = [...HISTORY, userMessage("Go on.", "steering")];
+const LATER: readonly Message[] = [...HISTORY, createUserMessage("Go on.", "steering")];
 
 const CHART_URL = `data:image/png;base64,${CHART.data}`;
 const REPORT_URL = `data:application/pdf;base64,${REPORT.data}`;
@@ -133,7 +133,7 @@ describe("over Chat Completions", () => {
         { ...SOUND, mediaType: "audio/ogg" },
       ] as const;
       const [request] = await sent({ api: "chat_completions", inputModalities: ALL }, [
-        userMessage(odd, "task"),
+        createUserMessage(odd, "task"),
       ]);
       expect(request?.messages).toEqual([
         said([
@@ -175,7 +175,7 @@ describe("over Responses", () => {
     ["M71"],
     "a file is fetched by the provider where it is named by its address",
     async () => {
-      const named = userMessage(
+      const named = createUserMessage(
         [
           { ...PHOTO, type: "file" },
           { ...REPORT, name: undefined },
@@ -227,7 +227,10 @@ for (const api of ["chat_completions", "responses"] as const) {
   );
 
   proves(["M70"], `over ${api} a text that a hook has changed is what goes out`, async () => {
-    const changed: Message = { ...userMessage([words("Secret"), CHART], "task"), text: "Hidden" };
+    const changed: Message = {
+      ...createUserMessage([words("Secret"), CHART], "task"),
+      text: "Hidden",
+    };
     const [request] = await sent({ api, inputModalities: ["image"] }, [changed]);
     expect(request?.text).toContain("Hidden");
     expect(request?.text).toContain(CHART.data);
@@ -261,8 +264,10 @@ describe("what a model takes besides text", () => {
 });
 
 proves(["M70"], "a line says what it is that is not shown", () => {
-  expect(userMessage([CHART], "task").text).toBe(CHART_LINE);
-  expect(userMessage([{ ...REPORT, data: undefined, text: "Whole." }], "task")).toMatchObject({
-    text: '[application/pdf "report.pdf", 6 bytes]\nWhole.',
-  });
+  expect(createUserMessage([CHART], "task").text).toBe(CHART_LINE);
+  expect(createUserMessage([{ ...REPORT, data: undefined, text: "Whole." }], "task")).toMatchObject(
+    {
+      text: '[application/pdf "report.pdf", 6 bytes]\nWhole.',
+    },
+  );
 });

@@ -8,7 +8,7 @@ import type { OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import type { ModelReply, ToolSpec } from "../../src/model/model.ts";
 import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
-import { toolSet } from "../../src/tools/tool-set.ts";
+import { buildToolSet } from "../../src/tools/tool-set.ts";
 import { prefixTools } from "../../src/tools/toolsets.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { proves } from "../harness/proves.ts";
@@ -49,7 +49,7 @@ const open = defineTool({
   inputSchema: z.object({ any: z.record(z.string(), z.string()) }),
   execute: () => "ok",
 });
-const { specs } = toolSet("test", [
+const { specs } = buildToolSet("test", [
   tool("asks", { strictSchema: true }),
   tool("says_nothing"),
   tool("declines", { strictSchema: false }),
@@ -164,7 +164,7 @@ test("wrapping or renaming a tool leaves that as it is", () => {
   const asks = tool("asks", { strictSchema: true });
   const wrapped = [withRetries(asks), ...prefixTools([asks], "my_")];
   const specOf = ({ name, strictSchema }: ToolSpec): unknown => [name, strictSchema];
-  expect(toolSet("test", wrapped).specs.map(specOf)).toEqual([
+  expect(buildToolSet("test", wrapped).specs.map(specOf)).toEqual([
     ["asks", true],
     ["my_asks", true],
   ]);

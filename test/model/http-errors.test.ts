@@ -4,7 +4,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { codeOfRefusal, codeOfReport } from "../../src/model/http-errors.ts";
+import { classifyRefusal, classifyReport } from "../../src/model/http-errors.ts";
 
 const TOO_LONG = [
   "prompt is too long: 3333404 tokens > 200000 maximum",
@@ -26,18 +26,18 @@ const OTHERS = [
 describe("a request that is too long", () => {
   test.each(TOO_LONG)("%s", (message) => {
     expect([
-      codeOfRefusal(400, undefined, message),
-      codeOfReport(["invalid_request_error"], undefined, message),
+      classifyRefusal(400, undefined, message),
+      classifyReport(["invalid_request_error"], undefined, message),
     ]).toEqual(["model_context_overflow", "model_context_overflow"]);
   });
 
   test.each(OTHERS)("is not: %s", (message) => {
-    expect(codeOfRefusal(400, undefined, message)).toBe("model_invalid_request");
+    expect(classifyRefusal(400, undefined, message)).toBe("model_invalid_request");
   });
 
   test("is nothing that another status says", () => {
     const said = "The context window service is down.";
-    expect([429, 503, 500, 401].map((status) => codeOfRefusal(status, undefined, said))).toEqual([
+    expect([429, 503, 500, 401].map((status) => classifyRefusal(status, undefined, said))).toEqual([
       "model_rate_limited",
       "model_overloaded",
       "model_unavailable",

@@ -8,11 +8,14 @@ import { expect, test } from "vitest";
 import { CancelSignal } from "../../src/kernel/cancel.ts";
 import {
   NodeTransport,
-  transportTo,
+  getTransport,
   type Send,
   type WireResponse,
 } from "../../src/model/openai/node-transport.ts";
-import { requestTarget, sendBy } from "../../src/model/openai/openai-connection.ts";
+import {
+  createRequestTarget,
+  createFetchSender,
+} from "../../src/model/openai/openai-connection.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
@@ -22,12 +25,15 @@ import { OpenAiServer, says, status } from "../support/openai-server.ts";
 const HEADERS = { "content-type": "application/json", "x-twice": "a, b" };
 
 async function post(send: Send, url: string, signal = new CancelSignal()): Promise<WireResponse> {
-  const head = { target: requestTarget(new URL(url)), headers: Object.entries(HEADERS).flat() };
+  const head = {
+    target: createRequestTarget(new URL(url)),
+    headers: Object.entries(HEADERS).flat(),
+  };
   return await send(head, Buffer.from('{"model":"m"}'), signal);
 }
 
-const ours: Send = (...request) => transportTo("http://server", undefined).send(...request);
-const theirs = sendBy(fetch);
+const ours: Send = (...request) => getTransport("http://server", undefined).send(...request);
+const theirs = createFetchSender(fetch);
 
 async function textOf({ pieces }: WireResponse): Promise<string> {
   const all: Uint8Array[] = [];

@@ -7,7 +7,7 @@ import { describe, expect } from "vitest";
 
 import type { Model } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { codeOfRefusal, codeOfReport } from "../../src/model/http-errors.ts";
+import { classifyRefusal, classifyReport } from "../../src/model/http-errors.ts";
 import { proves } from "../harness/proves.ts";
 import { INTERFACES, WireServer, type WireAnswer } from "../support/four-interfaces.ts";
 import { never, QUESTION, rejection } from "../support/openai-calls.ts";
@@ -111,17 +111,17 @@ describe("a request that is too long", () => {
   ];
   for (const words of WORDINGS)
     proves(["D556"], `is recognised by "${words.slice(0, 50)}"`, () => {
-      const codes = [codeOfRefusal(400, undefined, words), codeOfReport([], 400, words)];
+      const codes = [classifyRefusal(400, undefined, words), classifyReport([], 400, words)];
       expect(codes).toEqual(["model_context_overflow", "model_context_overflow"]);
     });
 
   proves(["D556"], "is recognised by the codes of its provider, and nothing else is", () => {
     expect([
-      codeOfRefusal(400, "too_many_prompt_tokens", "No."),
-      codeOfRefusal(400, "exceed_context_size_error", "No."),
-      codeOfRefusal(429, undefined, "Too many tokens, please wait before trying again."),
-      codeOfRefusal(400, undefined, "max_tokens is too large"),
-      codeOfRefusal(400, undefined, "The name of the tool is too long"),
+      classifyRefusal(400, "too_many_prompt_tokens", "No."),
+      classifyRefusal(400, "exceed_context_size_error", "No."),
+      classifyRefusal(429, undefined, "Too many tokens, please wait before trying again."),
+      classifyRefusal(400, undefined, "max_tokens is too large"),
+      classifyRefusal(400, undefined, "The name of the tool is too long"),
     ]).toEqual([
       "model_context_overflow",
       "model_context_overflow",

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { lookUpModelPrice, priceLookup } from "../../src/model/prices.ts";
+import { lookUpModelPrice, createPriceLookup } from "../../src/model/prices.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
@@ -14,7 +14,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 /** As a run without prices of its own would ask; anew each time. */
 function priceOf(model: Model): ModelPrice | undefined {
-  return priceLookup(undefined)(model);
+  return createPriceLookup(undefined)(model);
 }
 
 const LISTED = lookUpModelPrice("openai", "gpt-5-mini") ?? expect.fail("gpt-5-mini has no price");

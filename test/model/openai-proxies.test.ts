@@ -9,8 +9,8 @@ import { describe, expect, test } from "vitest";
 import { CancelSignal } from "../../src/kernel/cancel.ts";
 import { NodeTransport } from "../../src/model/openai/node-transport.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
-import { proxyTo } from "../../src/model/openai/proxy.ts";
-import { requestTarget } from "../../src/model/openai/openai-connection.ts";
+import { resolveProxy } from "../../src/model/openai/proxy.ts";
+import { createRequestTarget } from "../../src/model/openai/openai-connection.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
@@ -22,7 +22,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 const PLAIN = { baseUrl: "http://model.test/v1", apiKey: API_KEY };
 const SECURE = { baseUrl: "https://model.test/v1", apiKey: API_KEY };
-const REQUEST = { target: requestTarget(new URL(SECURE.baseUrl)), headers: [] };
+const REQUEST = { target: createRequestTarget(new URL(SECURE.baseUrl)), headers: [] };
 const FORWARDED = "POST http://model.test/v1/chat/completions";
 const TUNNEL = "CONNECT model.test:443";
 
@@ -251,14 +251,14 @@ proves(["M23"], "where Node cannot go through a proxy, one that is asked for is 
   const old = { environment, canProxy: () => false };
   for (const option of [undefined, "http://proxy:8080"]) {
     const field = option === undefined ? "HTTPS_PROXY" : "openai.proxy";
-    expect(thrownBy(() => proxyTo("https://d.test", option, old))).toMatchObject({
+    expect(thrownBy(() => resolveProxy("https://d.test", option, old))).toMatchObject({
       code: "invalid_option",
       message: `Expected Node 24.5, or 22.21, or later to go through a proxy (${field}), got ${process.version}. Use a newer Node, set the option fetch to a fetch that uses the proxy, or set proxy: false to connect directly.`,
     });
   }
   const asked = (url: string, no = environment.NO_PROXY): boolean => {
     const variables = { ...environment, NO_PROXY: no };
-    const ask = (): unknown => proxyTo(url, undefined, { ...old, environment: variables });
+    const ask = (): unknown => resolveProxy(url, undefined, { ...old, environment: variables });
     try {
       return ask() !== undefined;
     } catch {
@@ -276,7 +276,7 @@ proves(["M23"], "where Node cannot go through a proxy, one that is asked for is 
     asked("http://d.test"),
     asked("https://d.test", ""),
   ]).toEqual([false, false, true]);
-  expect(proxyTo("https://d.test", false, old)).toBe(undefined);
+  expect(resolveProxy("https://d.test", false, old)).toBe(undefined);
 });
 
 test("a server behind a proxy is not asked by a model with a fetch of its own", async () => {

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { countInputTokens } from "../../src/model/count-tokens.ts";
 import type { Model, ModelRequest, OutputSchema } from "../../src/model/model.ts";
-import { prefixOf } from "../../src/model/request-prefix.ts";
+import { compareRequests } from "../../src/model/request-prefix.ts";
 import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { loadGptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
@@ -43,9 +43,9 @@ proves(["M58"], "a request with another schema does not begin like the one befor
   const sent = { request: HELD, ephemeralCount: 0 };
   const other = { ...SCHEMA, strict: true };
   expect([
-    prefixOf(sent, { ...QUESTION, output: structuredClone(SCHEMA) }),
-    prefixOf(sent, { ...QUESTION, output: other }),
-    prefixOf(sent, QUESTION),
+    compareRequests(sent, { ...QUESTION, output: structuredClone(SCHEMA) }),
+    compareRequests(sent, { ...QUESTION, output: other }),
+    compareRequests(sent, QUESTION),
   ]).toEqual([
     { isUnchanged: true, messageCount: 1 },
     { isUnchanged: false, messageCount: 0, changed: "tools" },

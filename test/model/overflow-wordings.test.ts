@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import { codeOfRefusal, codeOfReport } from "../../src/model/http-errors.ts";
+import { classifyRefusal, classifyReport } from "../../src/model/http-errors.ts";
 import { proves } from "../harness/proves.ts";
 
 const TOO_LONG = [
@@ -36,9 +36,9 @@ const TOO_LONG = [
 for (const words of TOO_LONG)
   proves(["D560"], `an overflow is recognised by "${words.slice(0, 50)}"`, () => {
     const codes = [
-      codeOfRefusal(400, undefined, words),
-      codeOfReport(["invalid_request_error"], undefined, words),
-      codeOfReport([], undefined, words),
+      classifyRefusal(400, undefined, words),
+      classifyReport(["invalid_request_error"], undefined, words),
+      classifyReport([], undefined, words),
     ];
     expect(codes).toEqual(codes.map(() => "model_context_overflow"));
   });
@@ -66,23 +66,23 @@ const OTHERS = [
 ];
 for (const words of OTHERS)
   proves(["D560"], `no overflow is seen in "${words.slice(0, 50)}"`, () => {
-    const codes = [codeOfRefusal(400, undefined, words), codeOfReport([], 429, words)];
+    const codes = [classifyRefusal(400, undefined, words), classifyReport([], 429, words)];
     expect(codes).toEqual(["model_invalid_request", "model_rate_limited"]);
   });
 
 proves(["D610"], "reports throttling in the middle of a stream as a rate limit", () => {
   const words = "Too many tokens, please wait before trying again.";
   expect([
-    codeOfReport([], undefined, words),
-    codeOfReport(["throttlingException"], undefined, "No."),
-    codeOfReport([], undefined, "The server is overloaded. Please try again later."),
+    classifyReport([], undefined, words),
+    classifyReport(["throttlingException"], undefined, "No."),
+    classifyReport([], undefined, "The server is overloaded. Please try again later."),
   ]).toEqual(["model_rate_limited", "model_rate_limited", "model_unavailable"]);
 });
 
 proves(["D560"], "a body of too many bytes is an overflow in the word of Anthropic alone", () => {
   expect([
-    codeOfRefusal(413, "request_too_large", "Request exceeds the maximum size"),
-    codeOfRefusal(413, "rate_limit_exceeded", "Request too large: tokens per minute"),
-    codeOfRefusal(400, "model_context_window_exceeded", "No."),
+    classifyRefusal(413, "request_too_large", "Request exceeds the maximum size"),
+    classifyRefusal(413, "rate_limit_exceeded", "Request too large: tokens per minute"),
+    classifyRefusal(400, "model_context_window_exceeded", "No."),
   ]).toEqual(["model_context_overflow", "model_invalid_request", "model_context_overflow"]);
 });

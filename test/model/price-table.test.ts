@@ -20,7 +20,7 @@ import {
   type SourceModel,
 } from "../../scripts/update-prices.ts";
 import { lookUpModelPrice } from "../../src/model/prices.ts";
-import { costMicroUsd, type ModelPrice } from "../../src/model/model-price.ts";
+import { computeMicroUsd, type ModelPrice } from "../../src/model/model-price.ts";
 import table from "../../src/model/price-table.json" with { type: "json" };
 import { proves } from "../harness/proves.ts";
 
@@ -103,7 +103,11 @@ interface TokenCounts {
 
 function tableCost(model: string, { written, ...counts }: TokenCounts & { written: number }) {
   const price = lookUpModelPrice("openai", model) ?? expect.fail(`${model} has no price`);
-  return costMicroUsd(price, { ...counts, cacheWriteInputTokens: written, reasoningTokens: 0 });
+  return computeMicroUsd(price, {
+    ...counts,
+    cacheWriteInputTokens: written,
+    reasoningTokens: 0,
+  });
 }
 
 const tokens = fc.oneof(fc.nat(1000), fc.nat(1_000_000));

@@ -7,9 +7,9 @@ import { describe, expect, test } from "vitest";
 import {
   checkPrice,
   copyPrice,
-  costMicroUsd,
-  dearestCost,
-  dearestPrice,
+  computeMicroUsd,
+  computeMaxCost,
+  computeHighestPrice,
   type ModelPrice,
 } from "../../src/model/model-price.ts";
 import type { TokenUsage } from "../../src/model/token-usage.ts";
@@ -32,7 +32,7 @@ function usage(inputTokens: number, outputTokens = 0, more: Partial<TokenUsage> 
 }
 
 proves(["M60"], "a tier begins above its tokens, and holds for the whole request", () => {
-  const costs = [100, 101, 200, 201].map((input) => costMicroUsd(PRICE, usage(input, 1)));
+  const costs = [100, 101, 200, 201].map((input) => computeMicroUsd(PRICE, usage(input, 1)));
   expect(costs).toEqual([210, 424, 820, 1_648]);
 });
 
@@ -42,8 +42,8 @@ proves(
   () => {
     const mixed = { cachedInputTokens: 10, cacheWriteInputTokens: 20 };
     expect([
-      costMicroUsd(PRICE, usage(50, 0, mixed)),
-      costMicroUsd(PRICE, usage(150, 0, mixed)),
+      computeMicroUsd(PRICE, usage(50, 0, mixed)),
+      computeMicroUsd(PRICE, usage(150, 0, mixed)),
     ]).toEqual([10 * 1 + 20 * 3 + 20 * 2, 150 * 4]);
   },
 );
@@ -56,14 +56,14 @@ proves(["M60"], "requests cost what each of them costs by its own length", () =>
         return sum + times * (2 * input + 10 * output);
       }, 0);
       const all = requests.map(([input, output]) => usage(input, output));
-      expect(costMicroUsd(PRICE, ...all)).toBe(expected);
+      expect(computeMicroUsd(PRICE, ...all)).toBe(expected);
     }),
   );
 });
 
 proves(["M61"], "a lease is held at the tier of a tenth more than was counted", () => {
   // 90.9…, 91: a tenth more is 100.1.
-  expect([90, 91, 181, 182].map((input) => dearestCost(PRICE, input, 1))).toEqual([
+  expect([90, 91, 181, 182].map((input) => computeMaxCost(PRICE, input, 1))).toEqual([
     90 * 3 + 10,
     91 * 4 + 20,
     181 * 4 + 20,
@@ -97,12 +97,12 @@ test("the dearest of several prices costs at each length as much as the dearest 
   ];
   fc.assert(
     fc.property(fc.array(price, { minLength: 1, maxLength: 3 }), fc.nat(10), (prices, tokens) => {
-      const dearest = dearestPrice(prices) ?? expect.fail("unknown");
-      expect(dearestPrice([...prices, undefined])).toBe(undefined);
+      const dearest = computeHighestPrice(prices) ?? expect.fail("unknown");
+      expect(computeHighestPrice([...prices, undefined])).toBe(undefined);
       checkPrice("price", dearest);
       for (const kind of kinds) {
-        const costs = prices.map((one) => costMicroUsd(one, kind(tokens)));
-        expect(costMicroUsd(dearest, kind(tokens))).toBe(Math.max(...costs));
+        const costs = prices.map((one) => computeMicroUsd(one, kind(tokens)));
+        expect(computeMicroUsd(dearest, kind(tokens))).toBe(Math.max(...costs));
       }
     }),
   );

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { grown } from "../../src/kernel/grown.ts";
+import { appendToList } from "../../src/kernel/grown.ts";
 import { RememberedEach } from "../../src/model/remembered.ts";
 
 test("what is made of a list is in its order and made once for each value, however its histories have grown, forked and been asked for", () => {
@@ -14,7 +14,7 @@ test("what is made of a list is in its order and made once for each value, howev
         Array.from({ length }, () => ({ number: (count += 1) }));
       const lists = [many(20), many(0)];
       for (const { to, count: added } of given)
-        lists.push(grown(lists[to % lists.length] ?? [], many(added)));
+        lists.push(appendToList(lists[to % lists.length] ?? [], many(added)));
       const made: number[] = [];
       const remembered = new RememberedEach<{ readonly number: number }, number>();
       for (const at of order) {

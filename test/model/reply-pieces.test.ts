@@ -5,12 +5,17 @@ import { describe, expect, test } from "vitest";
 
 import {
   buildReplyMessage,
-  partsFitted,
-  partsRenamed,
+  fitParts,
+  renamePartCalls,
   getReplyPieces,
   type ReplyPiece,
 } from "../../src/protocol/reply-message.ts";
-import { forModel, replayKeyOf, textOnly, withoutData } from "../../src/model/written-by.ts";
+import {
+  toHistory,
+  toReplayKey,
+  stripToText,
+  removeProviderData,
+} from "../../src/model/written-by.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import {
   MessageSchema,
@@ -140,7 +145,7 @@ function assistant(message: Message): AssistantMessage {
 /** What a message that was made from the whole one says, as it is kept and as it goes out. */
 function madeOf(change: Partial<AssistantMessage>): readonly ReplyPiece[] {
   const made = { ...STAMPED, ...change };
-  const pieces = getReplyPieces(partsFitted(made, STAMPED));
+  const pieces = getReplyPieces(fitParts(made, STAMPED));
   // Changing a message without fitting its parts has the same result.
   expect(getReplyPieces(made)).toEqual(pieces);
   return pieces;
@@ -149,13 +154,13 @@ function madeOf(change: Partial<AssistantMessage>): readonly ReplyPiece[] {
 describe("the rule for pairs", () => {
   proves(["M3"], "nothing happened: the parts go out, in order", () => {
     expect(madeOf({})).toEqual(PIECES);
-    expect(partsFitted(STAMPED, STAMPED)).toBe(STAMPED);
+    expect(fitParts(STAMPED, STAMPED)).toBe(STAMPED);
   });
 
   proves(["M3"], "another text stands where the first one was, without its data", () => {
     const other = { type: "text", text: "Otherwise, and longer." } as const;
     expect(madeOf({ text: other.text })).toEqual([THOUGHT, other, SEARCHED, AGAIN, ONE, TWO]);
-    expect(partsFitted({ ...STAMPED, text: "*" }, STAMPED)).toEqual({
+    expect(fitParts({ ...STAMPED, text: "*" }, STAMPED)).toEqual({
       ...STAMPED,
       text: "*",
       parts: [
@@ -168,7 +173,7 @@ describe("the rule for pairs", () => {
 
   proves(["M3"], "another text of the same length has no data of the first one either", () => {
     const other = "LOOKING. HERE.";
-    const fitted = partsFitted({ ...STAMPED, text: other }, STAMPED);
+    const fitted = fitParts({ ...STAMPED, text: other }, STAMPED);
     expect(getReplyPieces(fitted)).toEqual([
       THOUGHT,
       { type: "text", text: other },
@@ -183,13 +188,13 @@ describe("the rule for pairs", () => {
     const [one, two] = ["Oak?", "Elm."].map((text) => ({ type: "reasoning", text }) as const);
     const pieces = [one, MORE, two, TWO].flatMap((piece) => piece ?? []);
     const message = buildReplyMessage(pieces);
-    const silent = partsFitted({ ...message, text: "" }, message);
+    const silent = fitParts({ ...message, text: "" }, message);
     expect(getReplyPieces(silent)).toEqual([one, two, TWO]);
   });
 
   proves(["M3"], "a text that there was none of stands at the end", () => {
     const silent = { ...buildReplyMessage([THOUGHT, ONE]), writtenBy: "acme/one" };
-    const made = partsFitted({ ...silent, text: "Now." }, silent);
+    const made = fitParts({ ...silent, text: "Now." }, silent);
     expect(getReplyPieces(made)).toEqual([THOUGHT, ONE, { type: "text", text: "Now." }]);
   });
 
@@ -210,7 +215,7 @@ describe("the rule for pairs", () => {
       const plain = toolCalls.map((one) => ({ type: "call", ...one }) as const);
       expect(madeOf({ toolCalls })).toEqual([{ type: "text", text: WHOLE.text }, ...plain]);
       const { parts: _parts, writtenBy: _writer, ...bare } = STAMPED;
-      expect(partsFitted({ ...STAMPED, toolCalls }, STAMPED)).toEqual({ ...bare, toolCalls });
+      expect(fitParts({ ...STAMPED, toolCalls }, STAMPED)).toEqual({ ...bare, toolCalls });
       expect(madeOf({ toolCalls, text: "" })).toEqual(plain);
     });
 
@@ -220,7 +225,7 @@ describe("the rule for pairs", () => {
     () => {
       const twins = buildReplyMessage([THOUGHT, ONE, AGAIN, { ...TWO, ...call("c1") }]);
       const toolCalls = [call("c1"), call("step.2")];
-      const parts = partsRenamed(twins.parts ?? [], toolCalls);
+      const parts = renamePartCalls(twins.parts ?? [], toolCalls);
       expect(getReplyPieces({ ...twins, toolCalls, parts })).toEqual([
         THOUGHT,
         ONE,
@@ -234,7 +239,7 @@ describe("the rule for pairs", () => {
     expect(getReplyPieces(buildReplyMessage([THOUGHT, MORE, AGAIN]))).toEqual([THOUGHT, MORE]);
     expect(getReplyPieces(buildReplyMessage([THOUGHT, AGAIN]))).toEqual([]);
     const lone = buildReplyMessage([THOUGHT, MORE]);
-    expect(getReplyPieces(partsFitted({ ...lone, text: "" }, lone))).toEqual([]);
+    expect(getReplyPieces(fitParts({ ...lone, text: "" }, lone))).toEqual([]);
     expect(getReplyPieces(buildReplyMessage([THOUGHT, SEARCHED]))).toEqual([THOUGHT, SEARCHED]);
   });
 
@@ -248,7 +253,7 @@ describe("the rule for pairs", () => {
       parts: [WHOLE.parts?.[0], later],
     });
     expect(getReplyPieces(assistant(last))).toEqual([]);
-    expect(JSON.stringify(withoutData(assistant(stored)))).not.toMatch(/seal|dream/u);
+    expect(JSON.stringify(removeProviderData(assistant(stored)))).not.toMatch(/seal|dream/u);
   });
 });
 
@@ -259,25 +264,25 @@ describe("whose parts they are", () => {
 
   proves(["M2"], "another model sees text and calls alone, the writer all of it", () => {
     const history = [plain, STAMPED, foreign, bare];
-    expect(forModel(history, reader("acme/one"))).toEqual([plain, STAMPED, bare, bare]);
-    expect(forModel(history, reader("acme/two"))).toEqual([plain, bare, foreign, bare]);
-    expect(forModel(history, reader("acme/three"))).toEqual([plain, bare, bare, bare]);
-    expect(forModel([WHOLE], reader("acme/one"))).toEqual([bare]);
+    expect(toHistory(history, reader("acme/one"))).toEqual([plain, STAMPED, bare, bare]);
+    expect(toHistory(history, reader("acme/two"))).toEqual([plain, bare, foreign, bare]);
+    expect(toHistory(history, reader("acme/three"))).toEqual([plain, bare, bare, bare]);
+    expect(toHistory([WHOLE], reader("acme/one"))).toEqual([bare]);
     expect(history[1]).toBe(STAMPED);
   });
 
   proves(["M4"], "a message is always seen as the same value, so that texts of it are kept", () => {
-    const [first] = forModel([STAMPED], reader("acme/two"));
-    expect(forModel([plain, STAMPED], reader("acme/three"))[1]).toBe(first);
+    const [first] = toHistory([STAMPED], reader("acme/two"));
+    expect(toHistory([plain, STAMPED], reader("acme/three"))[1]).toBe(first);
     const own = [plain, STAMPED];
-    expect(forModel(own, reader("acme/one"))).toBe(own);
+    expect(toHistory(own, reader("acme/one"))).toBe(own);
     expect(unfrozenParts(first).filter((path) => path === "value")).toEqual([]);
   });
 
   test("the key of a model is its own, or provider and id", () => {
     expect([
-      replayKeyOf({ provider: "acme", id: "one" }),
-      replayKeyOf({ provider: "acme", id: "one", replayKey: "acme/one@west" }),
+      toReplayKey({ provider: "acme", id: "one" }),
+      toReplayKey({ provider: "acme", id: "one", replayKey: "acme/one@west" }),
     ]).toEqual(["acme/one", "acme/one@west"]);
   });
 
@@ -288,9 +293,9 @@ describe("whose parts they are", () => {
       toolName: "look",
       text: "Seen.",
     };
-    expect(textOnly([plain, STAMPED, result])).toEqual([plain, bare, result]);
-    expect(withoutData(bare)).toBe(bare);
-    expect(withoutData(STAMPED)).toEqual({
+    expect(stripToText([plain, STAMPED, result])).toEqual([plain, bare, result]);
+    expect(removeProviderData(bare)).toBe(bare);
+    expect(removeProviderData(STAMPED)).toEqual({
       ...bare,
       parts: [
         { type: "reasoning", text: "First I look." },
@@ -306,9 +311,9 @@ describe("whose parts they are", () => {
 
 proves(["M2"], "a list that grows is looked through again", () => {
   const messages: Message[] = [{ role: "user", text: "Go.", origin: "task" }];
-  expect(forModel(messages, reader("a/m"))).toBe(messages);
+  expect(toHistory(messages, reader("a/m"))).toBe(messages);
   const parts = [{ type: "reasoning", text: "Hm." } as const, { type: "text", length: 4 } as const];
   const reply = { role: "assistant", text: "Oak.", toolCalls: [] } as const;
   messages.push({ ...reply, parts, writtenBy: "b/m" });
-  expect(forModel(messages, reader("a/m"))).toEqual([messages[0], reply]);
+  expect(toHistory(messages, reader("a/m"))).toEqual([messages[0], reply]);
 });

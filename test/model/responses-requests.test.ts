@@ -12,7 +12,7 @@ import { describe, expect, test } from "vitest";
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { buildReplyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
-import { replayKeyOf } from "../../src/model/written-by.ts";
+import { toReplayKey } from "../../src/model/written-by.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
@@ -34,7 +34,7 @@ const PIECES: readonly ReplyPiece[] = [
 ];
 
 function writtenBy(model: Model, pieces: readonly ReplyPiece[]): AssistantMessage {
-  return Object.freeze({ ...buildReplyMessage(pieces), writtenBy: replayKeyOf(model) });
+  return Object.freeze({ ...buildReplyMessage(pieces), writtenBy: toReplayKey(model) });
 }
 
 function historyOf(written: AssistantMessage): readonly Message[] {

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelReply } from "../../src/model/model.ts";
 import { StreamedResponse } from "../../src/model/openai/streamed-response.ts";
-import { replyLimits } from "../../src/model/reply-limits.ts";
+import { computeReplyLimits } from "../../src/model/reply-limits.ts";
 import {
   replyOf,
   RESPONSES_FIXTURES,
@@ -341,7 +341,7 @@ describe("a reply that is longer than its cap allows", () => {
 });
 
 test("an item that is done many times costs no more than its events, however long its pieces", () => {
-  const stream = new StreamedResponse(replyLimits(1_000_000), () => undefined);
+  const stream = new StreamedResponse(computeReplyLimits(1_000_000), () => undefined);
   const long = { output_index: 0, delta: "語".repeat(400_000) };
   stream.take(JSON.stringify({ type: "response.output_text.delta", ...long }));
   const empty = { output_index: 0, item: { type: "message", content: [] } };
@@ -368,7 +368,7 @@ proves(
       const datas = all.map((one) => ("unknown" in one ? one.unknown : JSON.stringify(one)));
       const end = all.findIndex((one) => "type" in one && isEnd(one.type));
       for (let count = 0; count < datas.length; count += 1) {
-        const stream = new StreamedResponse(replyLimits(100), () => undefined);
+        const stream = new StreamedResponse(computeReplyLimits(100), () => undefined);
         const taken = datas.slice(0, count);
         if (end !== -1 && count > end && expected.type === "error") continue;
         for (const data of taken) stream.take(data);

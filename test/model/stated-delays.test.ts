@@ -5,7 +5,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { describe, expect } from "vitest";
 
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
-import { retryDelayIn } from "../../src/model/http-errors.ts";
+import { findStatedDelay } from "../../src/model/http-errors.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { proves } from "../harness/proves.ts";
 import { CLIENTS, eventsOf, INTERFACES, WireServer } from "../support/four-interfaces.ts";
@@ -54,7 +54,7 @@ const WORDINGS: readonly (readonly [string, number | undefined])[] = [
 ];
 for (const [words, expected] of WORDINGS)
   proves(["D611"], `reads ${expected ?? "no"} ms from "${words}"`, () => {
-    expect(retryDelayIn({}, words)).toBe(expected);
+    expect(findStatedDelay({}, words)).toBe(expected);
   });
 
 proves(

@@ -5,12 +5,12 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import type { JsonObject } from "../../src/kernel/json.ts";
-import { toStrictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
-import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
+import { toStrictSchema, removeAddedNulls } from "../../src/model/strict-schema.ts";
+import { compileInput } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 
 function schemaOf(input: z.ZodType): JsonObject {
-  return inputSchema("test", input, { coerces: true }).jsonSchema;
+  return compileInput("test", input, { coerces: true }).jsonSchema;
 }
 
 function propertyOf(input: z.ZodType): unknown {
@@ -196,7 +196,7 @@ proves(["M19"], "only nulls that stand for what was left out are taken out again
     ]),
   });
   const left = { list: [{ deep: null }], choice: { a: 0, b: null }, other: null };
-  expect(withoutAddedNulls({ optional: null, nullable: null, ...left }, schemaOf(input))).toEqual({
+  expect(removeAddedNulls({ optional: null, nullable: null, ...left }, schemaOf(input))).toEqual({
     nullable: null,
     list: [{}],
     choice: { a: 0, b: null },
@@ -209,8 +209,8 @@ proves(["M19"], "only nulls that stand for what was left out are taken out again
     ]),
   });
   const between = { choice: { a: 5, b: null, c: null } };
-  expect(withoutAddedNulls(between, schemaOf(bounded))).toEqual({ choice: { a: 5, b: null } });
-  expect(withoutAddedNulls({ list: null, optional: 7 }, schemaOf(input))).toEqual({
+  expect(removeAddedNulls(between, schemaOf(bounded))).toEqual({ choice: { a: 5, b: null } });
+  expect(removeAddedNulls({ list: null, optional: 7 }, schemaOf(input))).toEqual({
     list: null,
     optional: 7,
   });
@@ -223,7 +223,7 @@ test("a schema that refers to itself alone, or to nothing, leaves the value as i
     required: ["k"],
     $defs: { loop: { anyOf: [{ $ref: "#/$defs/loop" }] } },
   };
-  expect(withoutAddedNulls({ k: { a: null }, n: null }, schema)).toEqual({
+  expect(removeAddedNulls({ k: { a: null }, n: null }, schema)).toEqual({
     k: { a: null },
     n: null,
   });

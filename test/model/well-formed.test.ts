@@ -8,7 +8,7 @@ import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import type { OpenAiApi } from "../../src/model/openai/answer-options.ts";
-import { wellFormed } from "../../src/model/well-formed.ts";
+import { createWellFormed } from "../../src/model/well-formed.ts";
 import { toCallId } from "../../src/model/call-id.ts";
 import { ask, finish, saying, text } from "../ai-sdk/fake-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -86,6 +86,6 @@ for (const [name, sent] of Object.entries(ADAPTERS)) {
 test("what is well formed, and what is no plain data, stays the very value", () => {
   const bytes = new Uint8Array([1]);
   const whole = { a: ["🌳", { b: bytes }], c: null, d: 1 };
-  expect(wellFormed(whole)).toBe(whole);
-  expect(wellFormed({ [HALF]: [bytes, HALF] })).toEqual({ [MENDED]: [bytes, MENDED] });
+  expect(createWellFormed(whole)).toBe(whole);
+  expect(createWellFormed({ [HALF]: [bytes, HALF] })).toEqual({ [MENDED]: [bytes, MENDED] });
 });

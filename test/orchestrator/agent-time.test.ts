@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { AgentTime } from "../../src/agent/agent-time.ts";
-import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
+import { NO_PREFIX, createPendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { PersistedEffects } from "../../src/orchestrator/durability/persisted-effects.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
@@ -333,7 +333,7 @@ function node(
   path: string,
   signals: readonly StopSignal[] = [],
 ): AgentRuntime {
-  const first = pendingState({ messages: [], prefix: NO_PREFIX });
+  const first = createPendingState({ messages: [], prefix: NO_PREFIX });
   const agentId = AgentIdSchema().parse(path);
   const above = parent && fixture.ledger.getAccount(parent.identity.agentId);
   fixture.ledger.open({ agentId, agentPath: path, limits: {}, timeMs: 10 }, above);

@@ -5,12 +5,12 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import {
-  childContext,
+  buildChildContext,
   gatherChildFacts,
   type ChildContext,
   type ChildFacts,
 } from "../../src/orchestrator/tree/child-context.ts";
-import { subagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
+import { resolveSubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
@@ -31,7 +31,7 @@ function factsWith(
 ): ChildFacts {
   const facts: ChildFacts = {
     agentPath: "lead/middle#1",
-    policy: subagentContextPolicy("middle.context", given),
+    policy: resolveSubagentContextPolicy("middle.context", given),
     messages: [],
     metadata: {},
     toolRules: [{ source: "lead", denied: ["b"] }],
@@ -51,12 +51,12 @@ function childWith(...names: readonly string[]): Partial<ChildFacts> {
   return { toolNames, toolNamesBelow: new Set(names) };
 }
 
-function born(outcome: ReturnType<typeof childContext>): ChildContext {
+function born(outcome: ReturnType<typeof buildChildContext>): ChildContext {
   return outcome.refusal === undefined ? outcome : expect.fail(outcome.refusal.message);
 }
 
 proves(["R127", "R132"], "a plain request hands on the rules of all agents above", () => {
-  const context = born(childContext(factsWith({ deniedTools: ["c"] }), {}));
+  const context = born(buildChildContext(factsWith({ deniedTools: ["c"] }), {}));
   const removed = [
     { toolName: "b", rule: "denied", source: "lead" },
     { toolName: "c", rule: "denied", source: "lead/middle#1" },
@@ -74,7 +74,7 @@ proves(["R127", "R132"], "a plain request hands on the rules of all agents above
 
 test("rules come from the root down: ancestors, policy, request", () => {
   const facts = factsWith({ allowedTools: ["a", "b"] }, childWith("a", "b", "c"));
-  const context = childContext(facts, { deniedTools: ["a"] });
+  const context = buildChildContext(facts, { deniedTools: ["a"] });
   const { toolLimits } = born(context);
   expect(toolLimits.rules).toEqual([
     { source: "lead", denied: ["b"] },
@@ -113,12 +113,12 @@ for (const [what, request, code, message] of REFUSED) {
   test(`${what} is refused with words for the model`, () => {
     const siblings = [{ childName: "leaf#1", role: "leaf", result: undefined }];
     const facts = factsWith({}, { ...childWith("a", "b", "c"), siblings });
-    expect(childContext(facts, request)).toEqual({ refusal: { code, message } });
+    expect(buildChildContext(facts, request)).toEqual({ refusal: { code, message } });
   });
 }
 
 test("a child without any tools is said to have none", () => {
-  expect(childContext(factsWith({}, childWith()), { allowedTools: ["x"] })).toEqual({
+  expect(buildChildContext(factsWith({}, childWith()), { allowedTools: ["x"] })).toEqual({
     refusal: {
       code: "context_policy_failed",
       message:
@@ -136,7 +136,7 @@ test("an error that is not about the context comes through as it is", () => {
       },
     },
   );
-  expect(() => childContext(facts, {})).toThrow(RangeError);
+  expect(() => buildChildContext(facts, {})).toThrow(RangeError);
 });
 
 /** What is gathered for one more leaf of a lead that has a subagent, a failed call and a limit. */

@@ -10,7 +10,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { storeFailed } from "../../src/store/store-errors.ts";
+import { createStoreError } from "../../src/store/store-errors.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
@@ -79,7 +79,7 @@ proves(
 );
 
 test("a run that its store does not keep is gone, too", async () => {
-  const full = storeFailed("full", "Expected room in the store, got none. Make some.");
+  const full = createStoreError("full", "Expected room in the store, got none. Make some.");
   const store = { ...forwarding(memoryStore()), append: () => Promise.reject(full) };
   const orchestrator = new Orchestrator({ store });
   const run = orchestrator.start(held().role, "One.");

@@ -9,7 +9,7 @@ import type { Model } from "../../src/model/model.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import {
   lookUpModelPrice,
-  priceLookup,
+  createPriceLookup,
   type PricedModel,
   type Prices,
 } from "../../src/model/prices.ts";
@@ -54,7 +54,7 @@ function solo(model: Model, more: object = {}): AgentRole {
 
 proves(["M63"], "a model's own word goes before the list, the list before our table", () => {
   const list = listOf(({ model }) => (model === "gpt-5-nano" ? undefined : LISTED));
-  const priceOf = priceLookup(list);
+  const priceOf = createPriceLookup(list);
   expect([
     priceOf(openai("gpt-5-mini", { price: OWN })),
     priceOf(openai("gpt-5-mini", { price: "unknown" })),
@@ -66,7 +66,7 @@ proves(["M63"], "a model's own word goes before the list, the list before our ta
 
 proves(["M63"], "the list is asked for the address, or for the provider that is said", () => {
   const list = listOf(() => undefined);
-  const priceOf = priceLookup(list);
+  const priceOf = createPriceLookup(list);
   const at = "https://gateway.example.org/v1";
   priceOf(openai("a"));
   priceOf(openai("b", { baseUrl: at }));
@@ -84,7 +84,7 @@ proves(["M63"], "the list is asked for the address, or for the provider that is 
 });
 
 test("the prices of the package are those of the server that is asked", async () => {
-  const priceOf = priceLookup(await loadPrices({ asOf: "2026-09-23" }));
+  const priceOf = createPriceLookup(await loadPrices({ asOf: "2026-09-23" }));
   const outputs = [
     openai("deepseek-v3.2", { baseUrl: "https://api.deepseek.com" }),
     openai("deepseek-v3.2", { baseUrl: "http://localhost:8080/v1", provider: "deepseek" }),
@@ -122,7 +122,7 @@ proves(["M63"], "a cost limit over what the list does not know is refused at the
 });
 
 proves(["M64"], "a tier that is asked for makes the price unknown, unless it is given", () => {
-  const priceOf = priceLookup(listOf(() => LISTED));
+  const priceOf = createPriceLookup(listOf(() => LISTED));
   expect([
     priceOf(openai("gpt-5-mini", { serviceTier: "flex" })),
     priceOf(openai("gpt-5-mini", { extraBody: { service_tier: "priority" } })),

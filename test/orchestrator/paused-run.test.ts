@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { snapshotOf } from "../../src/agent/agent-snapshot.ts";
+import { createAgentSnapshot } from "../../src/agent/agent-snapshot.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import {
   PAUSED_RUN_VERSION,
@@ -78,7 +78,10 @@ test("a run that really paused is one that can be read, as it is and as its text
 
 test("a run that has ended is read like a paused one: continuing it says whether that may be", () => {
   for (const end of [states().completed, states().stopped, states().failed, states().cancelled]) {
-    const state = { ...snapshotOf(settledState(end)), executionId: `execution_of_${AGENT_ID}` };
+    const state = {
+      ...createAgentSnapshot(settledState(end)),
+      executionId: `execution_of_${AGENT_ID}`,
+    };
     const [root] = stored().agents;
     const accounts = stored().accounts.slice(0, 1);
     const ended = { ...stored(), agents: [{ ...root, state }], accounts, questions: [] };

@@ -7,7 +7,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";
-import { PRICES_AS_OF, priceLookup } from "../../src/model/prices.ts";
+import { PRICES_AS_OF, createPriceLookup } from "../../src/model/prices.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -41,7 +41,7 @@ proves(
       new RoleRegistry(lead, {
         roles: [writer],
         hooks: [],
-        priceOf: priceLookup(undefined),
+        priceOf: createPriceLookup(undefined),
       }).subagentsOf(lead),
     ).toEqual([writer, reader]);
   },
@@ -53,9 +53,11 @@ test("a name may be that of a role which another role holds as a value", () => {
   const lead = role("lead", { subagents: [reader, "deep"] });
   expect(
     names(
-      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).subagentsOf(
-        lead,
-      ),
+      new RoleRegistry(lead, {
+        roles: [],
+        hooks: [],
+        priceOf: createPriceLookup(undefined),
+      }).subagentsOf(lead),
     ),
   ).toEqual(["reader", "deep"]);
 });
@@ -64,7 +66,7 @@ proves(["R126"], "a name that is no role of the run is refused, with those that 
   const lead = role("lead", { subagents: [role("reader"), "writer"] });
   expect(
     thrownBy(
-      () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+      () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: createPriceLookup(undefined) }),
     ),
   ).toEqual({
     code: "unknown_subagent",
@@ -78,10 +80,15 @@ test("a wrong name is found at any depth, and in roles that are only listed", ()
   const reader = role("reader", { subagents: ["nobody"] });
   const [below, beside] = [role("lead", { subagents: [reader] }), role("lead")];
   const asValue = thrownBy(
-    () => new RoleRegistry(below, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+    () => new RoleRegistry(below, { roles: [], hooks: [], priceOf: createPriceLookup(undefined) }),
   );
   const asOther = thrownBy(
-    () => new RoleRegistry(beside, { roles: [reader], hooks: [], priceOf: priceLookup(undefined) }),
+    () =>
+      new RoleRegistry(beside, {
+        roles: [reader],
+        hooks: [],
+        priceOf: createPriceLookup(undefined),
+      }),
   );
   const field = "reader.subagents[0]";
   expect([asValue.data["field"], asOther.data["field"]]).toEqual([field, field]);
@@ -95,7 +102,7 @@ test("two different roles of one name are refused, one role in two places is not
       new RoleRegistry(twice, {
         roles: [reader],
         hooks: [],
-        priceOf: priceLookup(undefined),
+        priceOf: createPriceLookup(undefined),
       }).reachableFrom(twice),
     ),
   ).toEqual(["lead", "reader", "editor"]);
@@ -104,7 +111,8 @@ test("two different roles of one name are refused, one role in two places is not
   });
   expect(
     thrownBy(
-      () => new RoleRegistry(clash, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+      () =>
+        new RoleRegistry(clash, { roles: [], hooks: [], priceOf: createPriceLookup(undefined) }),
     ),
   ).toEqual({
     code: "duplicate_role",
@@ -118,7 +126,7 @@ test("two different roles of one name are refused, one role in two places is not
         new RoleRegistry(reader, {
           roles: [role("reader")],
           hooks: [],
-          priceOf: priceLookup(undefined),
+          priceOf: createPriceLookup(undefined),
         }),
     ).code,
   ).toBe("duplicate_role");
@@ -127,7 +135,7 @@ test("two different roles of one name are refused, one role in two places is not
 test("a subagent that is listed twice, by value and by name, is refused", () => {
   const lead = role("lead", { subagents: [role("reader"), "reader"] });
   const { code, data } = thrownBy(
-    () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+    () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: createPriceLookup(undefined) }),
   );
   expect([code, data["field"], data["got"]]).toEqual([
     "invalid_definition",
@@ -138,7 +146,11 @@ test("a subagent that is listed twice, by value and by name, is refused", () => 
 
 test("a role may spawn its own kind, and two roles each other, by name", () => {
   const self = role("lead", { subagents: ["lead"] });
-  const own = new RoleRegistry(self, { roles: [], hooks: [], priceOf: priceLookup(undefined) });
+  const own = new RoleRegistry(self, {
+    roles: [],
+    hooks: [],
+    priceOf: createPriceLookup(undefined),
+  });
   expect([own.subagentsOf(self), names(own.reachableFrom(self))]).toEqual([[self], ["lead"]]);
   const [ping, pong] = [
     role("ping", { subagents: ["pong"] }),
@@ -147,7 +159,7 @@ test("a role may spawn its own kind, and two roles each other, by name", () => {
   const both = new RoleRegistry(ping, {
     roles: [pong],
     hooks: [],
-    priceOf: priceLookup(undefined),
+    priceOf: createPriceLookup(undefined),
   });
   expect([names(both.reachableFrom(ping)), names(both.reachableFrom(pong))]).toEqual([
     ["ping", "pong"],
@@ -162,7 +174,7 @@ test("a role that is spawned needs a description; one that is only the root does
     model: new ScriptedModel([]),
   });
   expect(
-    () => new RoleRegistry(silent, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+    () => new RoleRegistry(silent, { roles: [], hooks: [], priceOf: createPriceLookup(undefined) }),
   ).not.toThrow();
   const expected = "set, since it is a subagent";
   const refusal = {
@@ -173,7 +185,7 @@ test("a role that is spawned needs a description; one that is only the root does
   const listed: readonly AgentRole[] = [silent];
   expect(thrownBy(() => role("lead", { subagents: listed }))).toEqual(refusal);
   const lead = role("lead", { subagents: ["silent"] });
-  const parts = { roles: listed, hooks: [], priceOf: priceLookup(undefined) };
+  const parts = { roles: listed, hooks: [], priceOf: createPriceLookup(undefined) };
   expect(thrownBy(() => new RoleRegistry(lead, parts))).toEqual(refusal);
 });
 
@@ -183,7 +195,7 @@ test("a role without subagents reaches itself", () => {
     ...new RoleRegistry(lead, {
       roles: [role("other")],
       hooks: [],
-      priceOf: priceLookup(undefined),
+      priceOf: createPriceLookup(undefined),
     }).reachableFrom(lead),
   ]).toEqual([lead]);
 });
@@ -197,7 +209,7 @@ proves(
     const registry = new RoleRegistry(lead, {
       roles: [role("idle")],
       hooks: [],
-      priceOf: priceLookup(undefined),
+      priceOf: createPriceLookup(undefined),
     });
     expect(() => registry.assertReady(lead, {})).not.toThrow();
     expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
@@ -218,16 +230,17 @@ proves(
       new RoleRegistry(above, {
         roles: [],
         hooks: [],
-        priceOf: priceLookup(undefined),
+        priceOf: createPriceLookup(undefined),
       }).assertReady(above, {}),
     ).not.toThrow();
     const reader = priced("reader", { ...limit, subagents: [role("deep")] });
     const lead = role("lead", { subagents: [reader] });
     const { code, data } = thrownBy(() =>
-      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).assertReady(
-        lead,
-        {},
-      ),
+      new RoleRegistry(lead, {
+        roles: [],
+        hooks: [],
+        priceOf: createPriceLookup(undefined),
+      }).assertReady(lead, {}),
     );
     expect([code, data["field"], data["role"]]).toEqual([
       "price_unknown",
@@ -241,10 +254,11 @@ proves(["R57"], "a cost limit of zero is a cost limit", () => {
   const lead = role("lead");
   expect(
     thrownBy(() =>
-      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).assertReady(
-        lead,
-        { costUsd: 0 },
-      ),
+      new RoleRegistry(lead, {
+        roles: [],
+        hooks: [],
+        priceOf: createPriceLookup(undefined),
+      }).assertReady(lead, { costUsd: 0 }),
     ).code,
   ).toBe("price_unknown");
 });
@@ -265,7 +279,7 @@ test("every model that can come to be asked is asked whether it can work, and no
   new RoleRegistry(lead, {
     roles: [role("idle", { model: watched("idle") })],
     hooks: [],
-    priceOf: priceLookup(undefined),
+    priceOf: createPriceLookup(undefined),
   }).assertReady(lead, {});
   expect(asked).toEqual(["lead", "reader", "deep"]);
 });
@@ -282,10 +296,11 @@ test("a model that cannot work stops the start with its own error", () => {
   const lead = role("lead", { subagents: [role("reader", { model: keyless })] });
   expect(
     thrownBy(() =>
-      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).assertReady(
-        lead,
-        {},
-      ),
+      new RoleRegistry(lead, {
+        roles: [],
+        hooks: [],
+        priceOf: createPriceLookup(undefined),
+      }).assertReady(lead, {}),
     ).code,
   ).toBe("missing_api_key");
 });

@@ -3,13 +3,13 @@
 
 import { expect, test } from "vitest";
 
-import { pendingState } from "../../src/agent/agent-state.ts";
+import { createPendingState } from "../../src/agent/agent-state.ts";
 import type { Phase, PhaseReport } from "../../src/agent/phase-report.ts";
 import { Stepper } from "../../src/orchestrator/run/run-readers.ts";
 import { answered } from "../support/ledger-fixture.ts";
 
 const DONE = { done: true, value: undefined };
-const STATE = pendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } });
+const STATE = createPendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } });
 
 function report(phase: Phase): PhaseReport {
   return { phase, state: STATE };

@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -17,7 +17,7 @@ import { thinker } from "../journal/thinkers.ts";
 import type { BuiltPage } from "./built-page.ts";
 import { openTab } from "./chromium.ts";
 
-export const RUN = idOf<"RunId">("order");
+export const RUN = parseId<"RunId">("order");
 /** The folder for screenshots, if the tests should take some. */
 export const SHOTS = process.env["ESPALIER_TEST_SHOTS"];
 

@@ -1,6 +1,6 @@
 // Runs for the page, made by hand: what it has to draw in every state that a run can be in.
 
-import { idOf, type RunId } from "../../src/protocol/ids.ts";
+import { parseId, type RunId } from "../../src/protocol/ids.ts";
 import type { RunSnapshot } from "../../src/view/viewer-data.ts";
 import {
   agentId,
@@ -330,7 +330,7 @@ export function calmRun(number: number): RunSnapshot {
         ? { reason: { code: "step_limit", message: "120 of 120 steps are used." } }
         : {}),
       ...(number % 4 === 2
-        ? { forkedFrom: { runId: idOf<"RunId">("crowd-5000") satisfies RunId, stepNumber: 2 } }
+        ? { forkedFrom: { runId: parseId<"RunId">("crowd-5000") satisfies RunId, stepNumber: 2 } }
         : {}),
       createdAtMs: NOW_MS - (number + 1) * 5_400_000,
       updatedAtMs: NOW_MS - (number + 1) * 5_400_000 + 90_000,

@@ -1,6 +1,6 @@
 // What the fixture server says of agents and their steps.
 
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import {
   ACTIVITIES,
@@ -28,7 +28,7 @@ function callsOf(row: AgentRow, number: number): CallFold[] {
   const hasFailed = row[18] >= number;
   return [
     {
-      callId: idOf<"CallId">(`call-${number}`),
+      callId: parseId<"CallId">(`call-${number}`),
       kind: "tool",
       index: 0,
       startedAtMs: row[5] + (number - 1) * 6_000,
@@ -250,7 +250,7 @@ function requestOf(row: AgentRow, number: number, isHostile: boolean): readonly 
     { message: { role: "user", text: said(row[4]), origin: "task" } },
   ];
   const rounds = Array.from({ length: number - 1 }, (_none, at): readonly ShownMessage[] => {
-    const callId = idOf<"CallId">(`call-${at + 1}`);
+    const callId = parseId<"CallId">(`call-${at + 1}`);
     const toolName = isHostile ? HOSTILE : "read";
     return [
       {

@@ -11,7 +11,7 @@ import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { openToolCalls } from "../../src/view/agent-row.ts";
 import { RunFold } from "../../src/view/run-fold.ts";
-import { idOf, type RunId } from "../../src/protocol/ids.ts";
+import { parseId, type RunId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
@@ -36,7 +36,7 @@ afterAll(async () => {
   built?.remove();
 });
 
-const RUN = idOf<"RunId">("order");
+const RUN = parseId<"RunId">("order");
 
 interface Shop {
   readonly view: Viewer;

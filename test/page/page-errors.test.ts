@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
@@ -33,7 +33,7 @@ afterAll(async () => {
   built?.remove();
 });
 
-const RUN = idOf<"RunId">("errors");
+const RUN = parseId<"RunId">("errors");
 const WHY = `The key of this project was revoked on Monday by its owner; ${"every request is refused, ".repeat(5)}ask for a new one.`;
 
 function reply(

@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { startViewer, type Viewer } from "../../src/viewer/viewer.ts";
@@ -32,7 +32,7 @@ afterAll(async () => {
   built?.remove();
 });
 
-const RUN = idOf<"RunId">("facts");
+const RUN = parseId<"RunId">("facts");
 const LETTER = "Dear buyer,\n\nthe pears are late.\n\tYours";
 
 /** A helper whose only tool fails. */

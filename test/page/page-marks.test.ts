@@ -9,7 +9,7 @@ import { z } from "zod";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
@@ -35,7 +35,7 @@ afterAll(async () => {
   built?.remove();
 });
 
-const RUN = idOf<"RunId">("marks");
+const RUN = parseId<"RunId">("marks");
 const TURNED = "disk \u202Eerif no\u202C \u200Bfire";
 
 /** The page on a run that has come to rest. */

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { latch } from "../../src/testing/latch.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { startViewer } from "../../src/viewer/viewer.ts";
@@ -28,7 +28,7 @@ afterAll(async () => {
   built?.remove();
 });
 
-const RUN = idOf<"RunId">("waits");
+const RUN = parseId<"RunId">("waits");
 
 describe.skipIf(browser === undefined)("waits on the page", () => {
   proves(

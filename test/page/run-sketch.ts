@@ -1,6 +1,6 @@
 // Runs for the page in short: a sketch of agents and spans, and what the server would send of it.
 
-import { idOf, type AgentId, type CallId, type QuestionId } from "../../src/protocol/ids.ts";
+import { parseId, type AgentId, type CallId, type QuestionId } from "../../src/protocol/ids.ts";
 import {
   ACTIVITIES,
   SPAN_ENDS,
@@ -47,7 +47,7 @@ export type SpanSketch = readonly [
 ];
 
 export function agentId(runId: string, index: number): AgentId {
-  return idOf<"AgentId">(`${runId}-a${index}`);
+  return parseId<"AgentId">(`${runId}-a${index}`);
 }
 
 export function rowOf(runId: string, index: number, sketch: AgentSketch): AgentRow {
@@ -116,7 +116,7 @@ export function snapshotFor(sketch: RunSketch): RunSnapshot {
   const isOver = OVER.has(status);
   const tokens = agents[0]?.tree ?? 0;
   const run: RunHead = {
-    runId: idOf<"RunId">(runId),
+    runId: parseId<"RunId">(runId),
     title,
     status,
     createdAtMs: BEGUN_MS,
@@ -164,12 +164,12 @@ export function questionOf(
   change: Partial<QuestionRow> = {},
 ): QuestionRow {
   return {
-    runId: idOf<"RunId">(runId),
-    questionId: idOf<"QuestionId">(`${runId}-q${number}`) satisfies QuestionId,
+    runId: parseId<"RunId">(runId),
+    questionId: parseId<"QuestionId">(`${runId}-q${number}`) satisfies QuestionId,
     kind: "approval",
     agentId: agentId(runId, 1),
     agentPath: "lead/buyer#1",
-    callId: idOf<"CallId">(`c${number}`) satisfies CallId,
+    callId: parseId<"CallId">(`c${number}`) satisfies CallId,
     toolName: "pay",
     arguments: { eur: 400, to: "Obsthof Lehmann", for: "2 crates of pears" },
     argumentsHash: `hash-${number}`,

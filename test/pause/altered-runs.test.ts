@@ -5,7 +5,7 @@
 import { expect } from "vitest";
 
 import { isRecord, type JsonObject } from "../../src/kernel/json.ts";
-import { argumentsHashOf } from "../../src/protocol/question.ts";
+import { computeArgumentsHash } from "../../src/protocol/question.ts";
 import { proves } from "../harness/proves.ts";
 import { alterations } from "../support/alterations.ts";
 import { findExcess, pauseStory, resumeStory } from "../support/altered-run-story.ts";
@@ -69,7 +69,7 @@ function withOtherArguments(
       return {
         ...value,
         arguments: LARGE,
-        argumentsHash: argumentsHashOf(toolName, LARGE),
+        argumentsHash: computeArgumentsHash(toolName, LARGE),
         ...ofQuestion,
       };
     const { question } = value;

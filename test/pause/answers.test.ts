@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import {
   approve,
-  argumentsHashOf,
+  computeArgumentsHash,
   deny,
   provideResult,
   provideError,
@@ -48,7 +48,7 @@ proves(
   async () => {
     const { fixture, tool, role, model, paused, approval, external, good } = await pausedOverTwo();
     const stranger = { ...approval, questionId: QuestionIdSchema().parse("execution_9.1.0") };
-    const otherHash = { ...approval, argumentsHash: argumentsHashOf("pay", { amount: 4 }) };
+    const otherHash = { ...approval, argumentsHash: computeArgumentsHash("pay", { amount: 4 }) };
     const other = provideResult(external, "sent");
     const wrong: Readonly<Record<string, readonly Answer[]>> = {
       "none at all": [],

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { transform } from "../../src/hooks/hook.ts";
 import {
   approve,
-  argumentsHashOf,
+  computeArgumentsHash,
   deny,
   provideResult,
   provideError,
@@ -76,7 +76,7 @@ proves(["R27"], "two put-off calls of one reply are both in the collection, whol
       callId: "call_1",
       toolName: "pay",
       arguments: { amount: 3 },
-      argumentsHash: argumentsHashOf("pay", { amount: 3 }),
+      argumentsHash: computeArgumentsHash("pay", { amount: 3 }),
       reason: "pay needs approval.",
       ...time,
     },
@@ -87,7 +87,7 @@ proves(["R27"], "two put-off calls of one reply are both in the collection, whol
       callId: "call_2",
       toolName: "mail",
       arguments: { to: "x" },
-      argumentsHash: argumentsHashOf("mail", { to: "x" }),
+      argumentsHash: computeArgumentsHash("mail", { to: "x" }),
       reason: "mail is executed elsewhere.",
       ...time,
     },

@@ -9,7 +9,7 @@ import {
 } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
-import { EspalierError, messageOf } from "../../src/kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../src/kernel/error.ts";
 import { localTracing } from "../support/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -98,7 +98,7 @@ async function endOf(ending: Promise<unknown>): Promise<string> {
     await ending;
     return "ok";
   } catch (cause) {
-    return EspalierError.is(cause) ? cause.code : messageOf(cause);
+    return EspalierError.is(cause) ? cause.code : getErrorMessage(cause);
   }
 }
 

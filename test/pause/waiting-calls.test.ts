@@ -12,7 +12,7 @@ import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.t
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
   approve,
-  argumentsHashOf,
+  computeArgumentsHash,
   provideResult,
   type Answer,
 } from "../../src/protocol/question.ts";
@@ -88,7 +88,7 @@ function forged(paused: RunResult, { shown, written, question: more, deferral = 
     ...questionOf(paused),
     ...(written === undefined ? {} : { writtenArguments: written }),
     arguments: shown,
-    argumentsHash: argumentsHashOf("pay", shown),
+    argumentsHash: computeArgumentsHash("pay", shown),
     ...more,
   };
   const text = altered(JSON.stringify(paused.pausedRun), {

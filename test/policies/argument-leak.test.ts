@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { leakedCall } from "../../src/policies/argument-leak.ts";
+import { findLeakedCall } from "../../src/policies/argument-leak.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 
@@ -77,18 +77,18 @@ const KEPT: readonly (readonly [string, string, string])[] = [
 describe("the text of a reply is a leak:", () => {
   test.each(LEAKS)("%s", (_what, text, argumentsText) => {
     const leaked = call(argumentsText);
-    expect(leakedCall({ text, toolCalls: [leaked] })).toBe(leaked);
+    expect(findLeakedCall({ text, toolCalls: [leaked] })).toBe(leaked);
   });
 });
 
 describe("the text of a reply is kept:", () => {
   test.each(KEPT)("%s", (_what, text, argumentsText) => {
-    expect(leakedCall({ text, toolCalls: [call(argumentsText)] })).toBe(undefined);
+    expect(findLeakedCall({ text, toolCalls: [call(argumentsText)] })).toBe(undefined);
   });
 });
 
 test("a reply without calls leaks nothing", () => {
-  expect(leakedCall({ text: "{}", toolCalls: [] })).toBe(undefined);
+  expect(findLeakedCall({ text: "{}", toolCalls: [] })).toBe(undefined);
 });
 
 test("of several calls it is the first that the text repeats", () => {
@@ -98,8 +98,8 @@ test("of several calls it is the first that the text repeats", () => {
     call('{"x":0}', "write", "call_3"),
     call('{"x":0}', "look", "call_4"),
   ];
-  expect(leakedCall({ text: '{"x":0}', toolCalls })?.callId).toBe("call_3");
-  expect(leakedCall({ text: WRAPPED, toolCalls })?.callId).toBe("call_4");
+  expect(findLeakedCall({ text: '{"x":0}', toolCalls })?.callId).toBe("call_3");
+  expect(findLeakedCall({ text: WRAPPED, toolCalls })?.callId).toBe("call_4");
 });
 
 function within(levels: number): string {
@@ -112,9 +112,9 @@ function long(length: number): string {
 
 test("texts that are deep or long cost nothing and are kept", () => {
   const leaks = (text: string): boolean =>
-    leakedCall({ text, toolCalls: [call(text)] }) !== undefined;
+    findLeakedCall({ text, toolCalls: [call(text)] }) !== undefined;
   expect([within(199), within(200), within(1_000_000)].map(leaks)).toEqual([true, false, false]);
   expect([long(1_000_000), long(1_000_001)].map(leaks)).toEqual([true, false]);
   const wrapped = `{"name":"look","arguments":${within(199)}}`;
-  expect(leakedCall({ text: wrapped, toolCalls: [call(within(199))] })).toBeDefined();
+  expect(findLeakedCall({ text: wrapped, toolCalls: [call(within(199))] })).toBeDefined();
 });

@@ -3,19 +3,19 @@
 
 import { expect, test } from "vitest";
 
-import { budgetLine } from "../../src/policies/budget-line.ts";
-import { reachedThresholds } from "../../src/policies/budget.ts";
+import { formatBudgetLine } from "../../src/policies/budget-line.ts";
+import { findReachedThresholds } from "../../src/policies/budget.ts";
 import { proves } from "../harness/proves.ts";
 
 proves(
   ["X6"],
   "the line names each limited axis, in one order, whatever order they come in",
   () => {
-    expect(budgetLine({ timeMs: 40_000, costUsd: 0.2, totalTokens: 12_000, steps: 3 })).toBe(
+    expect(formatBudgetLine({ timeMs: 40_000, costUsd: 0.2, totalTokens: 12_000, steps: 3 })).toBe(
       "Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.",
     );
     expect(
-      budgetLine({
+      formatBudgetLine({
         steps: 1,
         toolCalls: 1,
         totalTokens: 1,
@@ -32,8 +32,8 @@ proves(
 );
 
 proves(["X6"], "nothing is said where nothing is limited", () => {
-  expect(budgetLine({})).toBeUndefined();
-  expect(budgetLine({ something: 3 })).toBeUndefined();
+  expect(formatBudgetLine({})).toBeUndefined();
+  expect(formatBudgetLine({ something: 3 })).toBeUndefined();
 });
 
 const AMOUNTS: readonly (readonly [object: Readonly<Record<string, number>>, text: string])[] = [
@@ -57,13 +57,13 @@ const AMOUNTS: readonly (readonly [object: Readonly<Record<string, number>>, tex
 
 for (const [left, text] of AMOUNTS)
   test(`${JSON.stringify(left)} is ${text}`, () => {
-    expect(budgetLine(left)).toBe(`Budget left: ${text}.`);
+    expect(formatBudgetLine(left)).toBe(`Budget left: ${text}.`);
   });
 
 test("money is rounded down at every cent, and reads back as no more than it is", () => {
   for (let microUsd = 0; microUsd < 3_000_000; microUsd += 137) {
     const text =
-      /\$([\d.,]+)\./.exec(budgetLine({ costUsd: microUsd / 1_000_000 }) ?? "")?.[1] ?? "";
+      /\$([\d.,]+)\./.exec(formatBudgetLine({ costUsd: microUsd / 1_000_000 }) ?? "")?.[1] ?? "";
     const usd = Number(text.replaceAll(",", ""));
     const unit = microUsd < 10_000 ? 100 : 10_000;
     expect(Math.round(usd * 1_000_000)).toBe(Math.floor(microUsd / unit) * unit);
@@ -73,7 +73,7 @@ test("money is rounded down at every cent, and reads back as no more than it is"
 proves(["X6"], "a threshold is reached by the amount that makes it true, and by no other", () => {
   const reached: (readonly [number, number])[] = [];
   for (let spent = 1; spent <= 120; spent += 1)
-    for (const threshold of reachedThresholds(100, spent - 1, spent))
+    for (const threshold of findReachedThresholds(100, spent - 1, spent))
       reached.push([spent, threshold]);
   expect(reached).toEqual([
     [80, 0.8],
@@ -85,7 +85,7 @@ test("thresholds of every limit are reached once each, exactly", () => {
   for (let maximum = 1; maximum <= 400; maximum += 1) {
     const at = new Map<number, number[]>();
     for (let spent = 1; spent <= maximum + 3; spent += 1)
-      for (const threshold of reachedThresholds(maximum, spent - 1, spent))
+      for (const threshold of findReachedThresholds(maximum, spent - 1, spent))
         at.set(threshold, [...(at.get(threshold) ?? []), spent]);
     expect([...at]).toEqual([
       [0.8, [Math.ceil((maximum * 80) / 100)]],
@@ -95,8 +95,8 @@ test("thresholds of every limit are reached once each, exactly", () => {
 });
 
 test("what passes both thresholds at once reaches both; a limit of zero has none", () => {
-  expect(reachedThresholds(10, 0, 10)).toEqual([0.8, 0.95]);
-  expect(reachedThresholds(10, 8, 10)).toEqual([0.95]);
-  expect(reachedThresholds(10, 10, 30)).toEqual([]);
-  expect(reachedThresholds(0, 0, 5)).toEqual([]);
+  expect(findReachedThresholds(10, 0, 10)).toEqual([0.8, 0.95]);
+  expect(findReachedThresholds(10, 8, 10)).toEqual([0.95]);
+  expect(findReachedThresholds(10, 10, 30)).toEqual([]);
+  expect(findReachedThresholds(0, 0, 5)).toEqual([]);
 });

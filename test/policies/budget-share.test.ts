@@ -4,8 +4,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  budgetShare,
-  childLimits,
+  copyBudgetShare,
+  computeChildLimits,
   COMMON_POOL,
   type BudgetShare,
 } from "../../src/policies/budget-share.ts";
@@ -16,9 +16,12 @@ import { unfrozenParts } from "../support/frozen.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-type Facts = Parameters<typeof childLimits>[0];
+type Facts = Parameters<typeof computeChildLimits>[0];
 
-function limitsOf(share: BudgetShare, more: Partial<Facts> = {}): ReturnType<typeof childLimits> {
+function limitsOf(
+  share: BudgetShare,
+  more: Partial<Facts> = {},
+): ReturnType<typeof computeChildLimits> {
   const left = { totalTokens: 100, steps: 7, timeMs: 5_000 };
   const facts = {
     definition: {},
@@ -27,7 +30,7 @@ function limitsOf(share: BudgetShare, more: Partial<Facts> = {}): ReturnType<typ
     delegatedRoles: ["a", "b", "a"],
     source: "lead",
   };
-  return childLimits({ share, ...facts, ...more });
+  return computeChildLimits({ share, ...facts, ...more });
 }
 
 describe("what a share allows", () => {
@@ -78,7 +81,7 @@ describe("what a share allows", () => {
   );
 
   test("roles that are called like what every object has weigh what the others weigh", () => {
-    const share = budgetShare("share", {
+    const share = copyBudgetShare("share", {
       type: "weighted",
       weights: Object.fromEntries([["__proto__", 3]]),
     });
@@ -187,7 +190,7 @@ proves(
         anyLimits,
         (share, delegatedRoles, limits) => {
           const left = toSpendAmounts(limits);
-          const checked = budgetShare("share", share);
+          const checked = copyBudgetShare("share", share);
           const all = delegatedRoles.map(
             (role) => limitsOf(checked, { role, delegatedRoles, left }).spendLimits,
           );
@@ -227,7 +230,7 @@ proves(
     });
     fc.assert(
       fc.property(fc.oneof(capped, fixed), amount, (share, rest) => {
-        const { totalTokens = 0 } = limitsOf(budgetShare("share", share), {
+        const { totalTokens = 0 } = limitsOf(copyBudgetShare("share", share), {
           left: { totalTokens: rest },
         }).spendLimits;
         if (!Number.isSafeInteger(totalTokens) || totalTokens < 0) return totalTokens === rest;
@@ -262,7 +265,7 @@ describe("what is no share", () => {
     [{ type: "weighted", weights: { a: "2" } }, "share.weights.a"],
     [{ type: "weighted", weights: {}, defaultWeight: -1 }, "share.defaultWeight"],
   ];
-  const check: (field: string, given: never) => unknown = budgetShare;
+  const check: (field: string, given: never) => unknown = copyBudgetShare;
 
   for (const [given, field] of BAD)
     test(`${JSON.stringify(given)} is refused at ${field}`, () => {
@@ -271,13 +274,13 @@ describe("what is no share", () => {
     });
 
   test("what is given is copied and frozen; the common pool stays it", () => {
-    expect(budgetShare("share", COMMON_POOL)).toEqual({ type: "pool" });
+    expect(copyBudgetShare("share", COMMON_POOL)).toEqual({ type: "pool" });
     const weights = { a: 2 };
-    const share = budgetShare("share", { type: "weighted", weights });
+    const share = copyBudgetShare("share", { type: "weighted", weights });
     weights.a = 3;
     expect(share).toEqual({ type: "weighted", weights: { a: 2 } });
     const budget = { steps: 2 };
-    const fixed = budgetShare("share", { type: "fixed", budget });
+    const fixed = copyBudgetShare("share", { type: "fixed", budget });
     budget.steps = 9;
     expect(fixed).toEqual({ type: "fixed", budget: { steps: 2 } });
     expect(unfrozenParts([share, fixed], "shares")).toEqual(["shares"]);

@@ -7,7 +7,7 @@ import {
   checkBudget,
   toLedgerLimits,
   getStopCode,
-  tighterLimits,
+  tightenLimits,
   type Budget,
 } from "../../src/policies/budget.ts";
 import { BUDGET_AXES } from "../../src/protocol/account.ts";
@@ -146,6 +146,6 @@ test("of two sets of limits each axis keeps the tighter, and one limit is tighte
   const left = { steps: 3, totalTokens: 0, toolCalls: 7 };
   const right = { steps: 4, totalTokens: 10, outputTokens: 1 };
   const both = { steps: 3, totalTokens: 0, toolCalls: 7, outputTokens: 1 };
-  expect([tighterLimits(left, right), tighterLimits(right, left)]).toEqual([both, both]);
-  expect(tighterLimits({}, {})).toEqual({});
+  expect([tightenLimits(left, right), tightenLimits(right, left)]).toEqual([both, both]);
+  expect(tightenLimits({}, {})).toEqual({});
 });

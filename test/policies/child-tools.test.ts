@@ -5,9 +5,9 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import {
-  unknownToolName,
-  toolRules,
-  toolsTakenAway,
+  findUnknownToolName,
+  createToolRules,
+  collectRemovedTools,
   type ChildToolFacts,
   type ToolLists,
 } from "../../src/policies/child-tools.ts";
@@ -18,13 +18,15 @@ const NAMES = ["a", "b", "c", "Finish"];
 
 /** The tools of a subagent, and those that were taken away. */
 function applied(facts: ChildToolFacts) {
-  const removed = toolsTakenAway(facts);
+  const removed = collectRemovedTools(facts);
   const kept = facts.names.filter((name) => removed.every(({ toolName }) => toolName !== name));
   return { kept, removed };
 }
 
 function under(...lists: readonly ToolLists[]): ReturnType<typeof applied> {
-  const rules = lists.flatMap((list, index) => toolRules(`lead${"/x#1".repeat(index)}`, list));
+  const rules = lists.flatMap((list, index) =>
+    createToolRules(`lead${"/x#1".repeat(index)}`, list),
+  );
   return applied({ names: NAMES, rules });
 }
 
@@ -79,7 +81,7 @@ proves(["R132"], "of a tool that several take away each is named, from the root 
 });
 
 test("what a policy and a request of one agent both say is said once", () => {
-  const denies = toolRules("lead", { deniedTools: ["a"] });
+  const denies = createToolRules("lead", { deniedTools: ["a"] });
   expect(applied({ names: ["a"], rules: [...denies, ...denies] }).removed).toEqual([
     removed("a", "denied"),
   ]);
@@ -91,7 +93,7 @@ test("a list for tools that the role has not says nothing about it", () => {
 });
 
 test("where no agent may start below, the tools that start subagents go, next to what lists take away", () => {
-  const rules = toolRules("lead", { deniedTools: ["SpawnSubagent"] });
+  const rules = createToolRules("lead", { deniedTools: ["SpawnSubagent"] });
   const noDepthLeft = { toolNames: ["SpawnSubagent", "ListSubagents"], source: "lead" };
   const names = ["a", "SpawnSubagent"];
   expect(applied({ names, rules, noDepthLeft })).toEqual({
@@ -106,18 +108,21 @@ test("where no agent may start below, the tools that start subagents go, next to
 
 test("names that objects treat in their own way are names like all others", () => {
   const names = ["constructor", "toString", "hasOwnProperty"];
-  const rules = toolRules("lead", { allowedTools: ["toString"] });
+  const rules = createToolRules("lead", { allowedTools: ["toString"] });
   expect(applied({ names, rules }).kept).toEqual(["toString"]);
-  expect(unknownToolName({ deniedTools: ["constructor"] }, new Set())).toEqual({
+  expect(findUnknownToolName({ deniedTools: ["constructor"] }, new Set())).toEqual({
     field: "deniedTools[0]",
     toolName: "constructor",
   });
 });
 
 test("lists that forbid nothing make no rule; a rule is a copy of its lists", () => {
-  expect([toolRules("lead", {}), toolRules("lead", { deniedTools: [] })]).toEqual([[], []]);
+  expect([createToolRules("lead", {}), createToolRules("lead", { deniedTools: [] })]).toEqual([
+    [],
+    [],
+  ]);
   const allowedTools = ["a"];
-  const rules = toolRules("lead", { allowedTools });
+  const rules = createToolRules("lead", { allowedTools });
   allowedTools.push("b");
   expect(rules).toEqual([{ source: "lead", allowed: ["a"], denied: [] }]);
 });
@@ -125,17 +130,17 @@ test("lists that forbid nothing make no rule; a rule is a copy of its lists", ()
 test("the first name that no tool has is found, with its place; Finish is no slip", () => {
   const known = new Set(["a", "b"]);
   expect(
-    unknownToolName({ allowedTools: ["a", "Finish"], deniedTools: ["b"] }, known),
+    findUnknownToolName({ allowedTools: ["a", "Finish"], deniedTools: ["b"] }, known),
   ).toBeUndefined();
-  expect(unknownToolName({ allowedTools: ["a", "A"], deniedTools: ["x"] }, known)).toEqual({
+  expect(findUnknownToolName({ allowedTools: ["a", "A"], deniedTools: ["x"] }, known)).toEqual({
     field: "allowedTools[1]",
     toolName: "A",
   });
-  expect(unknownToolName({ deniedTools: ["b", "x"] }, known)).toEqual({
+  expect(findUnknownToolName({ deniedTools: ["b", "x"] }, known)).toEqual({
     field: "deniedTools[1]",
     toolName: "x",
   });
-  expect(unknownToolName({}, known)).toBeUndefined();
+  expect(findUnknownToolName({}, known)).toBeUndefined();
 });
 
 const someNames = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d", "Finish"));

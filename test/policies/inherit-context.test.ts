@@ -10,12 +10,12 @@ import {
   type ParentContext,
   type InheritedContext,
 } from "../../src/policies/inherit-context.ts";
-import { framed, type FramedResult } from "../../src/policies/context-notes.ts";
+import { formatFramedResults, type FramedResult } from "../../src/policies/context-notes.ts";
 import {
-  subagentContextPolicy,
+  resolveSubagentContextPolicy,
   type SubagentContextPolicy,
 } from "../../src/policies/subagent-context-policy.ts";
-import { ContextManifestSchema, hashOf } from "../../src/protocol/context-manifest.ts";
+import { ContextManifestSchema, computeJsonHash } from "../../src/protocol/context-manifest.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
@@ -64,11 +64,11 @@ function contextOf(
   facts: Partial<Facts> = {},
 ): InheritedContext {
   const all = { ...FACTS, ...facts };
-  const policy = subagentContextPolicy("lead.context", given);
+  const policy = resolveSubagentContextPolicy("lead.context", given);
   return inheritContext(policy, all, { ...all, siblings: () => all.siblings });
 }
 
-const NOTHING = { count: 0, hash: hashOf([]) };
+const NOTHING = { count: 0, hash: computeJsonHash([]) };
 const EMPTY_MANIFEST = {
   messages: NOTHING,
   injections: NOTHING,
@@ -96,19 +96,19 @@ proves(
     expect(messages).toEqual([user("Survey.", "inherited"), ...injected]);
     expect(manifest).toEqual({
       ...EMPTY_MANIFEST,
-      messages: { count: 1, hash: hashOf([user("Survey.", "inherited")]) },
-      injections: { count: 2, hash: hashOf(injected) },
+      messages: { count: 1, hash: computeJsonHash([user("Survey.", "inherited")]) },
+      injections: { count: 2, hash: computeJsonHash(injected) },
     });
   },
 );
 
 proves(["R150"], "results of siblings come in a frame, named in the manifest", () => {
   const { messages, manifest } = contextOf({ includeSiblingResults: true });
-  const text = `Summaries of the results of other subagents of the agent that started you. ${framed(FACTS.siblings)}`;
+  const text = `Summaries of the results of other subagents of the agent that started you. ${formatFramedResults(FACTS.siblings)}`;
   expect(messages).toEqual([user(text)]);
   expect(manifest).toEqual({
     ...EMPTY_MANIFEST,
-    injections: { count: 1, hash: hashOf([user(text)]) },
+    injections: { count: 1, hash: computeJsonHash([user(text)]) },
     siblingResults: ["reader#1", "reader#2"],
   });
 });
@@ -125,9 +125,11 @@ proves(
     const { messages, manifest } = contextOf({ includeSiblingResults: true }, { results });
     expect(messages).toEqual([
       user(
-        `Summaries of the results of other subagents of the agent that started you. ${framed([sibling("reader#1")])}`,
+        `Summaries of the results of other subagents of the agent that started you. ${formatFramedResults([sibling("reader#1")])}`,
       ),
-      user(`Results of other subagents for your task, word for word. ${framed(results)}`),
+      user(
+        `Results of other subagents for your task, word for word. ${formatFramedResults(results)}`,
+      ),
     ]);
     expect([manifest.siblingResults, manifest.results]).toEqual([["reader#1"], ["reader#2"]]);
     expect(contextOf({}, { results }).messages).toEqual(messages.slice(1));
@@ -238,8 +240,8 @@ proves(
     ]);
     expect(metadata).toEqual({ repository: "espalier" });
     expect(manifest).toEqual({
-      messages: { count: 1, hash: hashOf(messages.slice(0, 1)) },
-      injections: { count: 6, hash: hashOf(messages.slice(1)) },
+      messages: { count: 1, hash: computeJsonHash(messages.slice(0, 1)) },
+      injections: { count: 6, hash: computeJsonHash(messages.slice(1)) },
       metadataKeys: ["repository"],
       siblingResults: ["reader#2"],
       results: ["reader#1"],
@@ -304,12 +306,16 @@ test("a key that objects treat in their own way is handed on as data", () => {
 
 test("the hash of a list is 64 hexadecimal digits, and hangs on every character", () => {
   const one = [user("a")];
-  expect(hashOf(one)).toMatch(/^[0-9a-f]{64}$/);
-  expect(hashOf([{ origin: "injected", text: "a", role: "user" }])).toBe(hashOf(one));
-  expect(hashOf([])).toBe("4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945");
+  expect(computeJsonHash(one)).toMatch(/^[0-9a-f]{64}$/);
+  expect(computeJsonHash([{ origin: "injected", text: "a", role: "user" }])).toBe(
+    computeJsonHash(one),
+  );
+  expect(computeJsonHash([])).toBe(
+    "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945",
+  );
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (left, right) => {
-      expect(hashOf([user(left)]) === hashOf([user(right)])).toBe(left === right);
+      expect(computeJsonHash([user(left)]) === computeJsonHash([user(right)])).toBe(left === right);
     }),
   );
 });

@@ -7,7 +7,10 @@ import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { inheritedMessages, type MessageSelection } from "../../src/policies/inherited-messages.ts";
+import {
+  selectInheritedMessages,
+  type MessageSelection,
+} from "../../src/policies/inherited-messages.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
 import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { proves } from "../harness/proves.ts";
@@ -52,7 +55,7 @@ const NOTICE = user("Go on.", "inherited");
 
 function windowOf(messageWindowSize: number, messages = HISTORY): readonly Message[] {
   const choice = { agentPath: "lead", messageWindowSize, selectMessages: undefined };
-  return inheritedMessages(messages, choice);
+  return selectInheritedMessages(messages, choice);
 }
 
 proves(["R128"], "all messages are all but the instructions and the reply that spawns", () => {
@@ -117,7 +120,7 @@ const inForeignList = new Proxy((messages: readonly Message[]) => messages, {
 });
 
 function selected(selectMessages: MessageSelection, messages = HISTORY): readonly Message[] {
-  return inheritedMessages(messages, {
+  return selectInheritedMessages(messages, {
     agentPath: "lead/x#1",
     messageWindowSize: 0,
     selectMessages,

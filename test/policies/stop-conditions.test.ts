@@ -14,7 +14,7 @@ import {
   hasToolCall,
   type StopCondition,
 } from "../../src/policies/stop-conditions.ts";
-import { winningSignal } from "../../src/policies/stop-signals.ts";
+import { findWinningSignal } from "../../src/policies/stop-signals.ts";
 import { StopReasonSchema } from "../../src/protocol/stop.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { proves } from "../harness/proves.ts";
@@ -200,7 +200,7 @@ test("of two that fired at one time both are given, in order, and the higher win
   const reasons = StopReasonSchema().array().parse(answer);
   expect(reasons.map(({ code }) => code)).toEqual(["finish_reason", "tool_called"]);
   const signals = reasons.map((reason) => ({ reason, source: "stop_condition" as const }));
-  expect(winningSignal(signals)?.reason.code).toBe("tool_called");
+  expect(findWinningSignal(signals)?.reason.code).toBe("tool_called");
 });
 
 test("what a part throws, or rejects with, comes through", async () => {

@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { statusOf, winningSignal } from "../../src/policies/stop-signals.ts";
+import { getTerminalStatus, findWinningSignal } from "../../src/policies/stop-signals.ts";
 import { STOP_CODES, type StopSignal } from "../../src/protocol/stop.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -41,12 +41,14 @@ proves(
   () => {
     for (const [rank, higher] of ORDER.entries()) {
       for (const lower of ORDER.slice(rank + 1)) {
-        expect(winningSignal([signal(higher), signal(lower)]), `${higher} before ${lower}`).toEqual(
-          signal(higher),
-        );
-        expect(winningSignal([signal(lower), signal(higher)]), `${lower} before ${higher}`).toEqual(
-          signal(higher),
-        );
+        expect(
+          findWinningSignal([signal(higher), signal(lower)]),
+          `${higher} before ${lower}`,
+        ).toEqual(signal(higher));
+        expect(
+          findWinningSignal([signal(lower), signal(higher)]),
+          `${lower} before ${higher}`,
+        ).toEqual(signal(higher));
       }
     }
   },
@@ -55,7 +57,7 @@ proves(
 proves(["R22"], "of two signals of one rank the first wins", () => {
   for (const code of [...ORDER, "custom"]) {
     const [first, second] = [signal(code, "first"), signal(code, "second")];
-    expect(winningSignal([first, second])).toBe(first);
+    expect(findWinningSignal([first, second])).toBe(first);
   }
 });
 
@@ -64,27 +66,27 @@ proves(
   "a later signal that is higher outranks what was raised before, and only that",
   () => {
     const early = [signal("completed"), signal("step_limit"), signal("token_limit")];
-    expect(winningSignal(early)).toEqual(signal("step_limit"));
-    expect(winningSignal([...early, signal("error")])).toEqual(signal("error"));
-    expect(winningSignal([...early, signal("time_limit")])).toEqual(signal("step_limit"));
+    expect(findWinningSignal(early)).toEqual(signal("step_limit"));
+    expect(findWinningSignal([...early, signal("error")])).toEqual(signal("error"));
+    expect(findWinningSignal([...early, signal("time_limit")])).toEqual(signal("step_limit"));
   },
 );
 
 test("a code that a condition declared ranks below every limit and above what the model says of itself", () => {
   const custom = signal("enough_found");
   for (const higher of ORDER.slice(0, ORDER.indexOf("tool_called"))) {
-    expect(winningSignal([custom, signal(higher)])).toEqual(signal(higher));
+    expect(findWinningSignal([custom, signal(higher)])).toEqual(signal(higher));
   }
   for (const lower of ["finish_reason", "completed"]) {
-    expect(winningSignal([signal(lower), custom])).toEqual(custom);
+    expect(findWinningSignal([signal(lower), custom])).toEqual(custom);
   }
-  expect(winningSignal([signal("tool_called"), custom])).toEqual(signal("tool_called"));
-  expect(winningSignal([custom, signal("tool_called")])).toEqual(custom);
+  expect(findWinningSignal([signal("tool_called"), custom])).toEqual(signal("tool_called"));
+  expect(findWinningSignal([custom, signal("tool_called")])).toEqual(custom);
 });
 
 test("names of object properties are codes like any other", () => {
   for (const code of ["constructor", "__proto__", "toString"]) {
-    expect(winningSignal([signal(code), signal("completed")])).toEqual(signal(code));
+    expect(findWinningSignal([signal(code), signal("completed")])).toEqual(signal(code));
   }
 });
 
@@ -94,18 +96,21 @@ proves(["R22"], "of any list the winner is the first of the highest rank", () =>
     fc.property(fc.array(code, { maxLength: 12 }), (codes) => {
       const signals = codes.map((one, index) => signal(one, String(index)));
       const ranked = signals.toSorted((left, right) => ranks(left) - ranks(right));
-      expect(winningSignal(signals)).toBe(ranked[0]);
+      expect(findWinningSignal(signals)).toBe(ranked[0]);
     }),
     { seed: 1, numRuns: 500 },
   );
 });
 
 test("of no signals none wins", () => {
-  expect(winningSignal([])).toBeUndefined();
+  expect(findWinningSignal([])).toBeUndefined();
 });
 
 proves(["R35", "R48"], "each reason has its status, by its code alone", () => {
-  const statuses = [...ORDER, "custom"].map((code) => [code, statusOf(signal(code).reason)]);
+  const statuses = [...ORDER, "custom"].map((code) => [
+    code,
+    getTerminalStatus(signal(code).reason),
+  ]);
   expect(Object.fromEntries(statuses)).toEqual({
     error: "failed",
     stop_requested: "stopped",

@@ -7,7 +7,7 @@ import {
   checkSubagentLimits,
   DEFAULT_SUBAGENT_LIMITS,
   type SubagentLimits,
-  subagentLimits,
+  resolveSubagentLimits,
 } from "../../src/policies/subagent-limits.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -19,20 +19,20 @@ const check = (limits: SubagentLimits, facts: Partial<typeof NOTHING>) => {
   return checkSubagentLimits(limits, { ...more, totals });
 };
 const codeOf = (
-  limits: Parameters<typeof subagentLimits>[1],
+  limits: Parameters<typeof resolveSubagentLimits>[1],
   facts: Partial<typeof NOTHING>,
-): string | undefined => check(subagentLimits("limits", limits), facts)?.code;
+): string | undefined => check(resolveSubagentLimits("limits", limits), facts)?.code;
 
 test("the defaults are 3 deep, 5 broad, 10 in all", () => {
-  expect(subagentLimits("limits", {})).toEqual({
+  expect(resolveSubagentLimits("limits", {})).toEqual({
     maxDepth: 3,
     maxBreadthPerParent: 5,
     maxTotalSubagents: 10,
   });
-  expect(subagentLimits("limits", Object.fromEntries([["maxDepth", undefined]]))).toEqual(
+  expect(resolveSubagentLimits("limits", Object.fromEntries([["maxDepth", undefined]]))).toEqual(
     DEFAULT_SUBAGENT_LIMITS,
   );
-  expect(subagentLimits("limits", { maxBreadthPerParent: 2 })).toEqual({
+  expect(resolveSubagentLimits("limits", { maxBreadthPerParent: 2 })).toEqual({
     ...DEFAULT_SUBAGENT_LIMITS,
     maxBreadthPerParent: 2,
   });
@@ -41,7 +41,7 @@ test("the defaults are 3 deep, 5 broad, 10 in all", () => {
 test("limits are frozen", () => {
   expect([
     Object.isFrozen(DEFAULT_SUBAGENT_LIMITS),
-    Object.isFrozen(subagentLimits("limits", {})),
+    Object.isFrozen(resolveSubagentLimits("limits", {})),
   ]).toEqual([true, true]);
 });
 
@@ -83,7 +83,7 @@ test("zero means zero, for each of the three", () => {
 });
 
 proves(["X14"], "a refusal names the limit, where it stands, and what to do instead", () => {
-  const limits = subagentLimits("limits", {});
+  const limits = resolveSubagentLimits("limits", {});
   expect(check(limits, { parentDepth: 3 })).toEqual({
     code: "depth_limit",
     message:
@@ -120,7 +120,7 @@ const BAD: readonly (readonly [string, object, string, string])[] = [
 
 for (const [what, given, field, got] of BAD) {
   test(`${what} is refused by name`, () => {
-    const { code, data } = thrownBy(() => subagentLimits("limits", given));
+    const { code, data } = thrownBy(() => resolveSubagentLimits("limits", given));
     expect([code, data["field"], data["got"]]).toEqual(["invalid_option", field, got]);
   });
 }

@@ -6,7 +6,7 @@ import { calcPrice, findProvider, type Provider } from "@pydantic/genai-prices";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { costMicroUsd } from "../../src/model/model-price.ts";
+import { computeMicroUsd } from "../../src/model/model-price.ts";
 import { loadPrices } from "../../src/model/genai-prices/prices-of.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -47,7 +47,7 @@ proves(["M63"], "a call costs what the package says, to the micro-dollar", () =>
           model,
           { providerId: id, timestamp: new Date(`${DAY}T12:00:00Z`) },
         );
-        const ours = costMicroUsd(price, {
+        const ours = computeMicroUsd(price, {
           inputTokens,
           cachedInputTokens: cached,
           cacheWriteInputTokens: written,

@@ -10,8 +10,8 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { deepFreeze, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
 import { bindCall } from "../../src/tools/bind-call.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { problemsText } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
+import { describeProblems } from "../../src/tools/arguments/argument-problems.ts";
+import { compileInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -198,7 +198,7 @@ function isWhole(value: unknown): value is object {
 proves(["R103"], "what is valid is what the schema itself accepts, and gives", () => {
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
-      const checked = inputSchema("t.input", schema, LENIENT).check(value);
+      const checked = compileInput("t.input", schema, LENIENT).check(value);
       const own = schema.safeParse(checked.type === "valid" ? checked.input : value);
       expect(own.success).toBe(checked.type === "valid");
       if (checked.type === "valid") expect(checked.value).toEqual(own.data);
@@ -211,7 +211,7 @@ proves(["R106"], "coercion is lossless, touches nothing that fitted, and is done
   const seen = { coerced: 0, asWritten: 0, invalid: 0 };
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
-      const input = inputSchema("t.input", schema, LENIENT);
+      const input = compileInput("t.input", schema, LENIENT);
       const checked = input.check(value);
       const isAsWritten = schema.safeParse(value).success;
       if (checked.type === "invalid") seen.invalid += 1;
@@ -233,7 +233,7 @@ proves(["R106"], "coercion is lossless, touches nothing that fitted, and is done
 proves(["R106"], "no text is coerced that could have stayed", () => {
   fc.assert(
     fc.property(casesOf(false), ({ schema, value }) => {
-      const checked = inputSchema("t.input", schema, LENIENT).check(value);
+      const checked = compileInput("t.input", schema, LENIENT).check(value);
       if (checked.type === "invalid") return;
       for (const { path, before } of differences(value, checked.input)) {
         const undone = structuredClone(checked.input);
@@ -252,8 +252,8 @@ proves(["R106"], "a strict schema accepts what it accepts, and coerces nothing",
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
       for (const input of [
-        inputSchema("t.input", schema, STRICT),
-        inputSchema("t.input", asJsonSchema(schema), STRICT),
+        compileInput("t.input", schema, STRICT),
+        compileInput("t.input", asJsonSchema(schema), STRICT),
       ]) {
         const checked = input.check(value);
         expect(checked.type === "valid").toBe(schema.safeParse(value).success);
@@ -267,8 +267,8 @@ proves(["R106"], "a strict schema accepts what it accepts, and coerces nothing",
 test("a zod schema and the same as JSON Schema judge and coerce alike", () => {
   fc.assert(
     fc.property(casesOf(false), ({ schema, value }) => {
-      const byZod = inputSchema("t.input", schema, LENIENT).check(value);
-      const byAjv = inputSchema("t.input", asJsonSchema(schema), LENIENT).check(value);
+      const byZod = compileInput("t.input", schema, LENIENT).check(value);
+      const byAjv = compileInput("t.input", asJsonSchema(schema), LENIENT).check(value);
       expect(byAjv.type).toBe(byZod.type);
       if (byZod.type === "valid") expect(byAjv).toMatchObject({ input: byZod.input });
       if (byAjv.type === "valid") expect(byAjv.value).toEqual(byAjv.input);
@@ -281,8 +281,8 @@ test("a zod schema and the same as JSON Schema judge and coerce alike", () => {
 test("what a zod schema with unions takes, the same as JSON Schema takes, too", () => {
   fc.assert(
     fc.property(anyCase, ({ schema, value }) => {
-      const byZod = inputSchema("t.input", schema, LENIENT).check(value);
-      const byAjv = inputSchema("t.input", asJsonSchema(schema), LENIENT).check(value);
+      const byZod = compileInput("t.input", schema, LENIENT).check(value);
+      const byAjv = compileInput("t.input", asJsonSchema(schema), LENIENT).check(value);
       if (byZod.type === "valid") expect(byAjv.type).toBe("valid");
     }),
     FEWER_RUNS,
@@ -290,7 +290,7 @@ test("what a zod schema with unions takes, the same as JSON Schema takes, too", 
 });
 
 function asJsonSchema(schema: z.ZodType): ReturnType<typeof jsonSchema> {
-  return jsonSchema(inputSchema("t.input", schema, LENIENT).jsonSchema);
+  return jsonSchema(compileInput("t.input", schema, LENIENT).jsonSchema);
 }
 
 proves(
@@ -300,7 +300,7 @@ proves(
     fc.assert(
       fc.property(anyCase, ({ schema, value }) => {
         for (const input of [schema, asJsonSchema(schema)]) {
-          const checked = inputSchema("t.input", input, LENIENT).check(value);
+          const checked = compileInput("t.input", input, LENIENT).check(value);
           if (checked.type === "valid") continue;
           expect(checked.problems.length).toBeGreaterThan(0);
           for (const { parameter, expected, received } of checked.problems) {
@@ -308,7 +308,7 @@ proves(
             expect(`${parameter}${expected}${received}`).not.toMatch(/[\n\r]|undefinedundefined/);
             expect(received?.length ?? 0).toBeLessThanOrEqual(61);
           }
-          const text = problemsText("t", checked.problems);
+          const text = describeProblems("t", checked.problems);
           expect(text.split("\n").length).toBeLessThanOrEqual(13);
           expect(text.isWellFormed()).toBe(true);
         }
@@ -364,7 +364,7 @@ test("any JSON is a schema that checks, or is refused with what is wrong with it
     fc.property(schemas, anyJson, (schema, json) => {
       let input;
       try {
-        input = inputSchema("t.input", jsonSchema(schema), LENIENT);
+        input = compileInput("t.input", jsonSchema(schema), LENIENT);
       } catch (cause) {
         expect(EspalierError.is(cause) && cause.code).toBe("invalid_definition");
         return;

@@ -2,16 +2,21 @@
 
 import { expect } from "vitest";
 
-import { agentText } from "../../src/cli/agent-text.ts";
+import { formatAgentReport } from "../../src/cli/agent-text.ts";
 import { RunReading } from "../../src/cli/run-reading.ts";
-import { runText, runsText } from "../../src/cli/run-text.ts";
+import { formatRunOverview, formatRunList } from "../../src/cli/run-text.ts";
 import { sumUsage } from "../../src/protocol/event.ts";
-import { plainLine } from "../../src/terminal/plain-view.ts";
+import { formatEventLine } from "../../src/terminal/plain-view.ts";
 import { renderTree } from "../../src/terminal/render-tree.ts";
 import { formatRunReport } from "../../src/terminal/report.ts";
 import type { AgentFold } from "../../src/view/agent-fold.ts";
-import { agentDetail, agentRow } from "../../src/view/agent-row.ts";
-import { costText, costWords, numberOf, shortCount } from "../../src/view/amounts.ts";
+import { createAgentDetail, createAgentRow } from "../../src/view/agent-row.ts";
+import {
+  formatCost,
+  describeCost,
+  formatQuantity,
+  formatShortCount,
+} from "../../src/view/amounts.ts";
 import type { RunFold } from "../../src/view/run-fold.ts";
 import { pointsOf, type Readings } from "../telemetry/recorded-metrics.ts";
 import type { RecordedSpan } from "../telemetry/recorded-spans.ts";
@@ -136,14 +141,14 @@ function checkFold(
   for (const one of all) {
     const agent = fold.agents.find(({ agentId }) => agentId === one.agentId);
     if (agent === undefined) throw new Error(`${one.path} is not folded.`);
-    const detail = agentDetail(agent, []);
+    const detail = createAgentDetail(agent, []);
     expect(detail.status, `status of ${one.path}`).toBe(one.status);
     expect(detail.own, `own of ${one.path}`).toEqual(spentOf(one.own));
     expect(detail.subtree, `subtree of ${one.path}`).toEqual(spentOf(one.tree));
     for (const [axis, used] of Object.entries(detail.used))
       if (axis in one.own)
         expect([axis, used], `used by ${one.path}`).toEqual([axis, amountOf(one.own, axis)]);
-    const row = agentRow(agent);
+    const row = createAgentRow(agent);
     expect(row.slice(11, 17), `row of ${one.path}`).toEqual([
       ...Object.values(spentOf(one.own)),
       ...Object.values(spentOf(one.tree)),
@@ -176,7 +181,7 @@ function amountOf(usage: object, axis: string): number {
 
 /** What is left to an agent is the least of what is left on its path. */
 function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent: AgentFold): void {
-  const detail = agentDetail(agent, []);
+  const detail = createAgentDetail(agent, []);
   if (detail.remaining === undefined) return;
   const least = new Map<string, number>();
   for (
@@ -195,7 +200,7 @@ function checkLeft(accounts: Played["result"]["accounts"], one: Expected, agent:
 
 /** Failed attempts that a view shows of each step: those before others, and the one that ended it. */
 function failedOf(agent: AgentFold): readonly number[] {
-  return agentDetail(agent, []).steps.map(
+  return createAgentDetail(agent, []).steps.map(
     ({ attempts, error }) => attempts.length + (error === undefined ? 0 : 1),
   );
 }
@@ -208,10 +213,10 @@ function checkTexts({ result, events, nowMs }: Played, all: readonly Expected[],
   for (const one of all) {
     const name = one.path.slice(one.path.lastIndexOf("/") + 1);
     const cells = [
-      shortCount(one.own.totalTokens),
-      shortCount(one.tree.totalTokens),
-      costText(one.own),
-      costText(one.tree),
+      formatShortCount(one.own.totalTokens),
+      formatShortCount(one.tree.totalTokens),
+      formatCost(one.own),
+      formatCost(one.tree),
     ].join(" ");
     for (const [what, lines] of [
       ["live tree", live],
@@ -220,20 +225,20 @@ function checkTexts({ result, events, nowMs }: Played, all: readonly Expected[],
       const line = lines.find((text) => text.replace(/^[ │├└─]+/, "").startsWith(`${name} `));
       expect(line?.replaceAll(/ +/g, " "), `${name} in the ${what}`).toContain(` ${cells} `);
     }
-    const detail = agentDetail(
+    const detail = createAgentDetail(
       fold.agents.find(({ agentId }) => agentId === one.agentId) ?? root,
       [],
     );
-    const shown = agentText(detail, fold, { width: 400, hasColor: false });
+    const shown = formatAgentReport(detail, fold, { width: 400, hasColor: false });
     const spent = (usage: Figures): string =>
-      `${numberOf(usage.totalTokens, "token")}, ${costWords(usage)}`;
+      `${formatQuantity(usage.totalTokens, "token")}, ${describeCost(usage)}`;
     expect(shown, `show of ${name}`).toContain(
       `own ${spent(one.own)} · with subagents ${spent(one.tree)}`,
     );
     const ended = events.find(
       ({ type, agentId }) => type === "agent.ended" && agentId === one.agentId,
     );
-    const line = ended && plainLine(ended);
+    const line = ended && formatEventLine(ended);
     expect(line, `tail of ${name}`).toContain(`, ${spent(one.own)}, `);
     if (one.tree.totalTokens > one.own.totalTokens)
       expect(line, `tail of ${name}`).toContain(`, subtree ${spent(one.tree)}, `);
@@ -349,15 +354,18 @@ async function checkStored(
   const head = reading.head(nowMs);
   const [root] = all;
   if (root === undefined) throw new Error("There is a root.");
-  const spent = `${numberOf(root.tree.totalTokens, "token")} · cost ${costText(root.tree)}`;
-  const text = runText({ fold, head, questions: [], nowMs }, { width: 400, hasColor: false });
+  const spent = `${formatQuantity(root.tree.totalTokens, "token")} · cost ${formatCost(root.tree)}`;
+  const text = formatRunOverview(
+    { fold, head, questions: [], nowMs },
+    { width: 400, hasColor: false },
+  );
   expect(text, "the head of show").toContain(spent);
-  const list = runsText([{ ...reading.listing(nowMs), ...fold.snapshot().run, ...head }], {
+  const list = formatRunList([{ ...reading.listing(nowMs), ...fold.snapshot().run, ...head }], {
     nowMs,
     width: 400,
     hasColor: false,
   });
-  const cells = `${all.length} ${shortCount(root.tree.totalTokens)} ${costText(root.tree)}`;
+  const cells = `${all.length} ${formatShortCount(root.tree.totalTokens)} ${formatCost(root.tree)}`;
   expect(list.replaceAll(/ +/g, " "), "the list of runs").toContain(cells);
   for (const one of all) {
     const [agent] = fold.agents.filter(({ agentId }) => agentId === one.agentId);

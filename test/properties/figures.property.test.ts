@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import { messageOf } from "../../src/kernel/error.ts";
+import { getErrorMessage } from "../../src/kernel/error.ts";
 import { proves } from "../harness/proves.ts";
 import { checkFigures } from "./figures-views.ts";
 import { playWorld } from "./figures-play.ts";
@@ -17,7 +17,7 @@ proves(["D547"], "gives the same figures of a run in every view", async () => {
     try {
       await checkFigures(played);
     } catch (cause) {
-      throw new Error(`World ${seed}: ${messageOf(cause)}`, { cause });
+      throw new Error(`World ${seed}: ${getErrorMessage(cause)}`, { cause });
     }
   }
   expect(RUNS).toBeGreaterThan(0);

@@ -12,7 +12,7 @@ import type {
 import type { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { LedgerOperationSchema } from "../../src/budget/ledger-operation.ts";
-import { redoOperation } from "../../src/budget/redo-operation.ts";
+import { replayOperation } from "../../src/budget/redo-operation.ts";
 import { toSpendAmounts } from "../../src/policies/budget.ts";
 import { LEDGER_AXES } from "../../src/protocol/account.ts";
 import {
@@ -76,7 +76,7 @@ class Player {
       if (copied.operation === "lease") this.#holders.set(copied.lease.leaseId, copied.agentId);
       const agentId = "agentId" in copied ? copied.agentId : this.#holders.get(copied.leaseId);
       if (agentId === undefined) throw wrong("a lease that was given", copied);
-      redoOperation(this.#copy.getAccount(agentId), copied);
+      replayOperation(this.#copy.getAccount(agentId), copied);
     },
   };
   #ledger = new BudgetLedger(this.#clock, this.#watch);

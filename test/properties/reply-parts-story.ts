@@ -3,15 +3,15 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 
-import { contractOf } from "../../src/hooks/patch-contract.ts";
+import { getPatchContract } from "../../src/hooks/patch-contract.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
 import {
   buildReplyMessage,
-  partsFitted,
-  partsRenamed,
+  fitParts,
+  renamePartCalls,
   type ReplyPiece,
 } from "../../src/protocol/reply-message.ts";
-import { inheritedMessages } from "../../src/policies/inherited-messages.ts";
+import { selectInheritedMessages } from "../../src/policies/inherited-messages.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import { truncateHistory } from "../../src/policies/truncate-history.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
@@ -130,7 +130,7 @@ function withOwnIds(message: AssistantMessage, reply: number): AssistantMessage 
       : { ...call, callId: CallIdSchema().parse(`own_${reply}_${at}`) },
   );
   const { parts } = message;
-  const renamed = parts === undefined ? {} : { parts: partsRenamed(parts, toolCalls) };
+  const renamed = parts === undefined ? {} : { parts: renamePartCalls(parts, toolCalls) };
   return { ...message, toolCalls, ...renamed };
 }
 
@@ -180,7 +180,7 @@ const INVENTED: ToolCall = {
 };
 
 function hooked(messages: readonly Message[], patched: readonly Message[]): readonly Message[] {
-  const { fitted } = contractOf("beforeModel");
+  const { fitted } = getPatchContract("beforeModel");
   const shown = { instructions: "Work.", messages, steps: [] };
   const place = { point: "beforeModel", hook: "random" };
   const patch = fitted?.({ messages: patched }, shown, place);
@@ -220,7 +220,7 @@ export const EDITS = {
       toolCalls: someOf(reply.toolCalls, mask),
     })),
   leak: (messages, { at }) =>
-    changed(messages, at, (reply) => partsFitted({ ...reply, text: "" }, reply)),
+    changed(messages, at, (reply) => fitParts({ ...reply, text: "" }, reply)),
   loss: (messages, { at, mask }) =>
     messages.filter((_one, place) => place < 2 || (place + at) % (mask + 2) !== 0),
   repair: (messages) => repairMessages(messages).messages,
@@ -228,7 +228,7 @@ export const EDITS = {
     truncateHistory(repairMessages(messages).messages, { keepMessages: mask }),
   inheritance: (messages, { mask }) => [
     ...messages.slice(0, 1),
-    ...inheritedMessages(repairMessages(messages).messages, {
+    ...selectInheritedMessages(repairMessages(messages).messages, {
       agentPath: "lead",
       messageWindowSize: mask,
       selectMessages: undefined,

@@ -12,7 +12,7 @@ import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { toOpenAi } from "../../src/model/openai/to-openai.ts";
 import { toResponses } from "../../src/model/openai/from-responses.ts";
 import { getReplyPieces, type ReplyPiece } from "../../src/protocol/reply-message.ts";
-import { forModel } from "../../src/model/written-by.ts";
+import { toHistory } from "../../src/model/written-by.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
 import { findMessageProblems } from "../../src/testing/check-messages.ts";
@@ -165,7 +165,7 @@ proves(
         for (const edit of changes) messages = deepFreeze(EDITS[edit.kind](messages, edit));
         const before = JSON.stringify(messages);
         for (const key of KEYS) {
-          const seen = forModel(messages, reader(key));
+          const seen = toHistory(messages, reader(key));
           for (const message of seen) {
             if (message.role !== "assistant") continue;
             checkPieces(message, story, key);
@@ -209,7 +209,7 @@ proves(
           if (next === undefined) continue;
           for (const key of KEYS) {
             const [now, later] = [end, next].map((to) =>
-              forModel(messages.slice(0, to), reader(key)),
+              toHistory(messages.slice(0, to), reader(key)),
             );
             expect(now?.every((message, at) => message === later?.[at])).toBe(true);
             const [body, longer] = [now, later].map((one = []) => responsesText(one));

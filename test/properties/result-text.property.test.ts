@@ -4,11 +4,11 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { canonicalJson } from "../../src/kernel/json.ts";
-import { leakedCall } from "../../src/policies/argument-leak.ts";
+import { stringifyCanonical } from "../../src/kernel/json.ts";
+import { findLeakedCall } from "../../src/policies/argument-leak.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { redactSecrets } from "../../src/tools/redact-secrets.ts";
-import { resultText } from "../../src/tools/result-text.ts";
+import { formatToolResult } from "../../src/tools/result-text.ts";
 import { shortenText } from "../../src/tools/shorten-text.ts";
 
 const RUNS = { numRuns: 500 };
@@ -16,7 +16,9 @@ const RUNS = { numRuns: 500 };
 test("for what is JSON, the text is canonical JSON", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      expect(resultText(value)).toBe(typeof value === "string" ? value : canonicalJson(value));
+      expect(formatToolResult(value)).toBe(
+        typeof value === "string" ? value : stringifyCanonical(value),
+      );
     }),
     RUNS,
   );
@@ -41,7 +43,7 @@ test("whatever it is becomes the same text twice, which is JSON unless it is a t
       expect(textOf(value)).toBe(text);
       const within = textOf([value]);
       expect(text === undefined).toBe(within === undefined);
-      if (within !== undefined) expect(resultText(JSON.parse(within))).toBe(within);
+      if (within !== undefined) expect(formatToolResult(JSON.parse(within))).toBe(within);
     }),
     RUNS,
   );
@@ -50,7 +52,7 @@ test("whatever it is becomes the same text twice, which is JSON unless it is a t
 /** Undefined for what cannot be shown. */
 function textOf(value: unknown): string | undefined {
   try {
-    return resultText(value);
+    return formatToolResult(value);
   } catch (thrown) {
     expect(thrown).toBeInstanceOf(TypeError);
     return undefined;
@@ -63,9 +65,9 @@ test("the order in which fields were set does not matter", () => {
   });
   fc.assert(
     fc.property(entries, (entries) => {
-      const text = resultText(Object.fromEntries(entries));
-      expect(resultText(Object.fromEntries(entries.toReversed()))).toBe(text);
-      expect(resultText(new Map(entries))).toBe(text);
+      const text = formatToolResult(Object.fromEntries(entries));
+      expect(formatToolResult(Object.fromEntries(entries.toReversed()))).toBe(text);
+      expect(formatToolResult(new Map(entries))).toBe(text);
     }),
     RUNS,
   );
@@ -123,11 +125,13 @@ test("a text leaks exactly the arguments that it is equal to", () => {
         argumentsText: JSON.stringify(given),
       };
       const leaks = (value: unknown): boolean =>
-        leakedCall({ text: around(JSON.stringify(value, undefined, 2)), toolCalls: [call] }) !==
+        findLeakedCall({ text: around(JSON.stringify(value, undefined, 2)), toolCalls: [call] }) !==
         undefined;
       expect(leaks(given)).toBe(isExact(given));
       expect(leaks({ name: "look", arguments: given })).toBe(isExact(given));
-      expect(leaks(said)).toBe(canonicalJson(said) === canonicalJson(given) && isExact(given));
+      expect(leaks(said)).toBe(
+        stringifyCanonical(said) === stringifyCanonical(given) && isExact(given),
+      );
     }),
     RUNS,
   );
@@ -168,7 +172,7 @@ test("no text at all makes a leak, or the filter of secrets, throw", () => {
   fc.assert(
     fc.property(fc.string({ unit: words, maxLength: 40 }), (text) => {
       const toolCalls = [{ ...call, argumentsText: text }];
-      expect([undefined, toolCalls[0]]).toContain(leakedCall({ text, toolCalls }));
+      expect([undefined, toolCalls[0]]).toContain(findLeakedCall({ text, toolCalls }));
       expect(typeof redactSecrets(text)).toBe("string");
     }),
     RUNS,

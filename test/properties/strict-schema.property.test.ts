@@ -8,8 +8,8 @@ import { z } from "zod";
 
 import { isRecord, type JsonValue } from "../../src/kernel/json.ts";
 import { finishTool } from "../../src/agent/typed-result.ts";
-import { toStrictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
-import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
+import { toStrictSchema, removeAddedNulls } from "../../src/model/strict-schema.ts";
+import { compileInput } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 
 const RUNS = 300;
@@ -122,7 +122,7 @@ const inputs = fc
   .dictionary(fc.constantFrom(...KEYS), schemas, { minKeys: 1, maxKeys: 3 })
   .chain((properties) => objectOf(schemas).map((object) => object.extend(properties)))
   .chain((input) => {
-    const { jsonSchema } = inputSchema("test", input, { coerces: false });
+    const { jsonSchema } = compileInput("test", input, { coerces: false });
     const strict = toStrictSchema(jsonSchema);
     if (!strict.isStrict) throw new Error(`Expected a strict form: ${strict.reason}`);
     const { schema } = strict;
@@ -133,7 +133,7 @@ proves(["M19"], "what fits the strict form fits the schema without the added nul
   fc.assert(
     fc.property(inputs, ({ input, jsonSchema, schema, value }) => {
       expect(new Ajv2020({ strict: false }).validate(schema, value)).toBe(true);
-      const read = input.safeParse(withoutAddedNulls(value, jsonSchema));
+      const read = input.safeParse(removeAddedNulls(value, jsonSchema));
       expect(read.error?.issues ?? []).toEqual([]);
     }),
     { numRuns: RUNS },

@@ -4,9 +4,9 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 
-import { openStepOf, type AgentState } from "../../src/agent/agent-state.ts";
+import { getOpenStep, type AgentState } from "../../src/agent/agent-state.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import { stepIdOf } from "../../src/protocol/ids.ts";
+import { createStepId } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { findMessageProblems } from "../../src/testing/check-messages.ts";
@@ -226,7 +226,7 @@ proves(
         const ended = played(script);
         expect(unfrozenParts(ended)).toEqual([]);
         expect(ended.log.steps.map((step) => [step.number, step.stepId])).toEqual(
-          script.map((_step, index) => [index + 1, stepIdOf(EXECUTION_ID, index + 1)]),
+          script.map((_step, index) => [index + 1, createStepId(EXECUTION_ID, index + 1)]),
         );
         for (const { tools } of ended.log.steps)
           expect(tools.executions.map(({ call }) => call)).toEqual(tools.calls);
@@ -288,7 +288,7 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
   const calls = Array.from({ length: step.calls }, (_call, at) => toolCall(`call_${number}_${at}`));
   const open = after(state, {
     type: "openStep",
-    stepId: stepIdOf(EXECUTION_ID, number),
+    stepId: createStepId(EXECUTION_ID, number),
     number,
     context: contextOf(number),
     messageCount: state.conversation.messages.length,
@@ -302,7 +302,7 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
   );
   const replied = after(paid, ...replyChanges(step, calls));
   const failed = step.hasFailed ? transition(replied, failWith) : replied;
-  expect(openStepOf(failed).number).toBe(number);
+  expect(getOpenStep(failed).number).toBe(number);
   const recorded = transition(failed, { type: "recordStep", atMs: number, elapsedMs: number });
   const rested = step.isPaused ? after(recorded, pause, resume) : recorded;
   return step.notice ? transition(rested, addMessages) : rested;

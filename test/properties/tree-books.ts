@@ -4,7 +4,7 @@
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
   toLedgerLimits,
-  tighterLimits,
+  tightenLimits,
   type Amounts,
   type Budget,
   type SpendLimits,
@@ -58,7 +58,7 @@ class Books {
     const [root] = this.#books.values();
     const [role] = world.roles;
     if (root === undefined || role === undefined || origin !== undefined) return;
-    const limits = tighterLimits(toLedgerLimits(role.budget), toLedgerLimits(world.budget));
+    const limits = tightenLimits(toLedgerLimits(role.budget), toLedgerLimits(world.budget));
     sameLimits(root.limits, limits, "X7: the limits of the root, without what was granted");
   }
 

@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { defined } from "../../src/kernel/json.ts";
+import { omitUndefined } from "../../src/kernel/json.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
@@ -18,7 +18,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, flushEventLoop } from "../harness/run-scripted.ts";
 import { failing, roleOf } from "../support/limited-models.ts";
-import { priceLookup } from "../../src/model/prices.ts";
+import { createPriceLookup } from "../../src/model/prices.ts";
 
 const CHEAP: ModelPrice = { inputUsdPerMillion: 1, outputUsdPerMillion: 100 };
 const DEAR: ModelPrice = {
@@ -61,7 +61,7 @@ proves(
   "a lease holds the dearest price of each kind, and is settled at the model that answered",
   async () => {
     const { role, spare, both } = pair([failing("model_unavailable")], [says("Spare.")]);
-    expect(priceLookup(undefined)(both)).toEqual({
+    expect(createPriceLookup(undefined)(both)).toEqual({
       inputUsdPerMillion: 10,
       cachedInputUsdPerMillion: 5,
       outputUsdPerMillion: 100,
@@ -166,7 +166,7 @@ for (const { how, ignoresSignal, lost, expected } of [
   proves(["M68"], `a model that is told to end, and ${how}, is charged its request`, async () => {
     const held = latch();
     const { both } = pair(
-      [failing("model_unavailable", defined({ lostOutputTokens: lost }))],
+      [failing("model_unavailable", omitUndefined({ lostOutputTokens: lost }))],
       [says("Late.", { after: held.opened, ignoresSignal })],
     );
     const s = newFixture();

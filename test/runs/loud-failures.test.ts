@@ -11,7 +11,7 @@ import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { storeFailed } from "../../src/store/store-errors.ts";
+import { createStoreError } from "../../src/store/store-errors.ts";
 import type { Store } from "../../src/store/store.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -20,7 +20,7 @@ import { flushEventLoop } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
-const FULL = storeFailed("full", "Expected room in the store, got none. Make some.");
+const FULL = createStoreError("full", "Expected room in the store, got none. Make some.");
 
 /** Fails at its append of this number, from 1, and at all that follow. */
 function fullStore(at: number): Store {

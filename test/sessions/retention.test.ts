@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import {
   DEFAULT_MESSAGE_RETENTION,
-  messageRetention,
+  resolveMessageRetention,
   retainMessages,
 } from "../../src/policies/retention-policy.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -16,8 +16,8 @@ import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts"
 import { calls, use } from "../tree/scripted-agents.ts";
 import { historyOf, said, newSessionFixture } from "./session-fixture.ts";
 
-const policy = (more: Parameters<typeof messageRetention>[1] = {}) =>
-  messageRetention("retention", more);
+const policy = (more: Parameters<typeof resolveMessageRetention>[1] = {}) =>
+  resolveMessageRetention("retention", more);
 
 test("the policy has its name, its fields and its defaults", () => {
   expect(DEFAULT_MESSAGE_RETENTION).toEqual({

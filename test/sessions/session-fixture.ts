@@ -8,8 +8,8 @@ import {
   AgentIdSchema,
   CallIdSchema,
   ExecutionIdSchema,
-  messageIdOf,
-  stepIdOf,
+  createMessageId,
+  createStepId,
   type SessionId,
 } from "../../src/protocol/ids.ts";
 import type { Message, StoredMessage } from "../../src/protocol/message.ts";
@@ -155,12 +155,12 @@ export function historyOf(executions: readonly HandMade[]): readonly StoredMessa
     const executionId = ExecutionIdSchema().parse(owners[index]);
     return {
       ...message,
-      messageId: messageIdOf(executionId, index + 1),
+      messageId: createMessageId(executionId, index + 1),
       agentId: AgentIdSchema().parse(`agent_of_${executionId}`),
       executionId,
       ...(message.role === "user" || message.role === "system"
         ? {}
-        : { stepId: stepIdOf(executionId, 1) }),
+        : { stepId: createStepId(executionId, 1) }),
     };
   });
 }

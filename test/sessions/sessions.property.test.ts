@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 
 import type { Session } from "../../src/orchestrator/sessions/session.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
-import { retainMessages, messageRetention } from "../../src/policies/retention-policy.ts";
+import { retainMessages, resolveMessageRetention } from "../../src/policies/retention-policy.ts";
 import { removeMessages } from "../../src/policies/message-groups.ts";
 import { findMessageProblems } from "../../src/testing/check-messages.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
@@ -153,7 +153,7 @@ test("what is kept and what is dropped are the history, in order, in whole group
     .map(historyOf);
   fc.assert(
     fc.property(histories, maximum, maximum, fc.boolean(), (history, most, executions, sums) => {
-      const policy = messageRetention("retention", {
+      const policy = resolveMessageRetention("retention", {
         maxMessages: most,
         maxExecutions: executions,
         summarizeDropped: sums,

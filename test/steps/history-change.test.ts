@@ -6,16 +6,16 @@ import { expect, test } from "vitest";
 
 import {
   AgentSnapshotSchema,
-  snapshotOf,
+  createAgentSnapshot,
   restoreState,
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
-import { pendingState, type AgentState } from "../../src/agent/agent-state.ts";
+import { createPendingState, type AgentState } from "../../src/agent/agent-state.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
 import { changes, opening, replyOf, settledState, transition } from "../support/changes.ts";
 import { contextOf } from "../support/step-context.ts";
-import { historyAtStep, historyChange } from "../../src/agent/message-tags.ts";
+import { rebuildHistoryAtStep, findHistoryChange } from "../../src/agent/message-tags.ts";
 
 /** What happens after a step: messages come in, and the history may be cut to some of its messages, with a notice among them. */
 const turns = fc.array(
@@ -41,7 +41,7 @@ function stepTaken(state: AgentState, number: number): AgentState {
 
 function throughJson(state: AgentState): AgentSnapshot {
   const paused = settledState(transition(state, changes().pause));
-  return AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(snapshotOf(paused))));
+  return AgentSnapshotSchema().parse(JSON.parse(JSON.stringify(createAgentSnapshot(paused))));
 }
 
 proves(
@@ -51,7 +51,7 @@ proves(
     fc.assert(
       fc.property(turns, (list) => {
         let state = transition(
-          pendingState({ messages: opening(), prefix: { messageCount: 0, tokens: 0 } }),
+          createPendingState({ messages: opening(), prefix: { messageCount: 0, tokens: 0 } }),
           changes().markStarted,
         );
         const known: (readonly Message[])[] = [];
@@ -70,7 +70,7 @@ proves(
         }
         const { conversation, log } = restoreState(throughJson(state));
         for (const [index, history] of known.entries()) {
-          const back = historyAtStep(conversation, log.compactions, index + 1);
+          const back = rebuildHistoryAtStep(conversation, log.compactions, index + 1);
           expect(back.slice(0, history.length)).toEqual(history);
         }
       }),
@@ -82,13 +82,18 @@ proves(
 test("a history that only grew has not changed", () => {
   const messages = opening();
   const grown = { messages: [...messages, note("And now?")], dropped: [] };
-  expect(historyChange({ messages, dropped: [] }, grown, 3)).toBeUndefined();
-  expect(historyChange({ messages, dropped: [] }, { messages, dropped: [] }, 3)).toBeUndefined();
+  expect(findHistoryChange({ messages, dropped: [] }, grown, 3)).toBeUndefined();
+  expect(
+    findHistoryChange({ messages, dropped: [] }, { messages, dropped: [] }, 3),
+  ).toBeUndefined();
 });
 
 test("what a compaction leaves out of the agent's own is not kept a second time", () => {
   const { markStarted, addMessages } = changes();
-  const pending = pendingState({ messages: opening(), prefix: { messageCount: 0, tokens: 0 } });
+  const pending = createPendingState({
+    messages: opening(),
+    prefix: { messageCount: 0, tokens: 0 },
+  });
   const running = transition(transition(pending, markStarted), addMessages);
   const [system, task] = running.conversation.messages;
   if (system === undefined || task === undefined) throw new Error("Expected an opening.");

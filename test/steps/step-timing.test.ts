@@ -7,8 +7,8 @@ import { expect, test } from "vitest";
 import {
   addTiming,
   NO_TIMING,
-  spanOf,
-  timingOf,
+  toSpans,
+  computeTiming,
   type StepTiming,
   type TimeSpan,
 } from "../../src/protocol/step-timing.ts";
@@ -52,7 +52,7 @@ proves(
   () => {
     fc.assert(
       fc.property(spans, (list) => {
-        expect(timingOf(list)).toEqual(counted(list));
+        expect(computeTiming(list)).toEqual(counted(list));
       }),
       { numRuns: 500 },
     );
@@ -60,8 +60,8 @@ proves(
 );
 
 test("no spans are no time, and what takes no time is no span", () => {
-  expect(timingOf([])).toBe(NO_TIMING);
-  expect([spanOf("tool", 5, 5), spanOf("tool", 5, 4), spanOf("tool", 5, 6)]).toEqual([
+  expect(computeTiming([])).toBe(NO_TIMING);
+  expect([toSpans("tool", 5, 5), toSpans("tool", 5, 4), toSpans("tool", 5, 6)]).toEqual([
     [],
     [], // The clock was set back.
     [{ spent: "tool", fromMs: 5, toMs: 6 }],

@@ -5,7 +5,7 @@ import { isProcessGone } from "../../src/store/holding.ts";
 import { SqlStore } from "../../src/store/sql-store.ts";
 import { FileDriver } from "../../src/store/sqlite/file-driver.ts";
 import {
-  openerOf,
+  getOpener,
   type SqliteDatabase,
   type SqliteDriver,
 } from "../../src/store/sqlite/sqlite-driver.ts";
@@ -26,7 +26,7 @@ export function fileStore(path: string, interference: Interference = {}): SqlSto
   const file = new FileDriver({
     path,
     open: async (path, access) => {
-      const database = await openerOf(driver)(path, access);
+      const database = await getOpener(driver)(path, access);
       interference.opened?.(database);
       const { exec } = interference;
       return {

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../src/kernel/clock.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
-import { forgetfulStore, memoryStore } from "../../src/store/memory-store.ts";
+import { createEvictingStore, memoryStore } from "../../src/store/memory-store.ts";
 import type { StoredStatus } from "../../src/store/run-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
@@ -13,7 +13,7 @@ import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const forgetful = () =>
-  forgetfulStore({ clock: systemClock, mostBytes: 1e9, onForgotten: () => undefined });
+  createEvictingStore({ clock: systemClock, mostBytes: 1e9, onForgotten: () => undefined });
 
 describe("contract", () => {
   for (const make of [memoryStore, forgetful])
@@ -104,7 +104,7 @@ proves(
   "a forgetful store: the oldest that have ended go, once all take too much",
   async () => {
     const forgotten: string[] = [];
-    const store = forgetfulStore({
+    const store = createEvictingStore({
       clock: new ManualClock(1_000),
       mostBytes: 100,
       onForgotten: (id) => void forgotten.push(id),

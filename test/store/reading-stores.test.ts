@@ -25,7 +25,7 @@ import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Ownership, RunOwner } from "../../src/store/run-store.ts";
 import { SqlStore } from "../../src/store/sql-store.ts";
 import { ReadingFileDriver } from "../../src/store/sqlite/reading-file-driver.ts";
-import { openerOf, type SqliteAccess } from "../../src/store/sqlite/sqlite-driver.ts";
+import { getOpener, type SqliteAccess } from "../../src/store/sqlite/sqlite-driver.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { proves } from "../harness/proves.ts";
@@ -258,7 +258,7 @@ proves(["V4"], "what was read of a file that changed meanwhile does not count", 
     busyTimeoutMs: 5_000,
     open: async (name, access) => {
       opened.push(access);
-      const database = await openerOf("node")(name, access);
+      const database = await getOpener("node")(name, access);
       if (opened.length > 1) return database;
       // It is read before and after another process wrote it.
       database.prepare("select count(*) from run").all();

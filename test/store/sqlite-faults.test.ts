@@ -24,7 +24,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { RunIdSchema, SessionIdSchema } from "../../src/protocol/ids.ts";
 import type { RunOwner } from "../../src/store/run-store.ts";
 import { prepareFile } from "../../src/store/sqlite/schema.ts";
-import { openerOf, type SqliteDatabase } from "../../src/store/sqlite/sqlite-driver.ts";
+import { getOpener, type SqliteDatabase } from "../../src/store/sqlite/sqlite-driver.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
@@ -342,7 +342,7 @@ describe("files", () => {
 
   test("a file that another process has made meanwhile is used as it is", async () => {
     const path = newPath();
-    const rival = await openerOf("node")(path, "write");
+    const rival = await getOpener("node")(path, "write");
     let rivals = 0;
     const store = fileStore(path, {
       exec: (sql, run) => {

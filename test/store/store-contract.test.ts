@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { SessionIdSchema, type SessionId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { runEnded } from "../../src/store/store-errors.ts";
+import { createRunEndedError } from "../../src/store/store-errors.ts";
 import type { Store } from "../../src/store/store.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -149,7 +149,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
   }),
   "a key once more is an error of a run that has ended": (real) => ({
     sendMail: async (runId, post) => {
-      if ((await real.find(runId))?.status === "ended") throw runEnded(runId);
+      if ((await real.find(runId))?.status === "ended") throw createRunEndedError(runId);
       return await real.sendMail(runId, post);
     },
   }),

@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import { defined } from "../../src/kernel/json.ts";
+import { omitUndefined } from "../../src/kernel/json.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/settings.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
@@ -146,7 +146,7 @@ async function dyingEverywhere(
       clock: new ManualClock(),
       ids: sequentialIds(),
       roles: [TWO_STEPS],
-      ...defined({ onStreamPart: onStreamPart() }),
+      ...omitUndefined({ onStreamPart: onStreamPart() }),
     };
     const first = new Orchestrator({ ...all, store: dying.store }).start(TWO_STEPS, "Do it.");
     await first.result.catch(() => undefined);

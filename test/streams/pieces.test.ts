@@ -7,7 +7,7 @@ import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import type { StreamPart } from "../../src/protocol/stream-part.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -59,7 +59,7 @@ proves(
         { type: "text", text: "I ask the helper." },
         {
           type: "call",
-          callId: idOf<"CallId">("call_1"),
+          callId: parseId<"CallId">("call_1"),
           toolName: "SpawnSubagent",
           argumentsText: '{"role":"helper","task":"Help."}',
         },
@@ -85,7 +85,7 @@ proves(
       ),
       [
         first,
-        { type: "call", index: 0, callId: idOf<"CallId">("call_1"), toolName: "SpawnSubagent" },
+        { type: "call", index: 0, callId: parseId<"CallId">("call_1"), toolName: "SpawnSubagent" },
       ],
       [first, { type: "arguments", index: 0, text: '{"role":"helper","task":"Help."}' }],
       [first, { type: "end", finishReason: "tool_calls" }],
@@ -96,7 +96,7 @@ proves(
         first,
         {
           type: "result",
-          callId: idOf<"CallId">("call_1"),
+          callId: parseId<"CallId">("call_1"),
           toolName: "SpawnSubagent",
           text: result.steps[0]?.tools.executions[0]?.text,
           isError: false,
@@ -282,7 +282,7 @@ proves(["F4"], "of a reply whose second call is said first, too", async () => {
     role: "assistant",
     text: "",
     toolCalls: ["one", "two"].map((id) => ({
-      callId: idOf<"CallId">(id),
+      callId: parseId<"CallId">(id),
       toolName: "work",
       argumentsText: "{}",
     })),
@@ -295,7 +295,7 @@ proves(["F4"], "of a reply whose second call is said first, too", async () => {
       replies += 1;
       if (replies > 1) return await soloist([says("Done.")]).model.generate(request, options);
       for (const index of [1, 0]) {
-        const { callId = idOf<"CallId">(""), toolName = "" } = message.toolCalls[index] ?? {};
+        const { callId = parseId<"CallId">(""), toolName = "" } = message.toolCalls[index] ?? {};
         options.onDelta?.({ type: "call", index, callId, toolName });
         options.onDelta?.({ type: "arguments", index, text: "{}" });
         await held.opened;
@@ -365,5 +365,5 @@ test("pieces of one agent alone; nobody who listens: nobody is asked to stream",
   }
   const streaming = fixture.sink.ofType("model.requested").map((event) => event.streaming);
   expect(streaming).toEqual([false, true, true]);
-  expect(() => run.stream({ agentId: idOf<"AgentId">("nobody") })).toThrow(/id of an agent/);
+  expect(() => run.stream({ agentId: parseId<"AgentId">("nobody") })).toThrow(/id of an agent/);
 });

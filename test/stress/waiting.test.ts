@@ -6,7 +6,7 @@ import { getEventListeners } from "node:events";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { onAbort } from "../../src/kernel/cancel.ts";
+import { addAbortHandler } from "../../src/kernel/cancel.ts";
 import { Feed } from "../../src/orchestrator/run/run-readers.ts";
 
 const MANY = 10_000;
@@ -15,7 +15,7 @@ test("many wait for one signal behind one listener, and are called in order, onc
   const controller = new AbortController();
   const { signal } = controller;
   const told: number[] = [];
-  for (let index = 0; index < MANY; index += 1) onAbort(signal, () => told.push(index));
+  for (let index = 0; index < MANY; index += 1) addAbortHandler(signal, () => told.push(index));
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   controller.abort();
   controller.abort();
@@ -27,12 +27,12 @@ test("one that takes it back is not called, also if that happens while others ar
   const controller = new AbortController();
   const told: string[] = [];
   const takeBack: (() => void)[] = [];
-  onAbort(controller.signal, () => {
+  addAbortHandler(controller.signal, () => {
     told.push("first");
     for (const back of takeBack) back();
   });
-  takeBack.push(onAbort(controller.signal, () => told.push("second")));
-  onAbort(controller.signal, () => told.push("third"));
+  takeBack.push(addAbortHandler(controller.signal, () => told.push("second")));
+  addAbortHandler(controller.signal, () => told.push("third"));
   controller.abort();
   expect(told).toEqual(["first", "third"]);
 });
@@ -40,11 +40,11 @@ test("one that takes it back is not called, also if that happens while others ar
 test("a signal without waiters keeps no listener, and can be waited for again", () => {
   const controller = new AbortController();
   const { signal } = controller;
-  const backs = Array.from({ length: 3 }, () => onAbort(signal, () => expect.fail("told")));
+  const backs = Array.from({ length: 3 }, () => addAbortHandler(signal, () => expect.fail("told")));
   for (const back of [...backs, ...backs]) back();
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
   let told = 0;
-  onAbort(signal, () => (told += 1));
+  addAbortHandler(signal, () => (told += 1));
   controller.abort();
   expect(told).toBe(1);
 });

@@ -4,19 +4,19 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
 import { Journal } from "../../src/orchestrator/durability/journal.ts";
 import { RunJournal } from "../../src/orchestrator/durability/run-journal.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { makeSettings } from "../../src/orchestrator/tree/settings.ts";
+import { createSettings } from "../../src/orchestrator/tree/settings.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
-  const settings = makeSettings({ clock });
+  const settings = createSettings({ clock });
   const registry = new RoleRegistry(role, settings);
   return new RunRuntime(
     settings,
-    { registry, onStreamPart: undefined, context: undefined, runId: idOf<"RunId">("run_1") },
+    { registry, onStreamPart: undefined, context: undefined, runId: parseId<"RunId">("run_1") },
     Supervisor,
   );
 }

@@ -1,7 +1,7 @@
 // Changes and states of one agent for tests: each change once, each state of the life cycle once.
 
 import {
-  pendingState,
+  createPendingState,
   type AgentState,
   type Conversation,
   type Deferral,
@@ -17,12 +17,12 @@ import {
   AgentIdSchema,
   CallIdSchema,
   ExecutionIdSchema,
-  questionIdOf,
-  stepIdOf,
+  createQuestionId,
+  createStepId,
   type AgentId,
 } from "../../src/protocol/ids.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
-import { argumentsHashOf, callHashOf } from "../../src/protocol/question.ts";
+import { computeArgumentsHash, computeCallHash } from "../../src/protocol/question.ts";
 import type { StepTiming } from "../../src/protocol/step-timing.ts";
 import type {
   ErrorRecord,
@@ -37,7 +37,7 @@ import { contextOf, PARTS, TIMING } from "./step-context.ts";
 
 export const AGENT_ID = AgentIdSchema().parse("agent_1");
 export const EXECUTION_ID = ExecutionIdSchema().parse("execution_1");
-export const STEP_ID = stepIdOf(EXECUTION_ID, 1);
+export const STEP_ID = createStepId(EXECUTION_ID, 1);
 
 /** The history that an agent starts with. */
 export function opening(): readonly Message[] {
@@ -73,17 +73,17 @@ export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Defe
     type: "question",
     callId,
     argumentsText,
-    callHash: callHashOf(call),
+    callHash: computeCallHash(call),
     schemaHash: "0123456789abcdef",
     question: {
-      questionId: questionIdOf(stepId, index),
+      questionId: createQuestionId(stepId, index),
       kind: "approval",
       agentId: AGENT_ID,
       agentPath: "lead",
       callId,
       toolName,
       arguments: {},
-      argumentsHash: argumentsHashOf(toolName, {}),
+      argumentsHash: computeArgumentsHash(toolName, {}),
       reason: "It writes.",
       askedAtMs: 4,
       deadlineAtMs: null,
@@ -383,7 +383,7 @@ export function states() {
   const { markStarted, brief, openStep, addUsage, recordReply, discardReply, pause } = all;
   const { recordExecutions, applyToolResults, recordStep, addSignal, end } = all;
   const [first, second] = twoCalls();
-  const pending: AgentState = pendingState({
+  const pending: AgentState = createPendingState({
     messages: opening(),
     prefix: { messageCount: 0, tokens: 0 },
   });

@@ -7,7 +7,7 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 
-import { defined } from "../../src/kernel/json.ts";
+import { omitUndefined } from "../../src/kernel/json.ts";
 import { aiSdkModel, sameOriginFetch } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { Model } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
@@ -118,7 +118,7 @@ export const INTERFACES: readonly Interface[] = [
   {
     name: "Chat Completions",
     model: (baseUrl, timeoutMs) =>
-      openai("m", { baseUrl, apiKey, api: "chat_completions", ...defined({ timeoutMs }) }),
+      openai("m", { baseUrl, apiKey, api: "chat_completions", ...omitUndefined({ timeoutMs }) }),
     events: eventsOf(
       {
         id: "c",
@@ -161,7 +161,7 @@ export const INTERFACES: readonly Interface[] = [
   {
     name: "Responses",
     model: (baseUrl, timeoutMs) =>
-      openai("m", { baseUrl, apiKey, api: "responses", ...defined({ timeoutMs }) }),
+      openai("m", { baseUrl, apiKey, api: "responses", ...omitUndefined({ timeoutMs }) }),
     // The package of OpenAI takes only events with all their fields.
     events: eventsOf(
       {
@@ -213,7 +213,7 @@ export const INTERFACES: readonly Interface[] = [
     model: (baseURL, timeoutMs) =>
       aiSdkModel(
         createAnthropic({ apiKey, baseURL, fetch: sameOriginFetch })("claude-sonnet-5"),
-        defined({ timeoutMs }),
+        omitUndefined({ timeoutMs }),
       ),
     events: eventsOf(
       MESSAGE_START,
@@ -253,7 +253,7 @@ export const INTERFACES: readonly Interface[] = [
     model: (baseURL, timeoutMs) =>
       aiSdkModel(
         createGoogle({ apiKey, baseURL, fetch: sameOriginFetch })("gemini-3-pro-preview"),
-        defined({ timeoutMs }),
+        omitUndefined({ timeoutMs }),
       ),
     events: eventsOf(
       {
@@ -297,7 +297,7 @@ export const CLIENTS: readonly Interface[] = [
 function sdkModelOf(api: "chat" | "responses"): Interface["model"] {
   return (baseURL, timeoutMs) => {
     const provider = createOpenAI({ apiKey, baseURL, fetch: sameOriginFetch });
-    return aiSdkModel(provider[api]("m"), defined({ timeoutMs }));
+    return aiSdkModel(provider[api]("m"), omitUndefined({ timeoutMs }));
   };
 }
 

@@ -2,10 +2,10 @@
 
 import { expect } from "vitest";
 
-import { pendingState, NO_PREFIX, type ExecutionLog } from "../../src/agent/agent-state.ts";
-import type { StepFacts, stepOutcome } from "../../src/agent/step-outcome.ts";
+import { createPendingState, NO_PREFIX, type ExecutionLog } from "../../src/agent/agent-state.ts";
+import type { StepFacts, decideStepOutcome } from "../../src/agent/step-outcome.ts";
 import type { FinishReason } from "../../src/protocol/finish-reason.ts";
-import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
+import { ExecutionIdSchema, createStepId } from "../../src/protocol/ids.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { executionOf, toolCall } from "./changes.ts";
@@ -34,7 +34,7 @@ export function stepWith({ text = "", calls = 0, tool = "work", ...more }: StepP
   const { finishReason = calls > 0 ? "tool_calls" : "stop", refusal } = more;
   const made = Array.from({ length: calls }, (_value, index) => toolCall(`call_${index}`, tool));
   return {
-    stepId: stepIdOf(ExecutionIdSchema().parse("execution_1"), 1),
+    stepId: createStepId(ExecutionIdSchema().parse("execution_1"), 1),
     number: 1,
     context: contextOf(1),
     io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },
@@ -45,7 +45,7 @@ export function stepWith({ text = "", calls = 0, tool = "work", ...more }: StepP
 
 export function logOf(parts: Partial<ExecutionLog>): ExecutionLog {
   return {
-    ...pendingState({ messages: [], prefix: NO_PREFIX }).log,
+    ...createPendingState({ messages: [], prefix: NO_PREFIX }).log,
     isTaskHandled: true,
     ...parts,
   };
@@ -170,7 +170,7 @@ function work(...types: readonly string[]): object {
 }
 
 /** Throws unless the decision is the right one in each case. */
-export function checkContinuation(judge: typeof stepOutcome): void {
+export function checkContinuation(judge: typeof decideStepOutcome): void {
   for (const [what, { log, facts, outcome }] of Object.entries(CASES))
     expect(judge(logOf(log), { ...FACTS, ...facts }), what).toEqual(outcome);
 }

@@ -4,10 +4,10 @@ import { expect } from "vitest";
 
 import {
   AgentSnapshotSchema,
-  type snapshotOf,
+  type createAgentSnapshot,
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
-import { defined } from "../../src/kernel/json.ts";
+import { omitUndefined } from "../../src/kernel/json.ts";
 import type { AgentState, SettledState } from "../../src/agent/agent-state.ts";
 import { changes, executionOf, settledState, states, twoCalls, type Change } from "./changes.ts";
 import { unfrozenParts } from "./frozen.ts";
@@ -106,7 +106,7 @@ function checkRest(move: Move): void {
 
 /** The two ways between a state and its JSON. */
 export interface Serialiser {
-  readonly snapshotOf: typeof snapshotOf;
+  readonly snapshotOf: typeof createAgentSnapshot;
   readonly stateOf: (snapshot: AgentSnapshot) => SettledState;
 }
 
@@ -143,7 +143,7 @@ function recordOutputOf({
   output,
   outputParse,
 }: Extract<Change, { readonly type: "recordOutput" }>) {
-  return { output, ...defined({ outputParse }), uselessReplies: 1, overflows: 1, vetoes: 2 };
+  return { output, ...omitUndefined({ outputParse }), uselessReplies: 1, overflows: 1, vetoes: 2 };
 }
 
 function withoutTransient(state: SettledState): SettledState {

@@ -1,6 +1,6 @@
 // The runs whose traces are golden: each settles, perhaps after a pause, and leaves its fixture and its last result.
 
-import { lastTextOf } from "../../src/agent/agent-state.ts";
+import { getLastText } from "../../src/agent/agent-state.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
@@ -126,7 +126,7 @@ async function compaction(): Promise<Played> {
   );
   const run = fixture.start(role);
   for await (const { phase, state } of run.iterate())
-    if (phase === "infer" && lastTextOf(agentStateOf(state)) === "First.")
+    if (phase === "infer" && getLastText(agentStateOf(state)) === "First.")
       void run.steer("And this?");
   await flushEventLoop();
   return { fixture, result: await fixture.outcome(run) };

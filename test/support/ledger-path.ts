@@ -4,14 +4,14 @@ import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/budget/lease.
 import { BudgetAccount } from "../../src/budget/budget-account.ts";
 import { decideLease, type LeaseAnswer } from "../../src/budget/room.ts";
 import type { Amounts } from "../../src/policies/budget.ts";
-import { idOf } from "../../src/protocol/ids.ts";
+import { parseId } from "../../src/protocol/ids.ts";
 import type { LedgerAccount } from "../../src/protocol/account.ts";
 import type { Usage } from "../../src/protocol/usage.ts";
 
 /** Accounts as values: own first, root last. */
 export type Path = readonly LedgerAccount[];
 
-const leaseId = idOf<"LeaseId">("lease_1");
+const leaseId = parseId<"LeaseId">("lease_1");
 
 function liveOf([own, ...above]: Path, atMs = 0): BudgetAccount {
   if (own === undefined) throw new Error("A path has an account.");

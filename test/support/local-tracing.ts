@@ -1,7 +1,12 @@
 // Tracing without spans for tests: the ids of runs that nothing traces, from their first event on.
 
 import { mintTraceIds, randomHex } from "../../src/kernel/trace-ids.ts";
-import { followAgent, idsIn, newRunIds, type OpenRun } from "../../src/run-services/run-ids.ts";
+import {
+  followAgent,
+  getScopeIds,
+  createRunIds,
+  type OpenRun,
+} from "../../src/run-services/run-ids.ts";
 import type { EventBody, EventScope, TraceIds } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
@@ -15,7 +20,7 @@ export function localTracing(): Tracing {
     switch (body.type) {
       case "run.started":
       case "run.resumed": {
-        const { parentSpanId, ...ids } = newRunIds(body);
+        const { parentSpanId, ...ids } = createRunIds(body);
         runs.set(runId, { ids, agents: new Map() });
         return parentSpanId === undefined ? ids : { ...ids, parentSpanId };
       }
@@ -34,7 +39,7 @@ export function localTracing(): Tracing {
     runInSpan: (_scope, work) => work(),
     getIds: (scope) => {
       const run = runs.get(scope.runId);
-      return run && idsIn(run, scope);
+      return run && getScopeIds(run, scope);
     },
     release: ({ scope }) => void runs.delete(scope.runId),
   };

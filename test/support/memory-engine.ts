@@ -2,7 +2,7 @@
 // them sweep the store once in a lifetime.
 
 import {
-  unknownRole,
+  createUnknownRoleError,
   type Engine,
   type EngineWorker,
   type RunExecutor,
@@ -26,7 +26,7 @@ export class MemoryQueue {
     return {
       sweepIntervalMs: 1e9,
       enqueue: async (ticket, atMs) => {
-        if (!this.known.has(nameOf(ticket))) throw unknownRole(ticket);
+        if (!this.known.has(nameOf(ticket))) throw createUnknownRoleError(ticket);
         this.later(ticket, atMs);
       },
       serve: async (executor) => await this.serve(executor),

@@ -7,7 +7,7 @@ import {
   type StopCondition,
   type StopContext,
 } from "../../src/policies/stop-conditions.ts";
-import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
+import { ExecutionIdSchema, createStepId } from "../../src/protocol/ids.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
@@ -19,7 +19,7 @@ import { contextOf } from "./step-context.ts";
 export function stepCalling(number: number, ...toolNames: readonly string[]): StepRecord {
   const calls = toolNames.map((name, index) => toolCall(`call_${number}_${index}`, name));
   return {
-    stepId: stepIdOf(ExecutionIdSchema().parse("execution_1"), number),
+    stepId: createStepId(ExecutionIdSchema().parse("execution_1"), number),
     number,
     context: contextOf(number),
     io: { messageCount: 2, text: "", finishReason: "tool_calls" },

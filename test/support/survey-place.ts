@@ -13,7 +13,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunClient } from "../../src/engines.ts";
-import { defined } from "../../src/kernel/json.ts";
+import { omitUndefined } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { SurveyWorkerOptions, TakenBatch } from "../engine/survey-worker.ts";
@@ -105,7 +105,14 @@ export class SurveyPlace {
     this.servers = servers;
     const { modelMs = 60, toolMs = 30, maxRuns } = pace;
     const logs = { log: join(folder, "effects"), batchLog: join(folder, "batches") };
-    this.#options = { connectionString, schema, ...logs, modelMs, toolMs, ...defined({ maxRuns }) };
+    this.#options = {
+      connectionString,
+      schema,
+      ...logs,
+      modelMs,
+      toolMs,
+      ...omitUndefined({ maxRuns }),
+    };
     this.#engines = engines;
     this.store = postgresStore({ connectionString, schema });
     afterwards(() => this.store.close());

@@ -1,25 +1,25 @@
 // The functions of terminal and command through which foreign text goes, by name.
 
-import { agentText, stepText } from "../../src/cli/agent-text.ts";
-import { jsonLine, jsonText } from "../../src/cli/json-text.ts";
-import { restLines } from "../../src/cli/run-text.ts";
-import { tellError } from "../../src/cli/tell-error.ts";
+import { formatAgentReport, formatStepReport } from "../../src/cli/agent-text.ts";
+import { formatJsonLine, formatJson } from "../../src/cli/json-text.ts";
+import { describeSettledRun } from "../../src/cli/run-text.ts";
+import { printError } from "../../src/cli/tell-error.ts";
 import { defineAgent, Orchestrator, type EspalierEvent, type RunResult } from "../../src/index.ts";
-import { plainLine } from "../../src/terminal/plain-view.ts";
+import { formatEventLine } from "../../src/terminal/plain-view.ts";
 import { renderRun } from "../../src/terminal/render-tree.ts";
 import { formatRunReport } from "../../src/terminal/report.ts";
 import {
-  displayWidth,
-  firstLine,
+  measureDisplayWidth,
+  formatFirstLine,
   fit,
   stripControlCharacters,
-  shortLine,
-  singleLine,
-  wrappedRows,
-  writtenText,
+  formatShortLine,
+  formatSingleLine,
+  wrapLine,
+  formatFileText,
 } from "../../src/terminal/terminal-text.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
-import { agentDetail } from "../../src/view/agent-row.ts";
+import { createAgentDetail } from "../../src/view/agent-row.ts";
 import { RunFold } from "../../src/view.ts";
 import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
 import { FakeShell } from "../cli/fake-shell.ts";
@@ -28,17 +28,17 @@ type TextFunction = (text: string) => unknown;
 
 /** Functions that take a text alone. */
 export const TEXT_FUNCTIONS: Readonly<Record<string, TextFunction>> = {
-  displayWidth,
+  displayWidth: measureDisplayWidth,
   fit: (text) => fit(text, 80),
-  shortLine,
-  firstLine,
-  singleLine,
+  shortLine: formatShortLine,
+  firstLine: formatFirstLine,
+  singleLine: formatSingleLine,
   stripControlCharacters: stripControlCharacters,
-  writtenText,
-  wrappedRows: (text) => wrappedRows(singleLine(text), 80),
-  jsonLine,
-  jsonText: (text) => jsonText({ text: [text] }),
-  "an error": (text) => tellError(new FakeShell("/"), new Error(text)),
+  writtenText: formatFileText,
+  wrappedRows: (text) => wrapLine(formatSingleLine(text), 80),
+  jsonLine: formatJsonLine,
+  jsonText: (text) => formatJson({ text: [text] }),
+  "an error": (text) => printError(new FakeShell("/"), new Error(text)),
   "print on a terminal": (text) => printed(true, text),
   "print into a log": (text) => printed(false, text),
 };
@@ -53,15 +53,15 @@ export interface TextRun {
 /** Functions that show a run, a part of it, or its events. */
 export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> = {
   formatRunReport: ({ result }) => formatRunReport(result),
-  "rest of a run": ({ result }) => restLines(result, [], { ...REST, command: "espalier" }),
+  "rest of a run": ({ result }) => describeSettledRun(result, [], { ...REST, command: "espalier" }),
   "tree, thirty frames": ({ fold }) => {
     for (let frame = 0; frame < 30; frame += 1) renderRun(fold, { ...SCREEN, nowMs: frame });
   },
   agentText: ({ fold }) =>
-    fold.agents.map((agent) => agentText(agentDetail(agent, []), fold, SCREEN)),
+    fold.agents.map((agent) => formatAgentReport(createAgentDetail(agent, []), fold, SCREEN)),
   stepText: ({ result }) =>
     result.agents[0]?.steps.map((step) =>
-      stepText({
+      formatStepReport({
         agentPath: "lead",
         execution: 1,
         of: 1,
@@ -71,7 +71,7 @@ export const RUN_FUNCTIONS: Readonly<Record<string, (run: TextRun) => unknown>> 
         pathOf: String,
       }),
     ),
-  "lines of events": ({ events }) => events.map(plainLine),
+  "lines of events": ({ events }) => events.map(formatEventLine),
   "live view": ({ events }) => viewed(true, events),
   "plain view": ({ events }) => viewed(false, events),
 };

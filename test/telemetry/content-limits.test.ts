@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import {
-  boundAttributes,
+  shortenAttributes,
   MAX_ATTRIBUTE_CHARACTERS,
 } from "../../src/telemetry/bounded/bounded-attributes.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
@@ -119,7 +119,7 @@ test("a name or a description of megabytes is cut, named on its span, and warned
 
 test("a list of names is as long as a text may be, and ends with the mark", async () => {
   const names = Array.from({ length: 10_000 }, (_, index) => `name ${index}`);
-  const { bounded, shortened } = boundAttributes({
+  const { bounded, shortened } = shortenAttributes({
     list: names,
     fits: ["a"],
     count: 3,

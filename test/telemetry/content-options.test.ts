@@ -3,7 +3,7 @@
 
 import { afterEach, expect, test, vi } from "vitest";
 
-import { contentSettings } from "../../src/telemetry/content/content.ts";
+import { resolveContentSettings } from "../../src/telemetry/content/content.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { readTracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
@@ -80,21 +80,23 @@ test("an unknown word is off, and one warning names variable, words and what cam
 });
 
 test("a variable is not looked at when code has said what is wanted", async () => {
-  for (const content of [true, false, {}]) contentSettings(content, { [CAPTURE]: "perhaps" });
+  for (const content of [true, false, {}])
+    resolveContentSettings(content, { [CAPTURE]: "perhaps" });
   expect(await warnings()).toEqual([]);
 });
 
 test("JSON is shortened to what the SDK lets through, where a variable lowers that", () => {
   const lengths = ["100", "1000", "16384", "20000", "-1", "many", ""].map(
-    (limit) => contentSettings(true, { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit })?.maxCharacters,
+    (limit) =>
+      resolveContentSettings(true, { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit })?.maxCharacters,
   );
   expect(lengths).toEqual([240, 1_000, 16_384, 16_384, 16_384, 16_384, 16_384]);
   const both = { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: "500" };
   const own = { ...both, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: "800" };
-  expect(contentSettings(true, own)?.maxCharacters).toBe(800);
+  expect(resolveContentSettings(true, own)?.maxCharacters).toBe(800);
   for (const wrong of ["many", "-1", "1.5", " "]) {
     const env = { ...both, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: wrong };
-    const said = contentSettings(true, env)?.maxCharacters;
+    const said = resolveContentSettings(true, env)?.maxCharacters;
     expect([wrong, said, readTracingVariables(env).maxAttributeLength]).toEqual([wrong, 500, 500]);
   }
 });
@@ -103,7 +105,7 @@ test("a choice that is none is refused", () => {
   const refused = ["SPAN_ONLY", 1, null, [], { redacted: true }, { redact: "secrets" }, new Map()];
   expect(
     refused.map((choice) => {
-      const { code, message } = thrownBy(() => contentSettings(foreign(choice), {}));
+      const { code, message } = thrownBy(() => resolveContentSettings(foreign(choice), {}));
       return [code, message];
     }),
   ).toEqual([
@@ -139,16 +141,16 @@ test("a choice that is none is refused", () => {
 });
 
 /** What a user without types may hand over. */
-function foreign(choice: unknown): Parameters<typeof contentSettings>[0] {
+function foreign(choice: unknown): Parameters<typeof resolveContentSettings>[0] {
   return isChoice(choice) ? choice : expect.fail("nothing");
 }
 
-function isChoice(choice: unknown): choice is Parameters<typeof contentSettings>[0] {
+function isChoice(choice: unknown): choice is Parameters<typeof resolveContentSettings>[0] {
   return choice !== undefined;
 }
 
 function isOn(env: Readonly<Record<string, string>>): boolean {
-  return contentSettings(undefined, env) !== undefined;
+  return resolveContentSettings(undefined, env) !== undefined;
 }
 
 async function warnings(): Promise<readonly string[]> {

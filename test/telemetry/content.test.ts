@@ -17,7 +17,7 @@ import { parseStructure } from "../../src/telemetry/content/content.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { toolSet } from "../../src/tools/tool-set.ts";
+import { buildToolSet } from "../../src/tools/tool-set.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -58,7 +58,7 @@ proves(
     const spans = await spoken([asks("add", { a: 2 }, { text: "Let me add." }), says("Three.")], {
       tools: [add],
     });
-    const [offered] = toolSet("solo", [add]).specs;
+    const [offered] = buildToolSet("solo", [add]).specs;
     const {
       name,
       description,

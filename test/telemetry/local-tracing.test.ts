@@ -9,7 +9,12 @@ import { localTracing } from "../support/local-tracing.ts";
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { SpanTree } from "../../src/protocol/span-tree.ts";
 import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
-import { mintTraceIds, pooledHex, randomHex, type MintHex } from "../../src/kernel/trace-ids.ts";
+import {
+  mintTraceIds,
+  bufferMintHex,
+  randomHex,
+  type MintHex,
+} from "../../src/kernel/trace-ids.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
@@ -101,7 +106,7 @@ test("pooled chance is handed out once, in pieces of the size asked for", () => 
       ((index + fetched) % 256).toString(16).padStart(2, "0"),
     ).join("");
   };
-  const mintHex = pooledHex(source);
+  const mintHex = bufferMintHex(source);
   const pieces = Array.from({ length: 256 }, () => mintHex(8));
   expect([pieces[0], pieces[1], fetched]).toEqual(["0102030405060708", "090a0b0c0d0e0f10", 1]);
   expect([mintHex(16), fetched]).toEqual(["02030405060708090a0b0c0d0e0f1011", 2]);

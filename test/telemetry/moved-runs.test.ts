@@ -11,7 +11,7 @@ import {
 import { describe, expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import { newOwner } from "../../src/orchestrator/durability/open-journal.ts";
+import { createOwner } from "../../src/orchestrator/durability/open-journal.ts";
 import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
@@ -259,7 +259,7 @@ async function keptWithoutEvents(store: Store, options: StartOptions): Promise<R
   const codec = new RecordCodec();
   const first = records.findIndex(({ type }) => type === "event");
   for (const record of records.slice(0, first)) codec.add(record);
-  const ownership = await store.create(runId, "lead: Go.", newOwner());
+  const ownership = await store.create(runId, "lead: Go.", createOwner());
   await store.append(ownership, { firstNumber: 1, records: codec.take() });
   return runId;
 }

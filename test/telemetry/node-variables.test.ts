@@ -16,7 +16,7 @@ import {
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { registeredApi } from "../../src/telemetry/spans/api-versions.ts";
+import { findRegisteredApi } from "../../src/telemetry/spans/api-versions.ts";
 import { setUpNodeTracing } from "../../src/telemetry/node-setup.ts";
 import type { DeliveryCounts } from "../../src/telemetry/delivery/export-queue.ts";
 import { readTracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
@@ -112,7 +112,7 @@ test("options that do not fit are refused by name, and nothing is registered", (
       'maxSpansPerTrace, baggage, meter, legacyMetrics, got "servicename". Use serviceName.',
   );
   expect(() => setUpNodeTracing({ maxSpansPerTrace: -1 })).toThrow(/^Expected maxSpansPerTrace /);
-  const { version: _version, ...registered } = registeredApi() ?? {};
+  const { version: _version, ...registered } = findRegisteredApi() ?? {};
   expect(registered).toEqual({});
 });
 
@@ -332,7 +332,7 @@ test("two set-ups at once leave no logger behind, whichever ends first", async (
   await first.shutdown();
   diag.error("between");
   await second.shutdown();
-  const { version: _version, ...registered } = registeredApi() ?? {};
+  const { version: _version, ...registered } = findRegisteredApi() ?? {};
   expect("diag" in registered).toBe(false);
   expect(await warnings()).toEqual([
     expect.stringContaining("no OpenTelemetry SDK in this process"),

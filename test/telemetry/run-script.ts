@@ -12,7 +12,7 @@ import {
   LeaseIdSchema,
   QuestionIdSchema,
   RunIdSchema,
-  stepIdOf,
+  createStepId,
 } from "../../src/protocol/ids.ts";
 import type { Question } from "../../src/protocol/question.ts";
 import type { SpawnRefusalCode } from "../../src/protocol/tool-failure-code.ts";
@@ -451,7 +451,7 @@ export class AgentScript {
       agentPath: this.#seat.path,
       depth: this.#seat.depth,
       executionId,
-      stepId: this.#step === 0 ? null : stepIdOf(executionId, this.#step),
+      stepId: this.#step === 0 ? null : createStepId(executionId, this.#step),
       callId: callId === undefined ? null : CallIdSchema().parse(callId),
     };
   }

@@ -20,7 +20,7 @@ import {
   traceIdGenerator,
   type OpenTelemetryOptions,
 } from "../../src/telemetry/otel.ts";
-import { traceIdFrom } from "../../src/telemetry/spans/derived-ids.ts";
+import { deriveTraceId } from "../../src/telemetry/spans/derived-ids.ts";
 import { proves } from "../harness/proves.ts";
 import { placeAll, recorded, type RecordedSpan } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
@@ -316,7 +316,7 @@ describe("a sampler that takes a share of all traces", () => {
     new NodeTracerProvider().register();
     for (const traceFlags of [TraceFlags.SAMPLED, TraceFlags.NONE]) {
       const kept = Array.from({ length: 40 }, (_, index) => {
-        const traceId = traceIdFrom(`${index},${traceFlags}`);
+        const traceId = deriveTraceId(`${index},${traceFlags}`);
         const caller = { traceId, spanId: "b".repeat(16), traceFlags };
         const around = trace.setSpanContext(ROOT_CONTEXT, caller);
         return context.with(around, () => splitTree(half(), index)).length;
@@ -331,7 +331,7 @@ describe("a sampler that takes a share of all traces", () => {
       const { drafts } = pausedRun();
       const begin = drafts.findIndex(({ body }) => body.type === "run.resumed");
       for (let index = 0; index < 20; index += 1) {
-        const previousTraceId = traceIdFrom(`${index},"before"`);
+        const previousTraceId = deriveTraceId(`${index},"before"`);
         const resumed = drafts.slice(begin).map((draft) => {
           if (draft.body.type !== "run.resumed") return draft;
           const before = { previousTraceId, previousSpanId: "b".repeat(16), wasSampled };

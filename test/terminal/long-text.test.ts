@@ -8,10 +8,10 @@ import { expect } from "vitest";
 
 import { PrintedText } from "../../src/terminal/printed-text.ts";
 import {
-  displayWidth,
+  measureDisplayWidth,
   stripControlCharacters,
-  singleLine,
-  wrappedRows,
+  formatSingleLine,
+  wrapLine,
 } from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 import { expectFast, expectLinear, longText, REPEATED } from "../support/long-text.ts";
@@ -62,7 +62,7 @@ proves(["D421"], "removes whole sequences and leaves no part that could form ano
   expect(stripControlCharacters("\u001b\u202e[2J \u001b\u001b[31m[2J")).toBe(" [2J  [2J");
   for (const repeated of Object.values(REPEATED))
     for (const piece of [repeated.slice(1), repeated, `${repeated}\u001b`, `\u001b${repeated}`])
-      expect(singleLine(piece.repeat(9))).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
+      expect(formatSingleLine(piece.repeat(9))).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
 });
 
 proves(["D675"], "measures and cleans expensive text in time that grows with its length", () => {
@@ -87,11 +87,11 @@ proves(["D676"], "gives a row at most 32 code units for each cell, and for one m
     "\ud83d".repeat(50_000),
   ];
   for (const line of hostile) {
-    const rows = wrappedRows(line, 10);
+    const rows = wrapLine(line, 10);
     expect(rows.join("")).toBe(line);
     for (const row of rows) {
       expect(row.length).toBeLessThanOrEqual(32 * 11);
-      expect(displayWidth(row)).toBeLessThanOrEqual(10);
+      expect(measureDisplayWidth(row)).toBeLessThanOrEqual(10);
     }
   }
 });

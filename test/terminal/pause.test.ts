@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
-import { formatRunReport, treeOf } from "../../src/terminal/report.ts";
+import { formatRunReport, rebuildTree } from "../../src/terminal/report.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
 import {
   approve,
@@ -124,7 +124,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
     "
   `);
   expect([fixture.clock.pendingTimers, fixture.terminal.listeners]).toEqual([0, 0]);
-  expect(summary(treeOf(result))).toEqual(summary(foldOf(fixture.sink.events).root));
+  expect(summary(rebuildTree(result))).toEqual(summary(foldOf(fixture.sink.events).root));
   expect(shown(formatRunReport({ ...result, traceId: "0af7651916cd43dd8448eb211c80319c" })))
     .toMatchInlineSnapshot(`
       "
@@ -191,7 +191,7 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
     ]
   `);
   expect([middle.budget, middle.remaining]).toEqual([{ steps: 17 }, { steps: 17 }]);
-  expect(summary(foldOf(resumed).root)).toEqual(summary(treeOf(result)));
+  expect(summary(foldOf(resumed).root)).toEqual(summary(rebuildTree(result)));
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
     needs you (2)        tool  waits  arguments                                 reason
@@ -225,7 +225,7 @@ test("a view that saw the run before continues with it, as if there had been no 
   const result = await resume(fixture, lead, paused);
 
   const view = foldOf(fixture.sink.events);
-  expect(summary(view.root)).toEqual(summary(treeOf(result)));
+  expect(summary(view.root)).toEqual(summary(rebuildTree(result)));
   expect(view).toMatchObject({ budget: { steps: 20 }, remaining: { steps: 14 }, questions: [] });
   expect([view.startedAtMs, view.idleMs]).toEqual([0, 3_600_000]);
 });

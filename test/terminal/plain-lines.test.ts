@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { plainLine } from "../../src/terminal/plain-view.ts";
+import { formatEventLine } from "../../src/terminal/plain-view.ts";
 import type { EspalierEvent } from "../../src/index.ts";
 import type { EventBody } from "../../src/extend.ts";
 import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
@@ -79,7 +79,7 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     line: "lead has spent 80 % of its costUsd budget",
   },
 ])("$body.type: $line", ({ body, line }) => {
-  expect(plainLine(stamped(body))).toBe(line);
+  expect(formatEventLine(stamped(body))).toBe(line);
 });
 
 function stamped(body: EventBody): EspalierEvent {

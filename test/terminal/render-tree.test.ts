@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 
 import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
 import { renderRun, type ShownRun } from "../../src/terminal/render-tree.ts";
-import { displayWidth } from "../../src/terminal/terminal-text.ts";
+import { measureDisplayWidth } from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import {
@@ -259,7 +259,7 @@ test("no picture is wider or taller than the terminal, whatever the tree", () =>
     fc.property(treesOfDepth(4), questions, options, (root, asked, size) => {
       const lines = renderRun({ ...run(root), questions: asked }, size);
       expect(lines.length).toBeLessThanOrEqual(size.height);
-      for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(size.width);
+      for (const line of lines) expect(measureDisplayWidth(line)).toBeLessThanOrEqual(size.width);
     }),
   );
 });

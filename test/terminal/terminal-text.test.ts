@@ -8,20 +8,20 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import {
-  costText,
-  costWords,
-  durationText,
-  shortCount,
-  unpricedText,
-  usdText,
+  formatCost,
+  describeCost,
+  formatDuration,
+  formatShortCount,
+  describeUnpricedModels,
+  formatDollars,
 } from "../../src/view/amounts.ts";
 import {
-  displayWidth,
-  firstLine,
+  measureDisplayWidth,
+  formatFirstLine,
   fit,
-  singleLine,
+  formatSingleLine,
   stripControlCharacters,
-  wrappedRows,
+  wrapLine,
 } from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -43,7 +43,7 @@ test.each([
   ["\ud83d\ud83d", 2],
   ["\u001b[31mred\u001b[39m", 3],
 ])("%j takes %d cells", (text, width) => {
-  expect(displayWidth(text)).toBe(width);
+  expect(measureDisplayWidth(text)).toBe(width);
 });
 
 test("text that is too long ends in an ellipsis, and never cuts a character in two", () => {
@@ -72,8 +72,8 @@ test("counts the cells of characters as the segmenter of the platform divides th
       const text = parts.join("");
       const segments = [...segmenter.segment(text)].map(({ segment }) => segment);
       const least = segments.filter((segment) => !invisible.test(segment)).length;
-      expect(displayWidth(text)).toBeGreaterThanOrEqual(least);
-      expect(displayWidth(text)).toBeLessThanOrEqual(2 * text.length);
+      expect(measureDisplayWidth(text)).toBeGreaterThanOrEqual(least);
+      expect(measureDisplayWidth(text)).toBeLessThanOrEqual(2 * text.length);
     }),
   );
 });
@@ -83,12 +83,12 @@ proves(["D720"], "counts each code point of a character that has no end", () => 
   const conjuncts = "\u0915\u094D".repeat(1_000);
   for (const endless of [joined, conjuncts])
     expect([...new Intl.Segmenter().segment(endless)].length, "one character").toBe(1);
-  expect([displayWidth(joined), displayWidth(conjuncts)]).toEqual([2_000, 1_000]);
+  expect([measureDisplayWidth(joined), measureDisplayWidth(conjuncts)]).toEqual([2_000, 1_000]);
   expect(fit(joined, 10)).toBe(`${"\u{1F468}\u200D".repeat(4)}…`);
   expect(fit(conjuncts, 10)).toBe(`${"\u0915\u094D".repeat(9)}…`);
-  expect(wrappedRows(joined, 10).length).toBe(200);
-  expect(wrappedRows(conjuncts, 10).length).toBe(100);
-  expect(wrappedRows("\u{1F468}\u200D\u{1F469}\u200D\u{1F467}", 1).length, "as written").toBe(1);
+  expect(wrapLine(joined, 10).length).toBe(200);
+  expect(wrapLine(conjuncts, 10).length).toBe(100);
+  expect(wrapLine("\u{1F468}\u200D\u{1F469}\u200D\u{1F467}", 1).length, "as written").toBe(1);
 });
 
 const PRINTS_CLEANED = `
@@ -115,42 +115,42 @@ proves(
 );
 
 test("breaks a line between words, keeps its indentation and never divides a character", () => {
-  expect(wrappedRows("    return value;", 12)).toEqual(["    return", "value;"]);
-  expect(wrappedRows("one  two   three", 5)).toEqual(["one", "two", "three"]);
-  expect(wrappedRows("unbroken", 3)).toEqual(["unb", "rok", "en"]);
-  expect(wrappedRows("文書を読む", 5)).toEqual(["文書", "を読", "む"]);
-  expect(wrappedRows("e\u0301e\u0301e\u0301", 2)).toEqual(["e\u0301e\u0301", "e\u0301"]);
-  expect(wrappedRows("👩‍👩‍👧👩‍👩‍👧", 3)).toEqual(["👩‍👩‍👧", "👩‍👩‍👧"]);
-  expect(wrappedRows("𠀀𠀀𠀀", 4)).toEqual(["𠀀𠀀", "𠀀"]);
-  expect(wrappedRows("文", 1)).toEqual(["文"]);
+  expect(wrapLine("    return value;", 12)).toEqual(["    return", "value;"]);
+  expect(wrapLine("one  two   three", 5)).toEqual(["one", "two", "three"]);
+  expect(wrapLine("unbroken", 3)).toEqual(["unb", "rok", "en"]);
+  expect(wrapLine("文書を読む", 5)).toEqual(["文書", "を読", "む"]);
+  expect(wrapLine("e\u0301e\u0301e\u0301", 2)).toEqual(["e\u0301e\u0301", "e\u0301"]);
+  expect(wrapLine("👩‍👩‍👧👩‍👩‍👧", 3)).toEqual(["👩‍👩‍👧", "👩‍👩‍👧"]);
+  expect(wrapLine("𠀀𠀀𠀀", 4)).toEqual(["𠀀𠀀", "𠀀"]);
+  expect(wrapLine("文", 1)).toEqual(["文"]);
 });
 
 test("wraps a line of ASCII as any other line", () => {
   const words = fc.string({ unit: fc.constantFrom("a", "b", " "), maxLength: 60 });
   fc.assert(
     fc.property(words, fc.integer({ min: 1, max: 9 }), (text, width) => {
-      const other = wrappedRows(text.replaceAll("a", "é"), width);
-      expect(wrappedRows(text, width)).toEqual(other.map((row) => row.replaceAll("é", "a")));
+      const other = wrapLine(text.replaceAll("a", "é"), width);
+      expect(wrapLine(text, width)).toEqual(other.map((row) => row.replaceAll("é", "a")));
     }),
     { numRuns: 1_000 },
   );
 });
 
 test("a mark that combines with a space before it takes no room of its own", () => {
-  expect(displayWidth(" \u3099")).toBe(1);
+  expect(measureDisplayWidth(" \u3099")).toBe(1);
 });
 
 test("any text fits into any width, and fills it when it is padded", () => {
   fc.assert(
     fc.property(
-      fc.string({ unit: "binary", maxLength: 30 }).map(singleLine),
+      fc.string({ unit: "binary", maxLength: 30 }).map(formatSingleLine),
       fc.nat(40),
       (text, width) => {
         const fitted = fit(text, width);
-        expect(displayWidth(fitted)).toBeLessThanOrEqual(width);
-        const spaces = " ".repeat(width - displayWidth(fitted));
-        expect(displayWidth(fitted + spaces)).toBe(width);
-        expect(displayWidth(spaces + fitted)).toBe(width);
+        expect(measureDisplayWidth(fitted)).toBeLessThanOrEqual(width);
+        const spaces = " ".repeat(width - measureDisplayWidth(fitted));
+        expect(measureDisplayWidth(fitted + spaces)).toBe(width);
+        expect(measureDisplayWidth(spaces + fitted)).toBe(width);
       },
     ),
   );
@@ -160,22 +160,22 @@ test("text of others loses what could steer a terminal, and keeps its lines", ()
   const hostile = "\u001b[2J# Title\r\n\tcode\u0007\u009b31m \u202Eevil\u202C  \nend\u2028next";
   expect(stripControlCharacters(hostile)).toBe("# Title\n  code  evil  \nend\nnext");
   expect(["Split ", "this", " \n"].map(stripControlCharacters).join("")).toBe("Split this \n");
-  expect(singleLine(hostile)).toBe("# Title code evil end next");
-  expect(firstLine("\n \u001b[31m\n  Read it.\nNow.")).toBe("Read it.");
+  expect(formatSingleLine(hostile)).toBe("# Title code evil end next");
+  expect(formatFirstLine("\n \u001b[31m\n  Read it.\nNow.")).toBe("Read it.");
 });
 
 test("no control character is left in harmless text but the line break", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 60 }), (text) => {
       expect(stripControlCharacters(text)).not.toMatch(/(?!\n)\p{Cc}/u);
-      expect(singleLine(text)).not.toMatch(/\p{Cc}/u);
+      expect(formatSingleLine(text)).not.toMatch(/\p{Cc}/u);
     }),
   );
 });
 
 test("amounts are short and keep their unit", () => {
   const counts = [0, 999, 1_000, 9_949, 9_950, 12_345, 999_499, 999_500, 1_240_000];
-  expect(counts.map(shortCount)).toEqual([
+  expect(counts.map(formatShortCount)).toEqual([
     "0",
     "999",
     "1.0k",
@@ -186,7 +186,7 @@ test("amounts are short and keep their unit", () => {
     "1.0M",
     "1.2M",
   ]);
-  expect([0, 0.000099, 0.0001, 0.012345, 0.999949, 0.99995, 1.5].map(usdText)).toEqual([
+  expect([0, 0.000099, 0.0001, 0.012345, 0.999949, 0.99995, 1.5].map(formatDollars)).toEqual([
     "$0",
     "<$0.0001",
     "$0.0001",
@@ -195,7 +195,7 @@ test("amounts are short and keep their unit", () => {
     "$1.00",
     "$1.50",
   ]);
-  expect([0, 999, 1_000, 59_949, 59_950, 292_000, 3_720_000].map(durationText)).toEqual([
+  expect([0, 999, 1_000, 59_949, 59_950, 292_000, 3_720_000].map(formatDuration)).toEqual([
     "0ms",
     "999ms",
     "1.0s",
@@ -210,13 +210,13 @@ proves(
   ["S7.33", "D586"],
   "an unknown cost is not shown as $0, nor is one that is not booked yet",
   () => {
-    expect(costText({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
-    expect(costText({ totalTokens: 9, costUsd: 0.0001, unpricedCalls: 1 })).toBe("≥$0.0001");
-    expect(costText({ totalTokens: 9, costUsd: 0.000099, unpricedCalls: 1 })).toBe("unknown");
-    expect(costText({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("unknown");
-    expect(costText({ totalTokens: 9, costUsd: null, unpricedCalls: 1 })).toBe("unknown");
-    expect(costText({ totalTokens: 9, costUsd: 0, unpricedCalls: 0 })).toBe("$0");
-    expect(costText({ totalTokens: 0, costUsd: 0, unpricedCalls: 0 })).toBe("–");
+    expect(formatCost({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
+    expect(formatCost({ totalTokens: 9, costUsd: 0.0001, unpricedCalls: 1 })).toBe("≥$0.0001");
+    expect(formatCost({ totalTokens: 9, costUsd: 0.000099, unpricedCalls: 1 })).toBe("unknown");
+    expect(formatCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("unknown");
+    expect(formatCost({ totalTokens: 9, costUsd: null, unpricedCalls: 1 })).toBe("unknown");
+    expect(formatCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 0 })).toBe("$0");
+    expect(formatCost({ totalTokens: 0, costUsd: 0, unpricedCalls: 0 })).toBe("–");
   },
 );
 
@@ -224,9 +224,9 @@ proves(
   ["V154"],
   "without a heading a cost says that it is one, and for which models it is unknown",
   () => {
-    expect(costWords({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("cost unknown");
-    expect(costWords({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
-    expect([[], ["a"], ["a", "b", "c", "d", "e"]].map(unpricedText)).toEqual([
+    expect(describeCost({ totalTokens: 9, costUsd: 0, unpricedCalls: 1 })).toBe("cost unknown");
+    expect(describeCost({ totalTokens: 9, costUsd: 0.005, unpricedCalls: 1 })).toBe("≥$0.0050");
+    expect([[], ["a"], ["a", "b", "c", "d", "e"]].map(describeUnpricedModels)).toEqual([
       "",
       " (no price for a)",
       " (no price for a, b, c, 2 more)",

@@ -7,22 +7,22 @@ import { z } from "zod";
 
 import { isMisspelt } from "../../src/kernel/misspelt.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
-import { problemLines } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { describeProblemLines } from "../../src/tools/arguments/argument-problems.ts";
+import { compileInput, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 
 const LENIENT = { coerces: true };
 
 function lines(input: ToolInput, value: JsonValue): readonly string[] {
-  const checked = inputSchema("t.input", input, LENIENT).check(value);
-  return checked.type === "invalid" ? problemLines("arguments", checked.problems) : [];
+  const checked = compileInput("t.input", input, LENIENT).check(value);
+  return checked.type === "invalid" ? describeProblemLines("arguments", checked.problems) : [];
 }
 
 function bothOf(input: z.ZodType): readonly (readonly [string, ToolInput])[] {
   return [
     ["zod", input],
-    ["JSON Schema", jsonSchema(inputSchema("t.input", input, LENIENT).jsonSchema)],
+    ["JSON Schema", jsonSchema(compileInput("t.input", input, LENIENT).jsonSchema)],
   ];
 }
 

@@ -8,8 +8,11 @@ import { z } from "zod";
 import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { problemsText, type ArgumentProblem } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import {
+  describeProblems,
+  type ArgumentProblem,
+} from "../../src/tools/arguments/argument-problems.ts";
+import { compileInput, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -18,7 +21,7 @@ import { soloist } from "../harness/soloist.ts";
 const LENIENT = { coerces: true };
 
 function problems(input: ToolInput, value: JsonValue): readonly ArgumentProblem[] {
-  const checked = inputSchema("t.input", input, LENIENT).check(value);
+  const checked = compileInput("t.input", input, LENIENT).check(value);
   return checked.type === "invalid" ? checked.problems : [];
 }
 
@@ -29,7 +32,7 @@ function problem(parameter: string, expected: string, received?: string): Argume
 /** The schema of one field, as zod and as JSON Schema. */
 function bothOf(field: z.ZodType): readonly (readonly [string, ToolInput])[] {
   const schema = z.object({ x: field });
-  const shown = inputSchema("t.input", schema, LENIENT).jsonSchema;
+  const shown = compileInput("t.input", schema, LENIENT).jsonSchema;
   return [
     ["zod", schema],
     ["JSON Schema", jsonSchema(shown)],
@@ -62,7 +65,7 @@ async function told(
 
 const BOTH: readonly (readonly [string, ToolInput])[] = [
   ["zod", SEARCH],
-  ["JSON Schema", jsonSchema(inputSchema("t.input", SEARCH, LENIENT).jsonSchema)],
+  ["JSON Schema", jsonSchema(compileInput("t.input", SEARCH, LENIENT).jsonSchema)],
 ];
 
 const FITTING = { count: 1, mode: "fast", filter: { years: [1999] } };
@@ -171,7 +174,7 @@ test("a field that is missing is described as far as its schema goes", () => {
     d: z.union([z.int(), z.object({ n: z.number() })]),
   };
   const expected = ["text or null", '"go"', "an array", "an integer or an object"];
-  const shown = inputSchema("t.input", z.object(fields), LENIENT).jsonSchema;
+  const shown = compileInput("t.input", z.object(fields), LENIENT).jsonSchema;
   expect(problems(jsonSchema(shown), {})).toEqual(
     Object.keys(fields).map((key, index) => problem(key, expected[index] ?? "")),
   );
@@ -225,14 +228,14 @@ test("a value that is no JSON is a validation issue, too", () => {
   circle["self"] = circle;
   for (const value of [undefined, circle, () => 1, 5n, Symbol("s"), { x: () => 1 }]) {
     for (const input of [SEARCH, jsonSchema({ type: "object", required: ["y"] })]) {
-      const { check } = inputSchema("t.input", input, LENIENT);
+      const { check } = compileInput("t.input", input, LENIENT);
       expect(Reflect.apply(check, undefined, [value])).toMatchObject({ type: "invalid" });
     }
   }
 });
 
 test("a type is reported in the text as it is in the problems", () => {
-  expect(problemsText("t", problems(SEARCH, []))).toBe(
+  expect(describeProblems("t", problems(SEARCH, []))).toBe(
     [
       "The arguments of t do not fit its schema:",
       "- arguments: expected an object, got []",
@@ -261,7 +264,7 @@ const FORM_PROBLEMS: readonly (readonly [string, object, ArgumentProblem])[] = [
 
 for (const [what, given, expected] of FORM_PROBLEMS) {
   test(`of several forms, the one that was meant is reported: ${what}`, () => {
-    const shown = inputSchema("t.input", FORMS, LENIENT).jsonSchema;
+    const shown = compileInput("t.input", FORMS, LENIENT).jsonSchema;
     const value = z.json().parse(given);
     expect(problems(FORMS, value)).toEqual([expected]);
     expect(problems(jsonSchema(shown), value)).toEqual([expected]);
@@ -292,7 +295,7 @@ test("forms that are referred to, and forms within forms, are distinguished as w
   expect(problems(input, { u: { node: { node: { leaf: "x" } } } })).toEqual([
     problem("u.node.node.leaf", "an integer", '"x"'),
   ]);
-  const { check } = inputSchema("t.input", input, LENIENT);
+  const { check } = compileInput("t.input", input, LENIENT);
   expect(check({ u: { node: { node: { leaf: "7" } } } })).toMatchObject({
     type: "valid",
     input: { u: { node: { node: { leaf: 7 } } } },
@@ -382,7 +385,7 @@ function strays(count: number): JsonObject {
 proves(["R161"], "ten problems are reported, and how many more there are", () => {
   const input = z.strictObject({});
   const ends = [10, 11, 49, 50, 100_000].map((count) =>
-    problemsText("t", problems(input, strays(count)))
+    describeProblems("t", problems(input, strays(count)))
       .split("\n")
       .slice(11, -1),
   );

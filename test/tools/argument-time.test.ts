@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
-import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { compileInput, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -32,7 +32,7 @@ proves(
   () => {
     const forms = list(100, (index) => z.object({ [`a${index}`]: z.number() }));
     const input = z.object({ items: z.array(z.union(forms)) });
-    const { check } = inputSchema("t.input", input, LENIENT);
+    const { check } = compileInput("t.input", input, LENIENT);
     const value = { items: list(1_000, () => ({ q: 1 })) };
     expect(check(value)).toMatchObject({ type: "invalid" });
     const alone = timeOf(() => input.safeParse(value));
@@ -41,7 +41,7 @@ proves(
 );
 
 proves(["D710"], "lists the keys beside 50 missing fields once", () => {
-  const { check } = inputSchema(
+  const { check } = compileInput(
     "t.input",
     z.object(Object.fromEntries(list(50, (index) => [`missing${index}`, z.string()]))),
     LENIENT,
@@ -57,7 +57,7 @@ proves(["D710"], "lists the keys beside 50 missing fields once", () => {
 });
 
 function coerced(input: ToolInput, value: JsonValue): JsonValue {
-  const checked = inputSchema("t.input", input, LENIENT).check(value);
+  const checked = compileInput("t.input", input, LENIENT).check(value);
   return checked.type === "valid" ? checked.input : "invalid";
 }
 
@@ -86,7 +86,7 @@ const UNIONS: readonly (readonly [string, z.ZodType, JsonValue, JsonValue])[] = 
 
 for (const [what, schema, given, expected] of UNIONS) {
   const input = z.object({ x: schema });
-  const { jsonSchema: shown } = inputSchema("t.input", input, LENIENT);
+  const { jsonSchema: shown } = compileInput("t.input", input, LENIENT);
   for (const [kind, one] of [
     ["zod", input],
     ["JSON Schema", jsonSchema(shown)],

@@ -7,9 +7,9 @@ import { z } from "zod";
 import { finishTool } from "../../src/agent/typed-result.ts";
 import { bindCall, type BoundCall } from "../../src/tools/bind-call.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
-import { unknownTool } from "../../src/tools/rejected-call.ts";
+import { rejectUnknownTool } from "../../src/tools/rejected-call.ts";
 import type { Tool } from "../../src/tools/tool.ts";
-import { toolSet } from "../../src/tools/tool-set.ts";
+import { buildToolSet } from "../../src/tools/tool-set.ts";
 import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
 import { CallFixture } from "../support/tool-calls.ts";
 
@@ -37,11 +37,13 @@ const delegate = defineDelegation({
   execute: () => Promise.resolve(REFUSED),
 });
 const finish = finishTool("lead.output", z.object({ answer: z.number() }));
-const tools = toolSet("lead", [search, ping, delegate, finish]);
+const tools = buildToolSet("lead", [search, ping, delegate, finish]);
 
 function bind(toolName: string, argumentsText: string): BoundCall {
   const tool = tools.find(toolName);
-  return tool === undefined ? unknownTool(tools.names, toolName) : bindCall(tool, argumentsText);
+  return tool === undefined
+    ? rejectUnknownTool(tools.names, toolName)
+    : bindCall(tool, argumentsText);
 }
 
 function rejected(tool: Tool | undefined, code: string, ...lines: readonly string[]): unknown {
@@ -94,7 +96,7 @@ test("names of object properties are no tools", () => {
 });
 
 test("an agent without tools is asked to answer in text", () => {
-  expect(unknownTool([], "search")).toEqual(
+  expect(rejectUnknownTool([], "search")).toEqual(
     rejected(
       undefined,
       "unknown_tool",

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { parseJson, type JsonValue } from "../../src/kernel/json.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { compileInput, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -19,12 +19,12 @@ const INVALID = "invalid";
 
 /** The arguments after coercion. */
 function coerced(input: ToolInput, value: JsonValue, coerces = true): JsonValue {
-  const checked = inputSchema("t.input", input, { coerces }).check(value);
+  const checked = compileInput("t.input", input, { coerces }).check(value);
   return checked.type === "valid" ? checked.input : INVALID;
 }
 
 function bothOf(input: z.ZodType): readonly (readonly [string, ToolInput])[] {
-  const shown = inputSchema("t.input", input, { coerces: true }).jsonSchema;
+  const shown = compileInput("t.input", input, { coerces: true }).jsonSchema;
   return [
     ["zod", input],
     ["JSON Schema", jsonSchema(shown)],

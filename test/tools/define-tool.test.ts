@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { toolSet } from "../../src/tools/tool-set.ts";
+import { buildToolSet } from "../../src/tools/tool-set.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -204,7 +204,7 @@ test("binding checks without running, and closes over what was parsed", () => {
 
 test("a set finds tools by name and shows them in the order in which they were given", () => {
   const [zebra, ant] = [define({ name: "zebra" }), define({ name: "ant" })];
-  const tools = toolSet("lead", [zebra, ant]);
+  const tools = buildToolSet("lead", [zebra, ant]);
   expect([
     tools.find("zebra"),
     tools.find("ant"),
@@ -222,7 +222,7 @@ test("a set finds tools by name and shows them in the order in which they were g
 test("two tools of one name are refused, also if they are the same", () => {
   const tool = defineTool(GOOD);
   for (const other of [tool, define({ description: "Another." })]) {
-    expect(thrownBy(() => toolSet("lead", [tool, define({ name: "ant" }), other]))).toEqual({
+    expect(thrownBy(() => buildToolSet("lead", [tool, define({ name: "ant" }), other]))).toEqual({
       code: "duplicate_tool",
       message:
         'Expected lead.tools to have unique names, got two tools named "search". Rename one of them.',
@@ -232,7 +232,7 @@ test("two tools of one name are refused, also if they are the same", () => {
 });
 
 test("names that differ in case are different names", () => {
-  expect(toolSet("lead", [defineTool(GOOD), define({ name: "Search" })]).names).toEqual([
+  expect(buildToolSet("lead", [defineTool(GOOD), define({ name: "Search" })]).names).toEqual([
     "search",
     "Search",
   ]);
@@ -240,5 +240,5 @@ test("names that differ in case are different names", () => {
 
 // A model adapter is given the list with every request; what it edits would be said in later requests.
 test("what a set shows to a model is frozen to its leaves", () => {
-  expect(unfrozenParts(toolSet("lead", [defineTool(GOOD)]).specs)).toEqual([]);
+  expect(unfrozenParts(buildToolSet("lead", [defineTool(GOOD)]).specs)).toEqual([]);
 });

@@ -11,8 +11,11 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
 import type { ArgumentProblem } from "../../src/tools/arguments/argument-problems.ts";
 import type { Checked } from "../../src/tools/arguments/check-input.ts";
-import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
-import { jsonSchemaInput, objectSchema } from "../../src/tools/arguments/json-schema-input.ts";
+import { compileInput, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import {
+  compileJsonSchemaInput,
+  copyObjectSchema,
+} from "../../src/tools/arguments/json-schema-input.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
@@ -21,7 +24,7 @@ import { thrownBy } from "../support/thrown.ts";
 const LENIENT = { coerces: true };
 
 function check(input: ToolInput, value: JsonValue): Checked<unknown> {
-  return inputSchema("t.input", input, LENIENT).check(value);
+  return compileInput("t.input", input, LENIENT).check(value);
 }
 
 function problems(input: ToolInput, value: JsonValue): readonly ArgumentProblem[] {
@@ -88,12 +91,12 @@ test("what is shown is frozen, a copy, and without its dialect", () => {
     properties: { x: { type: "string" } },
   };
   const marker = jsonSchema(given);
-  const { jsonSchema: shown } = inputSchema("t.input", marker, LENIENT);
+  const { jsonSchema: shown } = compileInput("t.input", marker, LENIENT);
   given.properties.x.type = "number";
   expect(shown).toEqual({ type: "object", properties: { x: { type: "string" } } });
   expect([...unfrozenParts(shown), ...unfrozenParts(marker)]).toEqual([]);
   expect(
-    unfrozenParts(inputSchema("t.input", z.object({ x: z.array(z.int()) }), LENIENT).jsonSchema),
+    unfrozenParts(compileInput("t.input", z.object({ x: z.array(z.int()) }), LENIENT).jsonSchema),
   ).toEqual([]);
 });
 
@@ -106,7 +109,7 @@ test("a zod schema with an id is shown with its type on top", () => {
       return node.optional();
     },
   });
-  const { jsonSchema: shown } = inputSchema("t.input", node.meta({ id: "Node_T" }), LENIENT);
+  const { jsonSchema: shown } = compileInput("t.input", node.meta({ id: "Node_T" }), LENIENT);
   expect(shown["type"]).toBe("object");
   expect(check(jsonSchema(shown), { next: { next: {} } }).type).toBe("valid");
   expect(problems(jsonSchema(shown), { next: { next: 1 } })).toEqual([
@@ -153,7 +156,7 @@ proves(
     const role = () => defineAgent({ name: "guide", instructions: "Work.", model, output: visits });
     expect(thrownBy(role).message).toBe(about("guide.output.items[].properties.when"));
     const either = z.object({ at: z.union([z.string(), z.tuple([z.date()])]) });
-    expect(thrownBy(() => inputSchema("t.input", either, LENIENT)).message).toBe(
+    expect(thrownBy(() => compileInput("t.input", either, LENIENT)).message).toBe(
       about("t.input.at"),
     );
   },
@@ -162,7 +165,7 @@ proves(
 for (const [what, make, reason] of UNUSABLE_ZOD) {
   test(`${what} in a zod schema is refused when it is defined`, () => {
     const { code, message, data } = thrownBy(() =>
-      Reflect.apply(inputSchema, undefined, ["t.input", make(), LENIENT]),
+      Reflect.apply(compileInput, undefined, ["t.input", make(), LENIENT]),
     );
     const place = UNUSABLE_WHOLE.has(what) ? "t.input" : "t.input.a";
     expect([code, data]).toEqual(["invalid_definition", { field: place }]);
@@ -180,7 +183,7 @@ for (const [what, make, got] of [
 ] as const) {
   test(`${what} is no object schema`, () => {
     const { code, message } = thrownBy(() =>
-      Reflect.apply(inputSchema, undefined, ["t.input", make(), LENIENT]),
+      Reflect.apply(compileInput, undefined, ["t.input", make(), LENIENT]),
     );
     const start = `Expected t.input to be a zod object schema, got ${got}. Use z.object({ … })`;
     expect([code, message.slice(0, start.length)]).toEqual(["invalid_definition", start]);
@@ -214,7 +217,7 @@ const UNUSABLE_JSON: readonly (readonly [string, JsonObject, string])[] = [
 for (const [what, schema, reason] of UNUSABLE_JSON) {
   test(`${what} in a JSON Schema is refused when the tool is defined`, () => {
     const thrown = thrownBy(() =>
-      jsonSchemaInput("t.input", objectSchema("t.input", schema), true),
+      compileJsonSchemaInput("t.input", copyObjectSchema("t.input", schema), true),
     );
     expect([thrown.code, thrown.data["field"]]).toEqual(["invalid_definition", "t.input"]);
     expect(thrown.message).toContain(

@@ -3,18 +3,18 @@
 
 import { expect, test } from "vitest";
 
-import { narrowed, toolSet, type ToolSet } from "../../src/tools/tool-set.ts";
+import { filterToolSet, buildToolSet, type ToolSet } from "../../src/tools/tool-set.ts";
 import { spyTool } from "../harness/tools.ts";
 
 const NAMES = ["a", "b", "c"];
-const SET = toolSet(
+const SET = buildToolSet(
   "role",
   NAMES.map((name) => spyTool(name)),
   { maxRetries: 7 },
 );
 
 function without(gone: readonly string[], hidden: readonly string[] = []): ToolSet {
-  return narrowed(SET, { gone: new Set(gone), hidden: new Set(hidden) });
+  return filterToolSet(SET, { gone: new Set(gone), hidden: new Set(hidden) });
 }
 
 test("what is gone is neither shown nor found; what is hidden is found", () => {

@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
 import type { Checked } from "../../src/tools/arguments/check-input.ts";
-import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { compileInput, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -45,7 +45,7 @@ const chain = (depth: number, end: JsonValue): JsonValue =>
   depth === 0 ? end : { next: chain(depth - 1, end) };
 
 function checkTimed(input: ToolInput, value: JsonValue) {
-  const { check } = inputSchema("t.input", input, { coerces: true });
+  const { check } = compileInput("t.input", input, { coerces: true });
   check({ x: 1 });
   const begin = process.threadCpuUsage();
   const checked: Checked<unknown> = check({ x: value });
@@ -74,7 +74,7 @@ for (const [kind, input] of INPUTS) {
 }
 
 function problems(input: ToolInput, value: JsonValue) {
-  const checked = inputSchema("t.input", input, { coerces: true }).check(value);
+  const checked = compileInput("t.input", input, { coerces: true }).check(value);
   return checked.type === "invalid" ? checked.problems : [];
 }
 
@@ -95,7 +95,7 @@ test("a tag of another type is answered with the tags of the forms, in their ord
 test("a union within a union is told with all forms", () => {
   const x = z.union([z.union([z.object({ a: z.int() }), z.array(z.int())]), z.string()]);
   const input = z.object({ x });
-  const { jsonSchema: shown } = inputSchema("t.input", input, { coerces: true });
+  const { jsonSchema: shown } = compileInput("t.input", input, { coerces: true });
   for (const one of [input, jsonSchema(shown)])
     expect(problems(one, { x: 3 })).toEqual([
       { parameter: "x", expected: "an object or an array or text", received: "3" },

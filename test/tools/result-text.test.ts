@@ -5,8 +5,8 @@ import { runInNewContext } from "node:vm";
 
 import { describe, expect, test } from "vitest";
 
-import { delegationText } from "../../src/tools/delegation-text.ts";
-import { errorNameOf, plainResult, resultText } from "../../src/tools/result-text.ts";
+import { describeDelegation } from "../../src/tools/delegation-text.ts";
+import { getErrorName, copyPlainResult, formatToolResult } from "../../src/tools/result-text.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { SubagentResult } from "../../src/protocol/subagent.ts";
 import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
@@ -260,7 +260,7 @@ proves(
   ["R114"],
   "every kind of value has one fixed text, and a cycle is a failed call",
   async () => {
-    expect(TEXTS.map(([what, value]) => [what, resultText(value)])).toEqual(
+    expect(TEXTS.map(([what, value]) => [what, formatToolResult(value)])).toEqual(
       TEXTS.map(([what, , text]) => [what, text]),
     );
     const values = [selfSame(), { a: 1 }];
@@ -281,20 +281,20 @@ proves(
 
 for (const [what, value, text] of TEXTS) {
   test(`${what} becomes ${text === "" ? "an empty text" : text}`, () => {
-    expect(resultText(value)).toBe(text);
+    expect(formatToolResult(value)).toBe(text);
   });
 }
 
 describe("what cannot be shown is a TypeError that says where and why:", () => {
   test.each(UNSHOWABLE)("%s", (_what, make, place, message) => {
-    const thrown = thrownBy(() => resultText(make()));
+    const thrown = thrownBy(() => formatToolResult(make()));
     expect(thrown).toBeInstanceOf(TypeError);
-    expect(errorNameOf(thrown)).toBe("TypeError");
+    expect(getErrorName(thrown)).toBe("TypeError");
     expect(thrown.message).toBe(`Expected the result${place} to be ${message}`);
   });
 
   test("one part in very many places", () => {
-    expect(() => resultText(doubled(40))).toThrow(/at most 1000000 parts/);
+    expect(() => formatToolResult(doubled(40))).toThrow(/at most 1000000 parts/);
   });
 });
 
@@ -308,12 +308,12 @@ function thrownBy(act: () => unknown): Error {
 }
 
 test("five hundred levels and a million parts can be shown", () => {
-  expect(resultText(nested(500))).toBe(`${"[".repeat(500)}1${"]".repeat(500)}`);
-  expect(resultText(Array.from({ length: 1_000_000 }, () => 0))).toHaveLength(2_000_001);
+  expect(formatToolResult(nested(500))).toBe(`${"[".repeat(500)}1${"]".repeat(500)}`);
+  expect(formatToolResult(Array.from({ length: 1_000_000 }, () => 0))).toHaveLength(2_000_001);
 });
 
 test("what JSON leaves out is nothing, wherever it stands", () => {
-  expect(resultText({ a: HIDING, b: [HIDING] })).toBe('{"b":[null]}');
+  expect(formatToolResult({ a: HIDING, b: [HIDING] })).toBe('{"b":[null]}');
 });
 
 test("each field is read once", () => {
@@ -326,24 +326,26 @@ test("each field is read once", () => {
       return reads.push("a");
     },
   };
-  expect(resultText(value)).toBe('{"a":1,"b":2}');
+  expect(formatToolResult(value)).toBe('{"a":1,"b":2}');
   expect(reads).toEqual(["a", "b"]);
 });
 
 test("the plain value shares nothing with the result, and its place has a name", () => {
   const inner = { b: [1] };
-  const plain = plainResult("it", { inner });
+  const plain = copyPlainResult("it", { inner });
   inner.b.push(2);
   expect(plain).toEqual({ inner: { b: [1] } });
-  expect([plainResult("it", undefined), plainResult("it", -0)]).toEqual([undefined, 0]);
-  expect(() => plainResult("it", { a: selfSame() })).toThrow(/^Expected it\.a\.self\[0\]\.above /);
+  expect([copyPlainResult("it", undefined), copyPlainResult("it", -0)]).toEqual([undefined, 0]);
+  expect(() => copyPlainResult("it", { a: selfSame() })).toThrow(
+    /^Expected it\.a\.self\[0\]\.above /,
+  );
 });
 
 test("an error is named by its name, else by its class", () => {
   const nameless = trapped(new Error("x"), "name");
   const odd = Object.assign(new Error("x"), { name: "" });
   expect(
-    [new TypeError("x"), new NotFound("x"), new Error("x"), odd, nameless].map(errorNameOf),
+    [new TypeError("x"), new NotFound("x"), new Error("x"), odd, nameless].map(getErrorName),
   ).toEqual(["TypeError", "NotFound", "Error", "Error", "Error"]);
 });
 
@@ -369,14 +371,14 @@ const RESULT: SubagentResult = {
 };
 
 test("a delegation that completed tells status, text, steps and tokens of the whole subtree", () => {
-  expect(delegationText({ type: "ended", result: RESULT })).toBe(
+  expect(describeDelegation({ type: "ended", result: RESULT })).toBe(
     '{"outcome":"completed","steps":2,"subagent":"reader#1","text":"Three files.","totalTokens":20}',
   );
 });
 
 test("a typed result comes instead of the text", () => {
   const result = { ...RESULT, output: { files: 3 } };
-  expect(JSON.parse(delegationText({ type: "ended", result }))).toEqual({
+  expect(JSON.parse(describeDelegation({ type: "ended", result }))).toEqual({
     subagent: "reader#1",
     outcome: "completed",
     output: { files: 3 },
@@ -391,7 +393,7 @@ test("a delegation that did not complete says why, and keeps the partial text", 
   const ends = { partial: "stopped", failed: "failed", cancelled: "cancelled" } as const;
   for (const outcome of ["partial", "failed", "cancelled"] as const) {
     const result = { ...RESULT, outcome, status: ends[outcome], reason, usage };
-    expect(JSON.parse(delegationText({ type: "ended", result }))).toEqual({
+    expect(JSON.parse(describeDelegation({ type: "ended", result }))).toEqual({
       subagent: "reader#1",
       outcome,
       reason: "step_limit",
@@ -405,14 +407,14 @@ test("a delegation that did not complete says why, and keeps the partial text", 
 
 test("a delegation that came to nothing says so: no text is no success (X15)", () => {
   const result = { ...RESULT, outcome: "no_output", text: "" } as const;
-  expect(delegationText({ type: "ended", result })).toBe(
+  expect(describeDelegation({ type: "ended", result })).toBe(
     '{"explanation":"Done.","outcome":"no_output","reason":"completed","steps":2,"subagent":"reader#1","text":"","totalTokens":20}',
   );
 });
 
 test("a receipt says that the subagent works, and that its result will come", () => {
   const { agentId: childId, childName, role } = RESULT;
-  expect(delegationText({ type: "started", childId, childName, role })).toBe(
+  expect(describeDelegation({ type: "started", childId, childName, role })).toBe(
     '{"note":"It runs in the background. Its result will arrive as a message.","status":"running","subagent":"reader#1"}',
   );
 });
@@ -424,5 +426,5 @@ test("a refusal is its instruction, word for word", () => {
     maximum: 3,
     current: 3,
   } as const;
-  expect(delegationText({ type: "refused", refusal })).toBe("Not started: do it yourself.");
+  expect(describeDelegation({ type: "refused", refusal })).toBe("Not started: do it yourself.");
 });

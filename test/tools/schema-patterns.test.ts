@@ -5,8 +5,11 @@
 import { describe, expect, test } from "vitest";
 
 import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
-import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
-import { serverSchema, serverSchemaProblems } from "../../src/tools/arguments/json-schema-input.ts";
+import { compileInput } from "../../src/tools/arguments/input-schema.ts";
+import {
+  createServerSchema,
+  createServerSchemaCheck,
+} from "../../src/tools/arguments/json-schema-input.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -18,8 +21,8 @@ const objectWith = (x: JsonObject, more: JsonObject = {}): JsonObject => ({
 });
 
 function serverCheck(schema: JsonObject): (value: JsonValue) => string {
-  const { check } = inputSchema("tool.input", serverSchema(schema), { coerces: false });
-  const problemsOf = serverSchemaProblems("outputSchema", schema);
+  const { check } = compileInput("tool.input", createServerSchema(schema), { coerces: false });
+  const problemsOf = createServerSchemaCheck("outputSchema", schema);
   return (value) => {
     const { type } = check(value);
     expect(problemsOf(value).length === 0 ? "valid" : "invalid").toBe(type);
@@ -134,14 +137,14 @@ describe("a server's schema whose meaning turns on a pattern", () => {
 
 test("shows the model the patterns of a server's schema", () => {
   const schema = objectWith({ type: "string", pattern: "^(a+)+$" });
-  expect(inputSchema("tool.input", serverSchema(schema), { coerces: false }).jsonSchema).toEqual(
-    schema,
-  );
+  expect(
+    compileInput("tool.input", createServerSchema(schema), { coerces: false }).jsonSchema,
+  ).toEqual(schema);
 });
 
 proves(["D641"], "runs a pattern of the user's own schema as JavaScript does", () => {
   const schema = objectWith({ type: "string", pattern: "^\\p{L}{1,3}\\u{1F600}?$" });
-  const { check } = inputSchema("tool.input", jsonSchema(schema), { coerces: false });
+  const { check } = compileInput("tool.input", jsonSchema(schema), { coerces: false });
   expect(["é", "abc😀", "abcd", "1"].map((x) => check({ x }).type)).toEqual([
     "valid",
     "valid",
@@ -150,7 +153,7 @@ proves(["D641"], "runs a pattern of the user's own schema as JavaScript does", (
   ]);
   for (const pattern of ["(", "^a\\Z", "\\\\\\A\\-"]) {
     const own = jsonSchema(objectWith({ type: "string", pattern }));
-    const error = thrownBy(() => inputSchema("tool.input", own, { coerces: false }));
+    const error = thrownBy(() => compileInput("tool.input", own, { coerces: false }));
     expect([error.code, error.data["reason"]]).toEqual([
       "invalid_definition",
       expect.stringContaining("Invalid regular expression"),

@@ -4,8 +4,8 @@
 import { describe, expect, test } from "vitest";
 
 import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
-import { problemsText } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
+import { describeProblems } from "../../src/tools/arguments/argument-problems.ts";
+import { compileInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -20,11 +20,11 @@ const objectWith = (x: JsonObject, $defs: JsonObject = {}): JsonObject => ({
 });
 
 function checkOf(schema: JsonObject): (value: JsonValue) => string {
-  const { check } = inputSchema("tool.input", jsonSchema(schema), { coerces: true });
+  const { check } = compileInput("tool.input", jsonSchema(schema), { coerces: true });
   return (value) => {
     const checked = check(value);
     if (checked.type === "valid") return "valid";
-    const [, first = ""] = problemsText("tool", checked.problems).split("\n");
+    const [, first = ""] = describeProblems("tool", checked.problems).split("\n");
     return first;
   };
 }

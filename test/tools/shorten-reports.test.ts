@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { canonicalJson } from "../../src/kernel/json.ts";
+import { stringifyCanonical } from "../../src/kernel/json.ts";
 import { shortenReports } from "../../src/tools/shorten-reports.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -59,13 +59,13 @@ proves(
         fc.array(reports, { minLength: 1, maxLength: 3 }),
         fc.integer({ min: 100, max: 10_000 }),
         (given, bound) => {
-          const whole = given.map((report) => canonicalJson(report)).join("\n");
+          const whole = given.map((report) => stringifyCanonical(report)).join("\n");
           const shortened = shortenReports(whole, bound);
           const text = shortened?.text ?? "";
           const read = text.split("\n").map((line): unknown => JSON.parse(line));
           const floors = given.map(({ outcome, subagent }) => ({ outcome, subagent }));
           expect(read).toMatchObject(floors);
-          const floor = floors.map((one) => canonicalJson(one)).join("\n");
+          const floor = floors.map((one) => stringifyCanonical(one)).join("\n");
           expect(text.length).toBeLessThanOrEqual(Math.max(bound, floor.length));
           expect(shortened?.isShortened).toBe(text !== whole);
           if (whole.length <= bound) expect(text).toBe(whole);
@@ -83,7 +83,7 @@ proves(
   ["S7.23"],
   "the cut of a text inside the JSON never splits a surrogate pair, at any bound",
   () => {
-    const whole = canonicalJson({
+    const whole = stringifyCanonical({
       subagent: "child#1",
       outcome: "completed",
       text: "\u{1F600}".repeat(200),
@@ -114,27 +114,27 @@ const REPORT = {
 const NOTICE = "[Shortened: 0 of 1000 characters are shown. Ask for a smaller part.]";
 
 test("what goes first: the end of the long texts, then the counts, then the texts, then the codes", () => {
-  const whole = canonicalJson({ ...REPORT, text: "t".repeat(1_000) });
+  const whole = stringifyCanonical({ ...REPORT, text: "t".repeat(1_000) });
   const shown = (bound: number): unknown => JSON.parse(shortenReports(whole, bound)?.text ?? "");
   const { steps: _steps, totalTokens: _tokens, ...uncounted } = REPORT;
   const { explanation: _explanation, ...codes } = uncounted;
-  const bare = canonicalJson({ ...REPORT, text: NOTICE }).length;
+  const bare = stringifyCanonical({ ...REPORT, text: NOTICE }).length;
   expect(shown(bare + 20)).toEqual({
     ...REPORT,
     text: `${"t".repeat(17)}\n${NOTICE.replace("0", "17")}`,
   });
   expect(shown(bare)).toEqual({ ...REPORT, text: NOTICE });
-  const saved = canonicalJson(REPORT).length - canonicalJson(uncounted).length - 1;
+  const saved = stringifyCanonical(REPORT).length - stringifyCanonical(uncounted).length - 1;
   const digits = String(saved - 2).length - 1;
   const some = saved - 2 - digits;
   expect(shown(bare - 1)).toEqual({
     ...uncounted,
     text: `${"t".repeat(some)}\n${NOTICE.replace("0", String(some))}`,
   });
-  const least = canonicalJson({ ...uncounted, text: NOTICE }).length;
+  const least = stringifyCanonical({ ...uncounted, text: NOTICE }).length;
   expect(shown(least)).toEqual({ ...uncounted, text: NOTICE });
   expect(shown(least - 1)).toEqual(codes);
-  expect(shown(canonicalJson(codes).length - 1)).toEqual({
+  expect(shown(stringifyCanonical(codes).length - 1)).toEqual({
     subagent: "child#1",
     outcome: "failed",
   });
@@ -143,16 +143,16 @@ test("what goes first: the end of the long texts, then the counts, then the text
 
 test("a typed result that is too long becomes the beginning of its JSON", () => {
   const output = { cities: Array.from({ length: 100 }, (_, index) => `city ${index}`) };
-  const whole = canonicalJson({ ...REPORT, outcome: "completed", output });
+  const whole = stringifyCanonical({ ...REPORT, outcome: "completed", output });
   const { text = "" } = shortenReports(whole, 400) ?? {};
   expect(text.length).toBeLessThanOrEqual(400);
-  const size = canonicalJson(output).length;
+  const size = stringifyCanonical(output).length;
   const count = Number(/Shortened: (\d+) of/.exec(text)?.[1]);
   expect(count).toBeGreaterThan(50);
   expect(JSON.parse(text)).toEqual({
     ...REPORT,
     outcome: "completed",
-    output: `${canonicalJson(output).slice(0, count)}\n${NOTICE.replace("0 of 1000", `${count} of ${size}`)}`,
+    output: `${stringifyCanonical(output).slice(0, count)}\n${NOTICE.replace("0 of 1000", `${count} of ${size}`)}`,
   });
 });
 

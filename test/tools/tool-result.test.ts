@@ -3,15 +3,19 @@
 
 import { describe, expect, test, vi } from "vitest";
 
-import { returnedOutcome } from "../../src/agent/tool-calls/call-tool.ts";
+import { createReturnedOutcome } from "../../src/agent/tool-calls/call-tool.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import { AttachmentSchema, bytesOf, type Attachment } from "../../src/protocol/attachment.ts";
-import { resultText } from "../../src/tools/result-text.ts";
+import {
+  AttachmentSchema,
+  findAttachmentSize,
+  type Attachment,
+} from "../../src/protocol/attachment.ts";
+import { formatToolResult } from "../../src/tools/result-text.ts";
 import { toolResult, type ToolResultOptions } from "../../src/tools/tool-result.ts";
 
 /** What becomes of a call whose tool gives this. */
 function outcomeOf(result: unknown): unknown {
-  const { type, text, structured, attachments = [] } = returnedOutcome(result);
+  const { type, text, structured, attachments = [] } = createReturnedOutcome(result);
   expect(type).toBe("succeeded");
   return { text, structured, attachments };
 }
@@ -80,11 +84,9 @@ test.each(LINES)("%o is one line", (attachment, line) => {
 
 test("an attachment knows its bytes, or that they are elsewhere", () => {
   const place: Attachment = { type: "file", mediaType: "a/b", uri: "x" };
-  expect([place, { ...place, data: "AAAA" }, { ...place, text: "ab" }].map(bytesOf)).toEqual([
-    undefined,
-    3,
-    2,
-  ]);
+  expect(
+    [place, { ...place, data: "AAAA" }, { ...place, text: "ab" }].map(findAttachmentSize),
+  ).toEqual([undefined, 3, 2]);
 });
 
 const cyclic: unknown[] = [];
@@ -234,7 +236,7 @@ test("what a tool returns otherwise is its text, without attachments", () => {
   expect(outcomeOf(undefined)).toEqual({ text: "", attachments: [] });
   expect(outcomeOf(null)).toEqual({ text: "null", attachments: [] });
   const lookalike = { text: "mine", attachments: [CHART] };
-  expect(outcomeOf(lookalike)).toEqual({ text: resultText(lookalike), attachments: [] });
+  expect(outcomeOf(lookalike)).toEqual({ text: formatToolResult(lookalike), attachments: [] });
   expect(() => outcomeOf(cyclic)).toThrow(/circular/);
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
@@ -243,7 +245,7 @@ test("what a tool returns otherwise is its text, without attachments", () => {
 
 test("within another value a result is its text, and no bytes go to the model", () => {
   const result = toolResult({ attachments: [CHART] });
-  expect(resultText(result)).toBe(CHART_LINE);
+  expect(formatToolResult(result)).toBe(CHART_LINE);
   expect(outcomeOf([result])).toEqual({ text: JSON.stringify([CHART_LINE]), attachments: [] });
 });
 

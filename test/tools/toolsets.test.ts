@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
-import { toolSet } from "../../src/tools/tool-set.ts";
+import { buildToolSet } from "../../src/tools/tool-set.ts";
 import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../../src/tools/tool.ts";
 import {
   combineTools,
@@ -39,7 +39,7 @@ function names(tools: readonly Tool[]): readonly string[] {
 
 /** Calls a tool by its name, as an agent with these tools would. */
 async function called(tools: readonly Tool[], name: string): Promise<unknown> {
-  const tool = toolSet("lead", tools).find(name);
+  const tool = buildToolSet("lead", tools).find(name);
   return tool?.kind === "function" ? await new CallFixture().call(tool).ended : tool?.kind;
 }
 
@@ -48,7 +48,7 @@ proves(
   "a prefix changes the name that the model sees, and a call by it reaches the tool; what collides is refused when it is built",
   async () => {
     const tools = combineTools(prefixTools([search, read], "docs_"), [read]);
-    expect(toolSet("lead", tools).specs).toEqual([
+    expect(buildToolSet("lead", tools).specs).toEqual([
       { name: "docs_search", description: "Does search.", inputSchema: search.inputSchema },
       { name: "docs_read", description: "Does read.", inputSchema: read.inputSchema },
       { name: "read", description: "Does read.", inputSchema: read.inputSchema },

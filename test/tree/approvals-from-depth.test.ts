@@ -10,7 +10,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import {
   approve,
-  argumentsHashOf,
+  computeArgumentsHash,
   deny,
   provideResult,
   type Answer,
@@ -246,7 +246,7 @@ describe("answers that are refused name who asked", () => {
       if (root === undefined || child === undefined) expect.fail("no questions above");
       if (deep === undefined || mail === undefined) expect.fail("no questions below");
       const good = [approve(root), approve(child), approve(deep), provideResult(mail, "sent")];
-      const altered = { ...deep, argumentsHash: argumentsHashOf("write", { line: "other" }) };
+      const altered = { ...deep, argumentsHash: computeArgumentsHash("write", { line: "other" }) };
       const wrong: Readonly<Record<string, readonly Answer[]>> = {
         "twice the same": [...good, approve(deep)],
         "twice, otherwise": [...good, deny(child)],

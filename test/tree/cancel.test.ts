@@ -7,7 +7,7 @@ import { getEventListeners } from "node:events";
 
 import { describe, expect, test } from "vitest";
 
-import { cancelReasonOf } from "../../src/kernel/cancel.ts";
+import { findCancelReason } from "../../src/kernel/cancel.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -162,7 +162,7 @@ describe("cancelling a run", () => {
     const s = newFixture();
     const work = tool("work", async ({ signal }) => {
       await aborted(signal);
-      seen.push(cancelReasonOf(signal));
+      seen.push(findCancelReason(signal));
       throw new Error("cleaned up");
     });
     const run = s.start(chain(work).root.role);

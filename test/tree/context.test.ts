@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
-import { framed, type FramedResult } from "../../src/policies/context-notes.ts";
+import { formatFramedResults, type FramedResult } from "../../src/policies/context-notes.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message, UserMessage } from "../../src/protocol/message.ts";
@@ -65,7 +65,7 @@ describe("results of siblings", () => {
       const { lead, helper } = pair({ includeSiblingResults: true }, script);
       await newFixture().run(lead.role);
       expect(receivedBy(helper)).toEqual([]);
-      const frame = framed([completed("helper#1", "Done: First.")]);
+      const frame = formatFramedResults([completed("helper#1", "Done: First.")]);
       expect(receivedBy(helper, 1)).toEqual([injected(`${IN_SHORT} ${frame}`)]);
     },
   );
@@ -103,7 +103,9 @@ describe("results of siblings", () => {
       completed("helper#1", `${"x".repeat(1_000)}\n[1000 of 5000 characters]`),
       completed("typed#1", '{"n":1}'),
     ];
-    expect(receivedBy(helper, 1)).toEqual([injected(`${IN_SHORT} ${framed(results)}`)]);
+    expect(receivedBy(helper, 1)).toEqual([
+      injected(`${IN_SHORT} ${formatFramedResults(results)}`),
+    ]);
   });
 
   test("a sibling that failed is shown as one that failed", async () => {
@@ -115,7 +117,7 @@ describe("results of siblings", () => {
     });
     await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(lead.role);
     const result = { childName: "broken#1", role: "broken", outcome: "failed", text: "" } as const;
-    expect(receivedBy(helper)).toEqual([injected(`${IN_SHORT} ${framed([result])}`)]);
+    expect(receivedBy(helper)).toEqual([injected(`${IN_SHORT} ${formatFramedResults([result])}`)]);
   });
 
   test("subagents of another parent are no siblings", async () => {

@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { cancelReasonOf } from "../../src/kernel/cancel.ts";
+import { findCancelReason } from "../../src/kernel/cancel.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { EventSink } from "../../src/protocol/event.ts";
@@ -37,7 +37,7 @@ describe("time limits", () => {
       const reasons: unknown[] = [];
       const work = tool("work", async ({ signal }) => {
         await aborted(signal);
-        reasons.push(cancelReasonOf(signal));
+        reasons.push(findCancelReason(signal));
       });
       const s = newFixture();
       const tree = chain(work);

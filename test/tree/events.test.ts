@@ -10,7 +10,7 @@ import {
   type EventSink,
   sumUsage,
 } from "../../src/protocol/event.ts";
-import { shown } from "../../src/kernel/check.ts";
+import { describeReceived } from "../../src/kernel/check.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { formatEventTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -199,7 +199,7 @@ describe("what events say", () => {
       for (const type of ["none", "toString", "__proto__", "", undefined])
         expect(thrownBy(() => assertEvent({ ...value, type }))).toMatchObject({
           code: "invalid_option",
-          message: `Expected event.type to be a type of event, got ${shown(type)}. ${advice}`,
+          message: `Expected event.type to be a type of event, got ${describeReceived(type)}. ${advice}`,
         });
       for (const other of [undefined, null, "run.started"])
         expect(thrownBy(() => assertEvent(other)).code).toBe("invalid_option");

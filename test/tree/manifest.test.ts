@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
-import { hashOf, type InheritanceRecord } from "../../src/protocol/context-manifest.ts";
+import { computeJsonHash, type InheritanceRecord } from "../../src/protocol/context-manifest.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -64,8 +64,8 @@ function readOff(messages: readonly Message[], inherited: number): object {
   const texts = injected.map(({ text }) => text);
   const has = (start: string): string => texts.find((text) => text.startsWith(start)) ?? "";
   return {
-    messages: { count: kept.length, hash: hashOf(kept) },
-    injections: { count: injected.length, hash: hashOf(injected) },
+    messages: { count: kept.length, hash: computeJsonHash(kept) },
+    injections: { count: injected.length, hash: computeJsonHash(injected) },
     siblingResults: framedNames(has("Summaries of the results of other subagents")),
     results: framedNames(has("Results of other subagents")),
     failedAttempts: has("Failed calls of the agent").split("\n- ").length - 1,
@@ -96,8 +96,8 @@ proves(["X13"], "of a rich policy the manifest is what the first request holds",
     "task",
   ]);
   expect(manifest).toEqual({
-    messages: { count: 2, hash: hashOf(messages.slice(1, 3)) },
-    injections: { count: 6, hash: hashOf(messages.slice(3, 9)) },
+    messages: { count: 2, hash: computeJsonHash(messages.slice(1, 3)) },
+    injections: { count: 6, hash: computeJsonHash(messages.slice(3, 9)) },
     metadataKeys: ["repository"],
     siblingResults: [],
     results: ["scout#1"],
@@ -121,8 +121,8 @@ proves(
     const injected = firstRequest(helper).slice(1, 2);
     const [scout] = s.sink.ofType("subagent.spawned");
     const nothing = {
-      messages: { count: 0, hash: hashOf([]) },
-      injections: { count: 0, hash: hashOf([]) },
+      messages: { count: 0, hash: computeJsonHash([]) },
+      injections: { count: 0, hash: computeJsonHash([]) },
       metadataKeys: [],
       siblingResults: [],
       results: [],
@@ -134,7 +134,7 @@ proves(
     expect(scout?.inherited).toEqual(nothing);
     expect(manifestOf(s)).toEqual({
       ...nothing,
-      injections: { count: 1, hash: hashOf(injected) },
+      injections: { count: 1, hash: computeJsonHash(injected) },
       results: ["scout#1"],
     });
   },

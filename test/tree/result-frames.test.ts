@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
-import { framed, type FramedResult } from "../../src/policies/context-notes.ts";
+import { formatFramedResults, type FramedResult } from "../../src/policies/context-notes.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -59,7 +59,7 @@ describe("a result by name", () => {
       await s.run(lead.role);
       expect(receivedBy(judge)).toEqual([
         ["system", "You are judge."],
-        ["injected", `${WORD_FOR_WORD} ${framed([completed(text)])}`],
+        ["injected", `${WORD_FOR_WORD} ${formatFramedResults([completed(text)])}`],
         ["task", "Judge it."],
       ]);
       expect(receivedBy(judge)[1]?.[1]).toContain(`\n${text}\n</subagent-result tag="`);
@@ -81,17 +81,22 @@ describe("a result by name", () => {
   );
 
   proves(["X12"], "a text that holds a whole frame of an earlier run is one text", async () => {
-    const text = framed([completed("An earlier one.")]);
+    const text = formatFramedResults([completed("An earlier one.")]);
     const { lead, judge } = court([text], [judges("reader#1")]);
     await newFixture().run(lead.role);
-    expect(receivedBy(judge)[1]?.[1]).toBe(`${WORD_FOR_WORD} ${framed([completed(text)])}`);
+    expect(receivedBy(judge)[1]?.[1]).toBe(
+      `${WORD_FOR_WORD} ${formatFramedResults([completed(text)])}`,
+    );
   });
 
   test("several results come in the order in which they were asked for, each once", async () => {
     const { lead, judge } = court(["One.", "Two."], [judges("reader#2", "reader#1", "reader#2")]);
     await newFixture().run(lead.role);
     const results = [completed("Two.", "reader#2"), completed("One.")];
-    expect(receivedBy(judge)[1]).toEqual(["injected", `${WORD_FOR_WORD} ${framed(results)}`]);
+    expect(receivedBy(judge)[1]).toEqual([
+      "injected",
+      `${WORD_FOR_WORD} ${formatFramedResults(results)}`,
+    ]);
   });
 
   test("a long result is handed on whole, and not in short once more", async () => {
@@ -107,7 +112,9 @@ describe("a result by name", () => {
       "injected",
       "task",
     ]);
-    expect(receivedBy(judge)[2]?.[1]).toBe(`${WORD_FOR_WORD} ${framed([completed(long)])}`);
+    expect(receivedBy(judge)[2]?.[1]).toBe(
+      `${WORD_FOR_WORD} ${formatFramedResults([completed(long)])}`,
+    );
     const { siblingResults, results } = s.sink.ofType("subagent.spawned").at(-1)?.inherited ?? {};
     expect([siblingResults, results]).toEqual([["reader#2"], ["reader#1"]]);
   });
@@ -135,7 +142,7 @@ describe("a result by name", () => {
     );
     await newFixture({ retryPolicy: { maxAttempts: 1 } }).run(lead.role);
     expect(receivedBy(judge)[1]?.[1]).toBe(
-      `${WORD_FOR_WORD} ${framed([
+      `${WORD_FOR_WORD} ${formatFramedResults([
         {
           childName: "typed#1",
           role: "typed",

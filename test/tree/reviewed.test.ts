@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { RunTree } from "../../src/orchestrator/tree/run-tree.ts";
-import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
+import { NO_PREFIX, createPendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { BudgetLedger } from "../../src/budget/ledger.ts";
 import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
@@ -139,7 +139,7 @@ test("T3: a slot can be given back once only", () => {
       agentId,
       executionId: ExecutionIdSchema().parse("execution_1"),
       model: role.model,
-      state: pendingState({ messages: [], prefix: NO_PREFIX }),
+      state: createPendingState({ messages: [], prefix: NO_PREFIX }),
       account: ledger.getAccount(agentId),
     },
   );

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 
 import { EVENT_TYPES, type EspalierEvent, type EventType } from "../../src/protocol/event.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
-import { agentDetail } from "../../src/view/agent-row.ts";
+import { createAgentDetail } from "../../src/view/agent-row.ts";
 import { RunFold } from "../../src/view/run-fold.ts";
 import { proves } from "../harness/proves.ts";
 import { sampleEvents } from "../support/sample-events.ts";
@@ -86,7 +86,7 @@ function isEvent(value: unknown): value is EspalierEvent {
 function shown(fold: RunFold): string {
   const { record: _record, run, ...rest } = fold.snapshot();
   const { lastAtMs: _last, durationMs: _duration, idleMs: _rest, ...facts } = run;
-  const details = fold.agents.map((agent) => agentDetail(agent, fold.refusals));
+  const details = fold.agents.map((agent) => createAgentDetail(agent, fold.refusals));
   const calls = fold.agents.map(({ openCalls, retry }) => [openCalls, retry]);
   return JSON.stringify({ ...rest, facts, details, calls });
 }

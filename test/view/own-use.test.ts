@@ -7,9 +7,9 @@ import { z } from "zod";
 import { sameJson } from "../../src/kernel/json.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { attemptLines } from "../../src/cli/agent-text.ts";
+import { describeFailedAttempts } from "../../src/cli/agent-text.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
-import { agentDetail } from "../../src/view/agent-row.ts";
+import { createAgentDetail } from "../../src/view/agent-row.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -32,7 +32,7 @@ proves(["D596"], "adds nothing of a subagent or a sibling to the own use of an a
   const budget = { totalTokens: 1_000, steps: 10, toolCalls: 5 };
   const result = await fixture.outcome(fixture.start(lead, "Lead.", { budget }));
   const fold = foldOf(fixture.sink.events);
-  expect(fold.agents.map((agent) => [agent.name, agentDetail(agent, []).used])).toEqual([
+  expect(fold.agents.map((agent) => [agent.name, createAgentDetail(agent, []).used])).toEqual([
     ["lead", { totalTokens: 45, steps: 3, toolCalls: 2 }],
     ["helper#1", { totalTokens: 15, steps: 1, toolCalls: 0 }],
     ["helper#2", { totalTokens: 15, steps: 1, toolCalls: 0 }],
@@ -91,7 +91,7 @@ proves(["D601"], "keeps the attempts that failed, and the model that was asked n
   await fixture.outcome(fixture.start(roleOf(withFallback([main, spare])), "Work."));
   const [root] = foldOf(fixture.sink.events).agents;
   if (root === undefined) throw new Error("There is a root.");
-  expect(agentDetail(root, []).steps.map(({ attempts }) => attempts)).toEqual([
+  expect(createAgentDetail(root, []).steps.map(({ attempts }) => attempts)).toEqual([
     [
       {
         attempt: 1,
@@ -109,7 +109,7 @@ proves(["D601"], "has no attempts for a step whose first attempt succeeded", asy
   await fixture.outcome(fixture.start(roleOf(new ScriptedModel([says("Done.")])), "Work."));
   const [root] = foldOf(fixture.sink.events).agents;
   if (root === undefined) throw new Error("There is a root.");
-  expect(agentDetail(root, []).steps.map(({ attempts }) => attempts)).toEqual([[]]);
+  expect(createAgentDetail(root, []).steps.map(({ attempts }) => attempts)).toEqual([[]]);
 });
 
 proves(["D548"], "counts what subagents and the last tool calls used as not left", async () => {
@@ -129,7 +129,7 @@ proves(["D548"], "counts what subagents and the last tool calls used as not left
   const fold = foldOf(fixture.sink.events);
   const left = { totalTokens: 955, steps: 0, toolCalls: 3 };
   expect(fold.remaining).toEqual(left);
-  expect(fold.agents.map((agent) => [agent.name, agentDetail(agent, []).remaining])).toEqual([
+  expect(fold.agents.map((agent) => [agent.name, createAgentDetail(agent, []).remaining])).toEqual([
     ["lead", left],
     ["helper#1", left],
   ]);
@@ -146,11 +146,11 @@ proves(["D549"], "keeps the failure of a call that a hook made and did not need"
   await fixture.outcome(fixture.start(roleOf(model, { hooks: [first] }), "Work."));
   const [root] = foldOf(fixture.sink.events).agents;
   if (root === undefined) throw new Error("There is a root.");
-  const { steps } = agentDetail(root, []);
+  const { steps } = createAgentDetail(root, []);
   expect(steps.map(({ attempts, error }) => [attempts, error])).toEqual([
     [[{ attempt: 1, code: "model_invalid_request", message: "model_invalid_request." }], undefined],
   ]);
-  expect(attemptLines(steps[0]?.attempts)).toEqual([
+  expect(describeFailedAttempts(steps[0]?.attempts)).toEqual([
     "↻ attempt 1 failed (gave up): model_invalid_request: model_invalid_request.",
   ]);
 });
@@ -161,6 +161,6 @@ proves(["D549"], "tells the failure that cut a step off once, as its error", asy
   await fixture.outcome(fixture.start(roleOf(model), "Work."));
   const [root] = foldOf(fixture.sink.events).agents;
   if (root === undefined) throw new Error("There is a root.");
-  const [step] = agentDetail(root, []).steps;
+  const [step] = createAgentDetail(root, []).steps;
   expect([step?.attempts, step?.error?.code]).toEqual([[], "model_invalid_request"]);
 });

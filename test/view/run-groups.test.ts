@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 
-import { groupedRuns } from "../../src/view/run-row.ts";
+import { groupRuns } from "../../src/view/run-row.ts";
 import type { RunRow, RunRowStatus } from "../../src/view/viewer-data.ts";
 import { proves } from "../harness/proves.ts";
 import { calmRun } from "../page/fixture-runs.ts";
@@ -22,10 +22,7 @@ const STATUSES: readonly RunRowStatus[] = [
 
 proves(["V146"], "what goes on only if somebody asks for it needs somebody", () => {
   const rows: readonly RunRow[] = STATUSES.map((status) => ({ ...calmRun(0).run, status }));
-  const groups = groupedRuns(rows).map(([group, runs]) => [
-    group,
-    runs.map(({ status }) => status),
-  ]);
+  const groups = groupRuns(rows).map(([group, runs]) => [group, runs.map(({ status }) => status)]);
   expect(groups).toEqual([
     ["input_required", ["input_required", "paused"]],
     ["working", ["waiting", "lost", "working"]],

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 
 import { RunIdSchema } from "../../src/protocol/ids.ts";
-import { runHead, runListing, type ListedRun } from "../../src/view/run-row.ts";
+import { createRunHead, createRunListing, type ListedRun } from "../../src/view/run-row.ts";
 import type { RunOverview } from "../../src/view/viewer-data.ts";
 import { proves } from "../harness/proves.ts";
 import { sampleEvents } from "../support/sample-events.ts";
@@ -27,7 +27,7 @@ proves(
   () => {
     const asking = factsOf(["asks"]);
     const status = (listed: ListedRun, facts?: RunOverview, nowMs = at.nowMs): string =>
-      runListing(listed, facts, { ...at, nowMs }).status;
+      createRunListing(listed, facts, { ...at, nowMs }).status;
     expect([status(LED), status(LED, undefined, 31_001), status(LEFT)]).toEqual([
       "working",
       "lost",
@@ -56,14 +56,16 @@ proves(
 
 proves(["V26"], "the leader of a run is named, and known as this process", () => {
   const facts = factsOf([]);
-  const { owner, title, agentCount } = runHead(LED, facts, at);
+  const { owner, title, agentCount } = createRunHead(LED, facts, at);
   expect({ owner, title, agentCount }).toEqual({
     owner: { hostname: "here", processId: 7, isThisProcess: true },
     title: "lead: survey",
     agentCount: 1,
   });
-  expect(runListing(LED, facts, { ...at, hostname: "there" }).owner?.isThisProcess).toBe(false);
-  expect(runListing(LEFT, facts, at).owner).toBeNull();
+  expect(createRunListing(LED, facts, { ...at, hostname: "there" }).owner?.isThisProcess).toBe(
+    false,
+  );
+  expect(createRunListing(LEFT, facts, at).owner).toBeNull();
 });
 
 function factsOf(told: readonly ("asks" | "pauses" | "fails")[]): RunOverview {

@@ -4,10 +4,15 @@
 import { array, assert, boolean, constantFrom, nat, property, record, tuple } from "fast-check";
 import { expect } from "vitest";
 
-import { runText } from "../../src/cli/run-text.ts";
-import { durationText } from "../../src/view/amounts.ts";
+import { formatRunOverview } from "../../src/cli/run-text.ts";
+import { formatDuration } from "../../src/view/amounts.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import { runHead, runListing, timeOf, timeAt } from "../../src/view/run-row.ts";
+import {
+  createRunHead,
+  createRunListing,
+  computeRunTime,
+  projectRunTime,
+} from "../../src/view/run-row.ts";
 import { proves } from "../harness/proves.ts";
 import { recordedEvents } from "../support/sample-events.ts";
 import { RunScript, type AgentScript } from "../telemetry/run-script.ts";
@@ -175,25 +180,28 @@ function checkViews(life: Life, laterMs: number): void {
   const { run, questions } = fold.snapshot();
   const at = { ...HERE, nowMs: life.nowMs };
   // A page gets the head of a run, and carries its time on by itself.
-  const head = runHead(life.listed, run, at);
+  const head = createRunHead(life.listed, run, at);
   expect([head.durationMs, head.idleMs]).toEqual([life.totalMs, life.idleMs]);
   life.pass(laterMs);
   const { nowMs, totalMs, idleMs } = life;
   const time = { durationMs: totalMs, idleMs };
-  expect(timeAt(head, nowMs)).toEqual(time);
+  expect(projectRunTime(head, nowMs)).toEqual(time);
   // A row of a list is made anew.
-  const listing = runListing(life.listed, run, { ...HERE, nowMs });
-  expect(timeOf(run, listing, nowMs)).toMatchObject(time);
+  const listing = createRunListing(life.listed, run, { ...HERE, nowMs });
+  expect(computeRunTime(run, listing, nowMs)).toMatchObject(time);
   // So is what show prints in its head.
   const now = { ...head, ...time };
-  const text = runText({ fold, head: now, questions, nowMs }, { width: 200, hasColor: false });
-  const lasted = durationText(totalMs);
-  const rested = idleMs < 1_000 ? "" : `, paused for ${durationText(idleMs)} of it`;
+  const text = formatRunOverview(
+    { fold, head: now, questions, nowMs },
+    { width: 200, hasColor: false },
+  );
+  const lasted = formatDuration(totalMs);
+  const rested = idleMs < 1_000 ? "" : `, paused for ${formatDuration(idleMs)} of it`;
   expect(text).toContain(` · lasted ${lasted}${rested} · `);
   // The line below the tree of a paused run gives the time until the pause.
   const lines = text.split("\n");
   expect(lines.find((line) => line.includes("2 agents") && !line.includes("lasted"))).toContain(
-    `${durationText(life.untilPauseMs)}  2 agents`,
+    `${formatDuration(life.untilPauseMs)}  2 agents`,
   );
 }
 

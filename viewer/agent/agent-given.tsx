@@ -1,6 +1,6 @@
 import type { InheritanceRecord } from "../../src/protocol/context-manifest.ts";
 import type { AgentDetail } from "../../src/view/viewer-data.ts";
-import { numberOf } from "../../src/view/amounts.ts";
+import { formatQuantity } from "../../src/view/amounts.ts";
 import { Code, Line } from "../text/shown-text.tsx";
 import { Facts } from "./facts.tsx";
 
@@ -18,8 +18,8 @@ export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
     <>
       <Facts
         facts={[
-          ["messages of its parent", numberOf(given.messages.count, "message")],
-          ["besides its task", numberOf(given.injections.count, "message")],
+          ["messages of its parent", formatQuantity(given.messages.count, "message")],
+          ["besides its task", formatQuantity(given.injections.count, "message")],
           ["metadata", <Names of={given.metadataKeys} />],
           ["full results", <Names of={given.results} />],
           ["summarized results", <Names of={given.siblingResults} />],
@@ -41,7 +41,7 @@ function Removed({ given: { removedTools } }: { readonly given: InheritanceRecor
   if (removedTools.length === 0) return <h3>It has all tools of its role</h3>;
   return (
     <>
-      <h3>{numberOf(removedTools.length, "tool")} of its role it does not have</h3>
+      <h3>{formatQuantity(removedTools.length, "tool")} of its role it does not have</h3>
       <ul class="plain">
         {removedTools.map(({ toolName, rule, source }) => (
           <li key={toolName}>

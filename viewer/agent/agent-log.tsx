@@ -4,7 +4,7 @@ import type { LogEntry } from "../../src/view/viewer-data.ts";
 import { Pending } from "../app/problem-notice.tsx";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import { numberOf } from "../../src/view/amounts.ts";
+import { formatQuantity } from "../../src/view/amounts.ts";
 import { Block, Line } from "../text/shown-text.tsx";
 
 interface LogProps {
@@ -30,7 +30,7 @@ export function AgentLog({ runId, agentId, version }: LogProps) {
   return (
     <>
       <p class="muted">
-        {numberOf(entries.length, "event")}
+        {formatQuantity(entries.length, "event")}
         {next !== undefined && " so far"}
       </p>
       <ol class="log">

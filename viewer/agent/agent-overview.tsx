@@ -1,7 +1,12 @@
 import type { AgentDetail } from "../../src/view/viewer-data.ts";
 import { shownContent } from "../data/meta.ts";
 import { tickMs } from "../data/page-clock.ts";
-import { costText, countText, durationText, numberOf } from "../../src/view/amounts.ts";
+import {
+  formatCost,
+  formatFullCount,
+  formatDuration,
+  formatQuantity,
+} from "../../src/view/amounts.ts";
 import { Meter, usesOf } from "../run/budget-bar.tsx";
 import { momentText } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
@@ -55,7 +60,7 @@ export function AgentOverview({ detail, state, route }: OverviewProps) {
       <Origin detail={detail} state={state} route={route} />
       {detail.refusals.length > 0 && (
         <>
-          <h3>{numberOf(detail.refusals.length, "refused subagent")}</h3>
+          <h3>{formatQuantity(detail.refusals.length, "refused subagent")}</h3>
           <ul class="plain">
             {detail.refusals.map((refusal, index) => (
               <li key={index}>
@@ -92,19 +97,20 @@ function Amounts({ detail }: Pick<OverviewProps, "detail">) {
         <tbody>
           <tr>
             <th scope="row">its own</th>
-            <td>{countText(detail.own.totalTokens)}</td>
-            <td>{costText(detail.own)}</td>
+            <td>{formatFullCount(detail.own.totalTokens)}</td>
+            <td>{formatCost(detail.own)}</td>
           </tr>
           <tr>
             <th scope="row">with all below it</th>
-            <td>{countText(detail.subtree.totalTokens)}</td>
-            <td>{costText(detail.subtree)}</td>
+            <td>{formatFullCount(detail.subtree.totalTokens)}</td>
+            <td>{formatCost(detail.subtree)}</td>
           </tr>
         </tbody>
       </table>
       {detail.subtree.unpricedCalls > 0 && (
         <p class="muted">
-          {numberOf(detail.subtree.unpricedCalls, "model call")} of these without a known price.
+          {formatQuantity(detail.subtree.unpricedCalls, "model call")} of these without a known
+          price.
         </p>
       )}
       {uses.length > 0 && (
@@ -141,14 +147,16 @@ function Origin({ detail, state, route }: OverviewProps) {
           ["started", momentText(startedAtMs, lastMs)],
           [
             endedAtMs === undefined ? "for" : "took",
-            durationText(Math.max(0, lastMs - startedAtMs)),
+            formatDuration(Math.max(0, lastMs - startedAtMs)),
           ],
-          ["steps", countText(detail.steps.length)],
-          detail.executionCount > 1 ? ["executions", countText(detail.executionCount)] : undefined,
+          ["steps", formatFullCount(detail.steps.length)],
+          detail.executionCount > 1
+            ? ["executions", formatFullCount(detail.executionCount)]
+            : undefined,
           parent >= 0
             ? ["started by", <AgentLink state={state} route={route} index={parent} />]
             : undefined,
-          children > 0 ? ["subagents", countText(children)] : undefined,
+          children > 0 ? ["subagents", formatFullCount(children)] : undefined,
           ["id", <Code text={detail.agentId} />],
         ]}
       />

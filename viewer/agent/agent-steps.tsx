@@ -2,7 +2,7 @@ import type { AttemptFold, CallFold, StepFold } from "../../src/view/step-fold.t
 import type { AgentDetail, CallDetail } from "../../src/view/viewer-data.ts";
 import { Link } from "../app/link.tsx";
 import { tickMs } from "../data/page-clock.ts";
-import { costWords, durationText, shortCount } from "../../src/view/amounts.ts";
+import { describeCost, formatDuration, formatShortCount } from "../../src/view/amounts.ts";
 import { Icon, type Sign } from "../text/icon.tsx";
 import { Code, Line } from "../text/shown-text.tsx";
 import { AgentLink, type OnRun } from "./agent-link.tsx";
@@ -51,14 +51,15 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
         </span>
         <span>
           {endedAtMs === undefined
-            ? `for ${durationText(Math.max(0, tickMs.value - startedAtMs))}`
-            : durationText(endedAtMs - startedAtMs)}
+            ? `for ${formatDuration(Math.max(0, tickMs.value - startedAtMs))}`
+            : formatDuration(endedAtMs - startedAtMs)}
         </span>
         {usage !== undefined && (
           <span class="muted">
-            {shortCount(usage.inputTokens)} → {shortCount(usage.outputTokens)}
-            {usage.cachedInputTokens > 0 && ` · ${shortCount(usage.cachedInputTokens)} cached`}
-            {` · ${costWords(usage)}`}
+            {formatShortCount(usage.inputTokens)} → {formatShortCount(usage.outputTokens)}
+            {usage.cachedInputTokens > 0 &&
+              ` · ${formatShortCount(usage.cachedInputTokens)} cached`}
+            {` · ${describeCost(usage)}`}
           </span>
         )}
         {error !== undefined && (
@@ -106,7 +107,7 @@ export function Attempts({
             ) : delayMs === undefined ? (
               "gave up"
             ) : (
-              `waited ${durationText(delayMs)}`
+              `waited ${formatDuration(delayMs)}`
             )}
           </span>
         </li>
@@ -144,7 +145,7 @@ export function CallSummary({
           <Code text={errorName === undefined ? errorCode : `${errorCode} (${errorName})`} />
         </span>
       )}
-      {durationMs !== undefined && <span class="muted">{durationText(durationMs)}</span>}
+      {durationMs !== undefined && <span class="muted">{formatDuration(durationMs)}</span>}
       {child !== undefined && <AgentLink state={state} route={route} index={child} />}
       <Attempts attempts={call.attempts} />
       {message !== undefined && message !== "" && (

@@ -1,5 +1,5 @@
 import type { CallDetail, StepDetail } from "../../src/view/viewer-data.ts";
-import { countText, numberOf } from "../../src/view/amounts.ts";
+import { formatFullCount, formatQuantity } from "../../src/view/amounts.ts";
 import { indentIfJson } from "../text/json-text.ts";
 import { Block, Code, Line } from "../text/shown-text.tsx";
 import type { OnRun } from "./agent-link.tsx";
@@ -9,7 +9,7 @@ export function StepCalls({ step, state, route }: OnRun & { readonly step: StepD
   if (step.callDetails.length === 0) return null;
   return (
     <section aria-label="Calls">
-      <h3>{numberOf(step.callDetails.length, "call")}</h3>
+      <h3>{formatQuantity(step.callDetails.length, "call")}</h3>
       <ol class="call-details">
         {step.callDetails.map((call) => (
           <li key={call.callId}>
@@ -40,8 +40,8 @@ function CallResult({ call }: { readonly call: CallDetail }) {
             <span class="spacer" />
             <span class="muted">
               {resultCharacters === undefined
-                ? numberOf(result.length, "character")
-                : `${countText(result.length)} of ${countText(resultCharacters)} characters`}
+                ? formatQuantity(result.length, "character")
+                : `${formatFullCount(result.length)} of ${formatFullCount(resultCharacters)} characters`}
             </span>
           </p>
           <Block text={indentIfJson(result)} />

@@ -11,7 +11,12 @@ import { Turn } from "../app/turn.tsx";
 import { replaceRoute, type RunRoute } from "../app/route.ts";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import { countText, durationText, numberOf, costText } from "../../src/view/amounts.ts";
+import {
+  formatFullCount,
+  formatDuration,
+  formatQuantity,
+  formatCost,
+} from "../../src/view/amounts.ts";
 import { Block, Code, Line, Words } from "../text/shown-text.tsx";
 import type { OnRun } from "./agent-link.tsx";
 import { Attempts } from "./agent-steps.tsx";
@@ -154,14 +159,14 @@ function StepFacts({ step }: { readonly step: StepDetail }) {
       facts={[
         ["model", <Line text={`${context.model.provider} · ${context.model.id}`} />],
         usage && ["tokens", usageText(usage)],
-        usage && ["cost", costText(usage)],
+        usage && ["cost", formatCost(usage)],
         ["time", durationMs === undefined ? "under way" : describeTiming(durationMs, timing)],
         step.finishReason === undefined
           ? undefined
           : ["ended with", <Line text={step.finishReason} />],
         [
           "asked for",
-          `at most ${numberOf(parameters.maxOutputTokens, "token")}${parameters.temperature === undefined ? "" : `, temperature ${parameters.temperature}`}`,
+          `at most ${formatQuantity(parameters.maxOutputTokens, "token")}${parameters.temperature === undefined ? "" : `, temperature ${parameters.temperature}`}`,
         ],
         [
           "tools",
@@ -182,22 +187,24 @@ function StepFacts({ step }: { readonly step: StepDetail }) {
 
 function usageText(usage: NonNullable<StepDetail["usage"]>): string {
   const cached =
-    usage.cachedInputTokens === 0 ? "" : ` (${countText(usage.cachedInputTokens)} cached)`;
+    usage.cachedInputTokens === 0 ? "" : ` (${formatFullCount(usage.cachedInputTokens)} cached)`;
   const thought =
-    usage.reasoningTokens === 0 ? "" : ` (${countText(usage.reasoningTokens)} of reasoning)`;
+    usage.reasoningTokens === 0 ? "" : ` (${formatFullCount(usage.reasoningTokens)} of reasoning)`;
   const estimated =
-    usage.estimatedCalls === 0 ? "" : `, ${numberOf(usage.estimatedCalls, "call")} estimated`;
-  return `${countText(usage.inputTokens)} in${cached} · ${countText(usage.outputTokens)} out${thought}${estimated}`;
+    usage.estimatedCalls === 0 ? "" : `, ${formatQuantity(usage.estimatedCalls, "call")} estimated`;
+  return `${formatFullCount(usage.inputTokens)} in${cached} · ${formatFullCount(usage.outputTokens)} out${thought}${estimated}`;
 }
 
 function describeTiming(durationMs: number, timing: StepDetail["timing"]): string {
-  if (timing === undefined) return durationText(durationMs);
+  if (timing === undefined) return formatDuration(durationMs);
   const parts = [
     ["model", timing.inferenceMs],
     ["tools", timing.toolsMs],
     ["hooks", timing.hooksMs],
     ["formatting", timing.formattingMs],
   ] as const;
-  const spent = parts.filter(([, ms]) => ms > 0).map(([name, ms]) => `${name} ${durationText(ms)}`);
-  return [durationText(durationMs), ...spent].join(" · ");
+  const spent = parts
+    .filter(([, ms]) => ms > 0)
+    .map(([name, ms]) => `${name} ${formatDuration(ms)}`);
+  return [formatDuration(durationMs), ...spent].join(" · ");
 }

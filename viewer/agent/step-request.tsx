@@ -5,7 +5,7 @@ import type { ShownMessage, StepDetail } from "../../src/view/viewer-data.ts";
 import type { RunRoute } from "../app/route.ts";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import { numberOf } from "../../src/view/amounts.ts";
+import { formatQuantity } from "../../src/view/amounts.ts";
 import { indentIfJson } from "../text/json-text.ts";
 import { Block, Code, Line, Words } from "../text/shown-text.tsx";
 import { Changes } from "../text/changes.tsx";
@@ -27,7 +27,7 @@ export function StepRequest({ request, step, route, isWhole, onWhole }: RequestP
     <section aria-label="Request">
       <h3 class="with-choice">
         <span>
-          Request <span class="muted">{numberOf(messages.length, "message")}</span>
+          Request <span class="muted">{formatQuantity(messages.length, "message")}</span>
         </span>
         {!isFirst && (
           <span class="choice" role="group" aria-label="Part of the request to show">
@@ -42,13 +42,13 @@ export function StepRequest({ request, step, route, isWhole, onWhole }: RequestP
       </h3>
       {from > 0 && (
         <button class="more" onClick={() => onWhole(true)}>
-          {numberOf(from, "message")} as in step {step.number - 1}: show
+          {formatQuantity(from, "message")} as in step {step.number - 1}: show
         </button>
       )}
       {before !== undefined && before.length > sameAsBefore && (
         <p class="muted">
-          {numberOf(before.length - sameAsBefore, "message")} of step {step.number - 1} changed or
-          were dropped.
+          {formatQuantity(before.length - sameAsBefore, "message")} of step {step.number - 1}{" "}
+          changed or were dropped.
         </p>
       )}
       <ol class="messages" start={from + 1}>
@@ -107,7 +107,7 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
           </span>
         )}
         <span class="spacer" />
-        <span class="muted">{numberOf(message.text.length, "character")}</span>
+        <span class="muted">{formatQuantity(message.text.length, "character")}</span>
         {isChanged && (
           <button
             class="small"

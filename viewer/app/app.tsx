@@ -6,7 +6,7 @@ import { meta } from "../data/meta.ts";
 import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
-import { countText } from "../../src/view/amounts.ts";
+import { formatFullCount } from "../../src/view/amounts.ts";
 import { answerDrafts, draftKey, type VainAnswer } from "../questions/answer-drafts.ts";
 import { QuestionsScreen } from "../questions/questions-screen.tsx";
 import { useNews } from "../questions/questions-banner.tsx";
@@ -167,7 +167,7 @@ function TopBar({ questions, onHelp }: BarProps) {
       <Link to={{ screen: "questions" }} class={questions > 0 ? "inbox has-some" : "inbox"}>
         {questions === 0
           ? "Inbox"
-          : `${countText(questions)} need${questions === 1 ? "s" : ""} you`}
+          : `${formatFullCount(questions)} need${questions === 1 ? "s" : ""} you`}
       </Link>
       <button class="small" onClick={turnTheme} title="Light or dark: t">
         {isDark() ? "Light" : "Dark"}

@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Answer } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
-import { numberOf } from "../../src/view/amounts.ts";
+import { formatQuantity } from "../../src/view/amounts.ts";
 import { useKeys } from "../app/keys.ts";
 import { allows, shownContent } from "../data/meta.ts";
 import { announce } from "../app/announcer.tsx";
@@ -293,7 +293,7 @@ interface ButtonsProps {
 function Buttons({ question, ofRun, answer }: ButtonsProps) {
   const others = ofRun.filter((other) => other.questionId !== question.questionId);
   const held = others.filter((other) => answerDrafts.draftOf(other).at === "held").length;
-  const more = held === 0 ? "" : `, and send ${numberOf(held, "held answer")}`;
+  const more = held === 0 ? "" : `, and send ${formatQuantity(held, "held answer")}`;
   return (
     <p class="choices">
       <button

@@ -5,7 +5,7 @@ import { announceNow } from "../app/announcer.tsx";
 import { focusQuestion } from "../app/focused.ts";
 import { Turn } from "../app/turn.tsx";
 import { useKeys } from "../app/keys.ts";
-import { countText } from "../../src/view/amounts.ts";
+import { formatFullCount } from "../../src/view/amounts.ts";
 import { lineOf } from "../text/shown-text.tsx";
 import { draftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
@@ -25,7 +25,7 @@ export function QuestionsBanner({ questions }: { readonly questions: readonly Qu
     <section class="banner" aria-label="Open questions">
       {questions.length > 1 && (
         <p class="pager">
-          <b>{countText(questions.length)} questions</b>
+          <b>{formatFullCount(questions.length)} questions</b>
           <Turn to="Previous question" onClick={() => moveTo(shown - 1)} />
           <span>
             {shown + 1} of {questions.length}

@@ -3,7 +3,7 @@ import { Link } from "../app/link.tsx";
 import { Pending } from "../app/problem-notice.tsx";
 import type { Inbox } from "../../src/view/viewer-data.ts";
 import type { Loaded } from "../data/use-loaded.ts";
-import { numberOf } from "../../src/view/amounts.ts";
+import { formatQuantity } from "../../src/view/amounts.ts";
 import { focusQuestion } from "../app/focused.ts";
 import { draftKey } from "./answer-drafts.ts";
 import { QuestionCard } from "./question-card.tsx";
@@ -41,7 +41,9 @@ export function QuestionsScreen({ inbox }: { readonly inbox: Loaded<Inbox> }) {
   return (
     <main class="questions-screen">
       <h1 tabIndex={-1}>
-        {questions.length === 0 ? "No open questions" : numberOf(questions.length, "open question")}
+        {questions.length === 0
+          ? "No open questions"
+          : formatQuantity(questions.length, "open question")}
       </h1>
       {questions.length === 0 && (
         <div class="empty">

@@ -1,6 +1,6 @@
 // What went wrong in a run, in the order in which it is gone through: first causes first, then what failed besides, by row.
 
-import { numberOf } from "../../src/view/amounts.ts";
+import { formatQuantity } from "../../src/view/amounts.ts";
 import type { RunState } from "../data/run-state.ts";
 import { AT, standingOf } from "../data/agent-row.ts";
 
@@ -27,7 +27,9 @@ export function errorStops(state: RunState): readonly ErrorStop[] {
     const isWrong = standingOf(row) === "failed" || row[AT.toolErrors] > 0;
     if (!isWrong || seen.has(index)) return [];
     const what =
-      standingOf(row) === "failed" ? row[AT.note] : numberOf(row[AT.toolErrors], "failed call");
+      standingOf(row) === "failed"
+        ? row[AT.note]
+        : formatQuantity(row[AT.toolErrors], "failed call");
     const text = what === "" ? row[AT.name] : `${row[AT.name]} · ${what}`;
     return [{ index, step: undefined, text, isCause: false, isLimit: false }];
   });

@@ -2,7 +2,7 @@ import { useRef } from "preact/hooks";
 
 import { useKeys } from "../app/keys.ts";
 import { replaceRoute, RUN_FILTERS, type RunFilterName, type RunRoute } from "../app/route.ts";
-import { countText } from "../../src/view/amounts.ts";
+import { formatFullCount } from "../../src/view/amounts.ts";
 import type { RunView } from "./run-view.ts";
 
 const FILTER_TEXTS: Readonly<Record<RunFilterName, string>> = {
@@ -89,7 +89,7 @@ function Counts({ view, route }: { readonly view: RunView; readonly route: RunRo
   if (words !== "" || show !== "all")
     return (
       <span class="count">
-        {countText(matches)} of {countText(all)}
+        {formatFullCount(matches)} of {formatFullCount(all)}
         <button
           class="link"
           onClick={() => {
@@ -103,8 +103,8 @@ function Counts({ view, route }: { readonly view: RunView; readonly route: RunRo
     );
   return (
     <span class="count">
-      {countText(all)} {all === 1 ? "agent" : "agents"}
-      {folded > 0 && `, ${countText(folded)} folded`}
+      {formatFullCount(all)} {all === 1 ? "agent" : "agents"}
+      {folded > 0 && `, ${formatFullCount(folded)} folded`}
     </span>
   );
 }

@@ -3,12 +3,12 @@ import type { FollowedRun } from "../data/followed-run.ts";
 import { allows, meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
 import {
-  costWords,
-  countText,
-  durationText,
-  numberOf,
-  shortCount,
-  unpricedText,
+  describeCost,
+  formatFullCount,
+  formatDuration,
+  formatQuantity,
+  formatShortCount,
+  describeUnpricedModels,
 } from "../../src/view/amounts.ts";
 import { Since } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
@@ -114,35 +114,39 @@ function RunFacts({ run }: { readonly run: RunHead }) {
   const { durationMs, idleMs } = timeNow(run);
   return (
     <>
-      <span class="fact" title={numberOf(spent.totalTokens, "token")}>
-        {costWords(spent)}
-        {unpricedText(run.unpricedModels ?? [])} · {shortCount(spent.totalTokens)} tokens
+      <span class="fact" title={formatQuantity(spent.totalTokens, "token")}>
+        {describeCost(spent)}
+        {describeUnpricedModels(run.unpricedModels ?? [])} · {formatShortCount(spent.totalTokens)}{" "}
+        tokens
         {spent.unpricedCalls > 0 && (
-          <span class="muted"> · {numberOf(spent.unpricedCalls, "call")} without a price</span>
+          <span class="muted">
+            {" "}
+            · {formatQuantity(spent.unpricedCalls, "call")} without a price
+          </span>
         )}
       </span>
       <BudgetBar run={run} />
       <span class="fact">
-        {numberOf(run.agentCount, "agent")}
+        {formatQuantity(run.agentCount, "agent")}
         {isAtWork &&
           run.running > run.awaitingBudget &&
-          `, ${countText(run.running - run.awaitingBudget)} running`}
+          `, ${formatFullCount(run.running - run.awaitingBudget)} running`}
         {isAtWork &&
           run.awaitingBudget > 0 &&
-          `, ${countText(run.awaitingBudget)} waiting for budget`}
+          `, ${formatFullCount(run.awaitingBudget)} waiting for budget`}
       </span>
       <span class="fact">
-        {durationText(durationMs)}
-        {idleMs >= 1_000 && <span class="muted"> ({durationText(idleMs)} at rest)</span>}
+        {formatDuration(durationMs)}
+        {idleMs >= 1_000 && <span class="muted"> ({formatDuration(idleMs)} at rest)</span>}
       </span>
       {run.refusalCount > 0 && (
         <span class="fact mark">
-          <Icon sign="refused" /> {countText(run.refusalCount)} refused
+          <Icon sign="refused" /> {formatFullCount(run.refusalCount)} refused
         </span>
       )}
       {run.toolErrorCount > 0 && (
         <span class="fact mark">
-          <Icon sign="tool-error" /> {numberOf(run.toolErrorCount, "failed call")}
+          <Icon sign="tool-error" /> {formatQuantity(run.toolErrorCount, "failed call")}
         </span>
       )}
       {run.forkedFrom !== undefined && (
@@ -166,7 +170,7 @@ function ErrorStops({ state, errors, errorAt: at, onError }: Omit<HeaderProps, "
     <span class={hasCompleted ? "fact errors in-completed" : "fact errors"}>
       <Icon sign={word === "limit" ? "stopped" : hasCompleted ? "tool-error" : "failed"} />
       <span>
-        {at < 0 ? numberOf(errors.length, word) : `${word} ${at + 1} of ${errors.length}`}
+        {at < 0 ? formatQuantity(errors.length, word) : `${word} ${at + 1} of ${errors.length}`}
       </span>
       <Turn to={`Previous ${word}`} by="E" onClick={() => onError(-1)} />
       <Turn to={`Next ${word}`} by="e" onClick={() => onError(1)} />

@@ -13,7 +13,7 @@ import { AT } from "../data/agent-row.ts";
 import { FollowedRun } from "../data/followed-run.ts";
 import { meta } from "../data/meta.ts";
 import type { RunState } from "../data/run-state.ts";
-import { numberOf } from "../../src/view/amounts.ts";
+import { formatQuantity } from "../../src/view/amounts.ts";
 import { QuestionsBanner } from "../questions/questions-banner.tsx";
 import { statusWords } from "../text/status-words.ts";
 import { LostBanner } from "./lost-banner.tsx";
@@ -129,7 +129,7 @@ function useFollowedRoute(view: RunView, { agent, q = "", show = "all" }: RunRou
   useEffect(() => view.showRow(view.cursorAt), [view, q, show]);
   useEffect(() => {
     const { matches } = view.listing.peek();
-    if (q !== "" || show !== "all") announce(`${numberOf(matches, "agent")} in the list`);
+    if (q !== "" || show !== "all") announce(`${formatQuantity(matches, "agent")} in the list`);
   }, [view, q, show]);
   useEffect(() => {
     const index = agent === undefined ? undefined : view.state.indexOf(agent);

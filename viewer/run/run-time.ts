@@ -1,4 +1,4 @@
-import { timeAt, runTimeLeft } from "../../src/view/run-row.ts";
+import { projectRunTime, runTimeLeft } from "../../src/view/run-row.ts";
 import type { AxisAmounts, RunRow, RunTime } from "../../src/view/viewer-data.ts";
 import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
@@ -10,7 +10,7 @@ export function elapsedMs(state: RunState): number {
 
 /** Returns the time of a run until now. A run that has ended does not depend on the clock. */
 export function timeNow(run: RunTime): Pick<RunTime, "durationMs" | "idleMs"> {
-  return timeAt(run, run.endedAtMs ?? tickMs.value);
+  return projectRunTime(run, run.endedAtMs ?? tickMs.value);
 }
 
 /** Returns the time of a run of a list. `undefined` if the run was not read yet. */

@@ -2,7 +2,7 @@
 
 import type { AgentRow, SpanNumbers } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
-import { durationText } from "../../src/view/amounts.ts";
+import { formatDuration } from "../../src/view/amounts.ts";
 import type { TimeScale, TimeWindow } from "./time-scale.ts";
 import type { AgentLine, GroupLine, TreeLine } from "./tree-lines.ts";
 import { hatched, type Palette } from "./palette.ts";
@@ -243,7 +243,7 @@ export function paintAxis(sheet: Sheet): void {
   }
   for (const { fromMs, toMs } of taken) {
     const left = xOf(sheet, fromMs);
-    const label = `rest ${durationText(toMs - fromMs)}`;
+    const label = `rest ${formatDuration(toMs - fromMs)}`;
     const width = context.measureText(label).width + 8;
     const x = Math.min(left, widthPx - width);
     context.fillStyle = palette("surface");
@@ -255,7 +255,7 @@ export function paintAxis(sheet: Sheet): void {
 
 function axisText(ms: number): string {
   if (ms === 0) return "0";
-  return durationText(ms)
+  return formatDuration(ms)
     .replace(/\.0s$/, "s")
     .replace(/ 00[ms]$/, "");
 }

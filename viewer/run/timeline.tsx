@@ -6,7 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { theme } from "../app/theme.ts";
 import { AT } from "../data/agent-row.ts";
-import { durationText } from "../../src/view/amounts.ts";
+import { formatDuration } from "../../src/view/amounts.ts";
 import { lineOf } from "../text/shown-text.tsx";
 import { fittedCanvas } from "./fitted-canvas.ts";
 import { paletteOf } from "./palette.ts";
@@ -185,7 +185,7 @@ function spanText({ kind, step, fromMs, toMs, end, account }: Span, { state }: R
   const how = end === "ok" ? "" : ` · ${end}`;
   const whose = state.agents[account]?.[AT.name];
   const of = whose === undefined ? "" : ` of ${lineOf(whose)}`;
-  return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${durationText(toMs - fromMs)}${how}`;
+  return `${KIND_TEXTS[kind]}${of}${step > 0 ? ` · step ${step}` : ""} · ${formatDuration(toMs - fromMs)}${how}`;
 }
 
 /** With Ctrl the wheel makes the time wider or narrower about the pointer. */

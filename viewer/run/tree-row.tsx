@@ -6,7 +6,13 @@ import { addUsd } from "../../src/kernel/money.ts";
 import type { AgentRow, Spent } from "../../src/view/viewer-data.ts";
 import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
 import { tickMs } from "../data/page-clock.ts";
-import { costText, countText, durationText, numberOf, shortCount } from "../../src/view/amounts.ts";
+import {
+  formatCost,
+  formatFullCount,
+  formatDuration,
+  formatQuantity,
+  formatShortCount,
+} from "../../src/view/amounts.ts";
 import { roughly } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Line, lineOf } from "../text/shown-text.tsx";
@@ -78,7 +84,7 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
         <b>
           <Line text={row[AT.name]} />
         </b>
-        {folded > 0 && <span class="count">+{countText(folded)}</span>}
+        {folded > 0 && <span class="count">+{formatFullCount(folded)}</span>}
         <Marks row={row} />
         <span class={`words is-${standing}`}>
           {words !== "" && <Line text={words} most={120} />}
@@ -88,11 +94,11 @@ function AgentCells({ line, view }: { readonly line: AgentLine; readonly view: R
           <Line text={row[AT.task]} most={200} />
         </span>
       </span>
-      <Cell of="time">{durationText(Math.max(0, elapsedMs))}</Cell>
+      <Cell of="time">{formatDuration(Math.max(0, elapsedMs))}</Cell>
       <Cell of="step">{row[AT.step] === 0 ? "–" : row[AT.step]}</Cell>
-      <Cell of="own">{shortCount(row[AT.ownTokens])}</Cell>
-      <Cell of="tree-tokens">{shortCount(row[AT.treeTokens])}</Cell>
-      <Cell of="cost">{costText(spentBelow(row))}</Cell>
+      <Cell of="own">{formatShortCount(row[AT.ownTokens])}</Cell>
+      <Cell of="tree-tokens">{formatShortCount(row[AT.treeTokens])}</Cell>
+      <Cell of="cost">{formatCost(spentBelow(row))}</Cell>
     </>
   );
 }
@@ -126,16 +132,16 @@ function Marks({ row }: { readonly row: AgentRow }) {
   return (
     <span class="marks">
       {toolErrors > 0 && (
-        <span class="mark" title={numberOf(toolErrors, "failed call")}>
+        <span class="mark" title={formatQuantity(toolErrors, "failed call")}>
           <Icon sign="tool-error" />
-          {countText(toolErrors)}
+          {formatFullCount(toolErrors)}
           <span class="read-aloud"> failed calls</span>
         </span>
       )}
       {refusals > 0 && (
-        <span class="mark" title={numberOf(refusals, "refused subagent")}>
+        <span class="mark" title={formatQuantity(refusals, "refused subagent")}>
           <Icon sign="refused" />
-          {countText(refusals)}
+          {formatFullCount(refusals)}
           <span class="read-aloud"> refused subagents</span>
         </span>
       )}
@@ -163,7 +169,7 @@ function codesOf(line: GroupLine, view: RunView): string {
   const counts = countCodes(line, view);
   return [...counts]
     .toSorted(([, left], [, right]) => right - left)
-    .map(([code, count]) => (counts.size === 1 ? code : `${code} ×${countText(count)}`))
+    .map(([code, count]) => (counts.size === 1 ? code : `${code} ×${formatFullCount(count)}`))
     .join(", ");
 }
 
@@ -186,7 +192,7 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
         <Indent line={line} />
         <Icon sign={line.standing} />
         <b>
-          <Line text={line.role} /> ×{countText(line.members.length)}
+          <Line text={line.role} /> ×{formatFullCount(line.members.length)}
         </b>
         {codes === "" ? (
           <span class="read-aloud">{line.standing}</span>
@@ -195,18 +201,18 @@ function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: R
             <Line text={`${line.standing}: ${codes}`} />
           </span>
         )}
-        {line.below > 0 && <span class="count">+{countText(line.below)} below</span>}
+        {line.below > 0 && <span class="count">+{formatFullCount(line.below)} below</span>}
         {line.failedBelow > 0 && (
           <span class="mark is-failed">
             <Icon sign="failed" />
-            {countText(line.failedBelow)}
+            {formatFullCount(line.failedBelow)}
             <span class="read-aloud"> failed below</span>
           </span>
         )}
       </span>
-      <Cell of="own">{shortCount(own)}</Cell>
-      <Cell of="tree-tokens">{shortCount(spent.totalTokens)}</Cell>
-      <Cell of="cost">{costText(spent)}</Cell>
+      <Cell of="own">{formatShortCount(own)}</Cell>
+      <Cell of="tree-tokens">{formatShortCount(spent.totalTokens)}</Cell>
+      <Cell of="cost">{formatCost(spent)}</Cell>
     </>
   );
 }
@@ -218,7 +224,7 @@ function RefusalCells({ line }: { readonly line: RefusalLine }) {
       <Icon sign="refused" />
       <span class="words is-refused">
         refused: <Line text={line.role} />
-        {line.count > 1 && ` ×${countText(line.count)}`}, {line.code}
+        {line.count > 1 && ` ×${formatFullCount(line.count)}`}, {line.code}
       </span>
       <span class="task">
         <Line text={line.message} most={200} />

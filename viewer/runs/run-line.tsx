@@ -1,6 +1,11 @@
 import type { RunRow } from "../../src/view/viewer-data.ts";
 import { Link } from "../app/link.tsx";
-import { costWords, countText, durationText, numberOf } from "../../src/view/amounts.ts";
+import {
+  describeCost,
+  formatFullCount,
+  formatDuration,
+  formatQuantity,
+} from "../../src/view/amounts.ts";
 import { BudgetBar } from "../run/budget-bar.tsx";
 import { timeIn, timeNow } from "../run/run-time.ts";
 import { Since, Until } from "../text/ago.tsx";
@@ -24,7 +29,7 @@ export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCu
         <BudgetBar run={run} />
       </span>
       <span class="number run-agents">{run.agentCount === undefined ? "" : agentsText(run)}</span>
-      <span class="number run-cost">{run.spent === undefined ? "" : costWords(run.spent)}</span>
+      <span class="number run-cost">{run.spent === undefined ? "" : describeCost(run.spent)}</span>
       <span class="number run-time">
         <RunTime run={run} />
       </span>
@@ -41,8 +46,8 @@ function RunTime({ run }: { readonly run: RunRow }) {
   const known = timeIn(run);
   if (known === undefined) return status === "ended" ? null : <Since atMs={createdAtMs} />;
   const time = timeNow(known);
-  const atRest = time.idleMs < 1_000 ? undefined : `${durationText(time.idleMs)} at rest`;
-  return <span title={atRest}>{durationText(time.durationMs)}</span>;
+  const atRest = time.idleMs < 1_000 ? undefined : `${formatDuration(time.idleMs)} at rest`;
+  return <span title={atRest}>{formatDuration(time.durationMs)}</span>;
 }
 
 /** Returns the reason whole, for a line that has no room for it. */
@@ -58,10 +63,10 @@ function agentsText({
   ...run
 }: RunRow): string {
   const isAtWork = run.owner !== null && run.status !== "lost";
-  const failed = failedAgents > 0 ? ` · ${countText(failedAgents)} failed` : "";
+  const failed = failedAgents > 0 ? ` · ${formatFullCount(failedAgents)} failed` : "";
   return running > 0 && isAtWork
-    ? `${countText(running)} of ${numberOf(agents, "agent")}${failed}`
-    : `${numberOf(agents, "agent")}${failed}`;
+    ? `${formatFullCount(running)} of ${formatQuantity(agents, "agent")}${failed}`
+    : `${formatQuantity(agents, "agent")}${failed}`;
 }
 
 function Standing({ run }: { readonly run: RunRow }) {

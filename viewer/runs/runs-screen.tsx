@@ -10,9 +10,9 @@ import { Pending } from "../app/problem-notice.tsx";
 import { goTo, lastVisited, noteVisit, replaceRoute } from "../app/route.ts";
 import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import { countText, numberOf } from "../../src/view/amounts.ts";
+import { formatFullCount, formatQuantity } from "../../src/view/amounts.ts";
 import { focused, useLostFocus } from "../app/focused.ts";
-import { groupedRuns, type RunGroup } from "../../src/view/run-row.ts";
+import { groupRuns, type RunGroup } from "../../src/view/run-row.ts";
 import { commandText } from "../text/command.ts";
 import { RunLine } from "./run-line.tsx";
 
@@ -33,7 +33,8 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
   const runs = [...(first?.runs ?? []), ...(older?.runs ?? [])];
   const next = older === undefined ? first?.next : older.next;
   useEffect(() => {
-    if (q !== "" && first !== undefined) announce(`${numberOf(runs.length, "run")} in the list`);
+    if (q !== "" && first !== undefined)
+      announce(`${formatQuantity(runs.length, "run")} in the list`);
   }, [q, first === undefined, runs.length]);
   const more = async (): Promise<void> => {
     const page = await api.runs({ q, before: next }, new AbortController().signal);
@@ -65,8 +66,8 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
       )}
       {first?.forgotten !== undefined && (
         <p class="muted">
-          {numberOf(first.forgotten, "older run")} evicted: this store is in memory. A viewer with a
-          persistent store keeps all runs.
+          {formatQuantity(first.forgotten, "older run")} evicted: this store is in memory. A viewer
+          with a persistent store keeps all runs.
         </p>
       )}
     </main>
@@ -100,7 +101,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
   const [opened, setOpened] = useState<ReadonlySet<RunGroup>>(new Set());
   const list = useRef<HTMLDivElement>(null);
   const { cursor, setCursor, linkTo } = useRunCursor(list);
-  const shownGroups = groupedRuns(runs).map(([group, all]) => ({
+  const shownGroups = groupRuns(runs).map(([group, all]) => ({
     group,
     all,
     shown: opened.has(group) ? all : all.slice(0, SHOWN),
@@ -134,7 +135,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
           all.length > 0 && (
             <section key={group} class={`run-group group-${group}`}>
               <h2>
-                {TITLES[group]} <span class="count">{countText(all.length)}</span>
+                {TITLES[group]} <span class="count">{formatFullCount(all.length)}</span>
               </h2>
               <ul>
                 {shown.map((run) => (
@@ -150,7 +151,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
                     setOpened(new Set(opened).add(group));
                   }}
                 >
-                  {numberOf(all.length - shown.length, "more run")}: show
+                  {formatQuantity(all.length - shown.length, "more run")}: show
                 </button>
               )}
             </section>

@@ -1,4 +1,4 @@
-import { durationText } from "../../src/view/amounts.ts";
+import { formatDuration } from "../../src/view/amounts.ts";
 import { tickMs } from "../data/page-clock.ts";
 
 /** How long ago it was, to the second; updates itself. */
@@ -27,7 +27,7 @@ export function momentText(atMs: number, relativeToMs: number): string {
 export function roughly(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   if (seconds < 60) return `${seconds}s`;
-  if (seconds < 172_800) return durationText(seconds * 1_000);
+  if (seconds < 172_800) return formatDuration(seconds * 1_000);
   return `${Math.floor(seconds / 86_400)}d`;
 }
 

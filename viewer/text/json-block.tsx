@@ -1,7 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 
 import type { JsonValue } from "../../src/kernel/json.ts";
-import { countText } from "../../src/view/amounts.ts";
+import { formatFullCount } from "../../src/view/amounts.ts";
 import { jsonParts } from "./json-text.ts";
 import { LongText } from "./shown-text.tsx";
 
@@ -31,7 +31,7 @@ export function JsonBlock({ value }: { readonly value: JsonValue }) {
       )}
       {dropped > 0 && (
         <button class="more" onClick={() => setShown(shown + MORE_PARTS)}>
-          {countText(dropped)} more characters are left out: show more
+          {formatFullCount(dropped)} more characters are left out: show more
         </button>
       )}
     </div>

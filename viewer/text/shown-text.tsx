@@ -3,7 +3,7 @@
 
 import { useState } from "preact/hooks";
 
-import { countText } from "../../src/view/amounts.ts";
+import { formatFullCount } from "../../src/view/amounts.ts";
 import { indentIfJson } from "./json-text.ts";
 
 /**
@@ -89,8 +89,8 @@ export function LongText({ text }: { readonly text: string }) {
       {marked(rest > 0 ? text.slice(0, shown) : text)}
       {rest > 0 && (
         <button class="more" onClick={() => setShown(shown + SHOWN_MORE)}>
-          {countText(rest)} more characters: show{" "}
-          {rest > SHOWN_MORE ? countText(SHOWN_MORE) : "them"}
+          {formatFullCount(rest)} more characters: show{" "}
+          {rest > SHOWN_MORE ? formatFullCount(SHOWN_MORE) : "them"}
         </button>
       )}
     </>

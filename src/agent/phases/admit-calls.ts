@@ -2,35 +2,35 @@
 // Calls are charged here, against the limit of tool calls.
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
-import { isRecord, defined } from "../../kernel/json.ts";
-import { retriesOf } from "../../policies/failure-counts.ts";
-import { identicalCallsBefore } from "../../policies/identical-calls.ts";
+import { isRecord, omitUndefined } from "../../kernel/json.ts";
+import { getRetryCount } from "../../policies/failure-counts.ts";
+import { countIdenticalCalls } from "../../policies/identical-calls.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { argumentsOf, bindCall, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { parseRawArguments, bindCall, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
 import {
-  deniedCall,
+  rejectDeniedCall,
   UNBEGUN_TEXT,
-  unknownTool,
+  rejectUnknownTool,
   type RejectedCall,
 } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   isWholeReply,
-  openStepOf,
-  pendingCallsOf,
+  getOpenStep,
+  getPendingCalls,
   type AgentState,
   type Deferral,
   type OpenStep,
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../../budget/lease.ts";
 import type { ParentHistory } from "../effects.ts";
-import { parsedOutput, type ParsedOutput } from "../typed-result.ts";
-import { restoreCall, storedCallOf, readArguments } from "../tool-calls/parsed-call.ts";
+import { createParsedOutput, type ParsedOutput } from "../typed-result.ts";
+import { restoreCall, getStoredCall, readArguments } from "../tool-calls/parsed-call.ts";
 import type { CallInProgress } from "../tool-calls/open-call.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
-import { removalReason } from "../../policies/context-notes.ts";
+import { describeRemoval } from "../../policies/context-notes.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
 
 /** The outcome of admitting a batch of calls. */
@@ -62,7 +62,7 @@ export interface CallBatch {
 export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBatch): Admission {
   const { tools } = agent;
   const { output: schema } = agent.role;
-  const step = openStepOf(state);
+  const step = getOpenStep(state);
   const { steps, failures } = state.log;
   const history: ParentHistory = { messages: state.conversation.messages, steps };
   const ofReply = step.reply?.message.toolCalls ?? NONE;
@@ -89,10 +89,10 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
       const wasCharged = agent.persistence?.inFlight?.takeCharge() === true;
       const refused = wasCharged ? undefined : agent.account.chargeToolCall();
       if (refused === undefined) charged += 1;
-      else bound = overLimit(refused, bound.tool);
+      else bound = rejectOverLimit(refused, bound.tool);
       refusal ??= refused;
     }
-    if (bound.type === "finish" && schema !== undefined) output = parsedOutput(schema, bound);
+    if (bound.type === "finish" && schema !== undefined) output = createParsedOutput(schema, bound);
     const settings = tools.settingsOf(toolName);
     const isWatched = tool?.kind === "function" && settings.maxIdenticalCalls !== "unlimited";
     const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;
@@ -113,8 +113,8 @@ export function admitCalls(agent: AgentRuntime, state: AgentState, batch: CallBa
       denial,
       argumentsText,
       settings,
-      retryCount: retriesOf(failures, toolName),
-      identicalCalls: isWatched ? identicalCallsBefore(steps, rank) : 0,
+      retryCount: getRetryCount(failures, toolName),
+      identicalCalls: isWatched ? countIdenticalCalls(steps, rank) : 0,
       delegatedRoles: NONE,
       history,
       deferral,
@@ -139,11 +139,11 @@ function noteDelegatedRoles(
 ): void {
   const delegations = planned.filter(({ bound }) => bound.type === "delegation");
   const ofBatch = delegations.flatMap(({ bound }) =>
-    "input" in bound ? rolesAskedFor(bound.input) : NONE,
+    "input" in bound ? readRequestedRoles(bound.input) : NONE,
   );
-  const calls = openStepOf(state).reply?.message.toolCalls ?? NONE;
+  const calls = getOpenStep(state).reply?.message.toolCalls ?? NONE;
   const isWhole = planned.length === calls.length;
-  const roles = isWhole ? ofBatch : [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
+  const roles = isWhole ? ofBatch : [...ofBatch, ...findOtherRoles(agent, state, planned.length)];
   for (const call of delegations) call.delegatedRoles = roles;
 }
 
@@ -151,15 +151,18 @@ function noteDelegatedRoles(
  * The roles that delegations of the reply name besides those of the batch, which has so many calls: of those that have started a subagent,
  * and of those to come.
  */
-function rolesOfOthers(agent: AgentRuntime, state: AgentState, size: number): readonly string[] {
-  const others = [...startedBefore(agent, openStepOf(state)), ...pendingCallsOf(state).slice(size)];
+function findOtherRoles(agent: AgentRuntime, state: AgentState, size: number): readonly string[] {
+  const others = [
+    ...collectStartedCalls(agent, getOpenStep(state)),
+    ...getPendingCalls(state).slice(size),
+  ];
   return others
     .filter(({ toolName }) => agent.tools.find(toolName)?.kind === "delegation")
-    .flatMap(({ argumentsText }) => rolesAskedFor(readArguments(argumentsText)));
+    .flatMap(({ argumentsText }) => readRequestedRoles(readArguments(argumentsText)));
 }
 
 /** The calls of the reply that have their result and had started a subagent: in an earlier batch, or before a pause. */
-function startedBefore(
+function collectStartedCalls(
   { children }: AgentRuntime,
   { stepId, reply, executions }: OpenStep,
 ): readonly ToolCall[] {
@@ -174,7 +177,7 @@ function startedBefore(
 const NONE: readonly never[] = Object.freeze([]);
 
 /** The role that a delegation names, as `SpawnSubagent` does, or that of the subagent that continues; none: it is of another kind. */
-function rolesAskedFor(input: unknown): readonly string[] {
+function readRequestedRoles(input: unknown): readonly string[] {
   const { role, continue: childName } = isRecord(input) ? input : {};
   if (typeof role === "string") return [role];
   const [name = ""] = typeof childName === "string" ? childName.split("#") : [];
@@ -195,23 +198,23 @@ function bindOrReject(
   const { toolName } = call;
   // The agent had to end, or fails, before the call.
   if (isFailing || hooked?.change?.type === "cancelled")
-    return rejected(tool, "not_executed", UNBEGUN_TEXT);
+    return rejectCall(tool, "not_executed", UNBEGUN_TEXT);
   if (skip !== undefined)
-    return refuseUnread(step, call, rejected(tool, "skipped", `Not executed: ${skip}`));
+    return refuseUnread(step, call, rejectCall(tool, "skipped", `Not executed: ${skip}`));
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
   if (tool === undefined || isHidden)
     return refuseUnread(step, call, findMissing(agent, step, call));
-  if (deferral?.type === "question") return restoreCall(tool, storedCallOf(deferral));
+  if (deferral?.type === "question") return restoreCall(tool, getStoredCall(deferral));
   if (deferral !== undefined) {
     // Its subagent has begun to work: the arguments are only recorded.
-    const input = argumentsOf(deferral.argumentsText);
+    const input = parseRawArguments(deferral.argumentsText);
     return rebindCall(tool, input, deferral.parsedArguments ?? input);
   }
   const bound = bindCall(tool, argumentsText, isWholeReply(step));
   if (bound.type === "rejected") return cutShort(step, call, bound);
   // No guard is asked about the typed result: a hook may deny it alone.
   if (bound.type === "finish" && hooked?.change?.type === "denied")
-    return deniedCall(bound.tool, hooked.change);
+    return rejectDeniedCall(bound.tool, hooked.change);
   return hooked?.unmended === undefined ? bound : { ...bound, unmended: hooked.unmended };
 }
 
@@ -231,16 +234,16 @@ function findMissing(
   // A role above may forbid a tool of the agent's own (T4).
   const removals = toolLimits.removed.filter((removed) => removed.toolName === toolName);
   if (tool === undefined && removals.length > 0) {
-    const reasons = removals.map(removalReason).join("; ");
+    const reasons = removals.map(describeRemoval).join("; ");
     const text = `Not executed: you cannot use ${toolName} (${reasons}). ${choice}`;
     const by = [...new Set(removals.map(({ source }) => source))].join(", ");
-    return rejected(undefined, "tool_not_available", text, by);
+    return rejectCall(undefined, "tool_not_available", text, by);
   }
   const filters = hiddenTools.filter((hidden) => hidden.toolName === toolName);
-  if (filters.length === 0) return unknownTool(offered, toolName);
+  if (filters.length === 0) return rejectUnknownTool(offered, toolName);
   const text = `Not executed: ${toolName} is not available in this step. ${choice}`;
   const by = filters.map(({ filter }) => filter).join(", ");
-  return rejected(tool, "tool_not_available", text, by);
+  return rejectCall(tool, "tool_not_available", text, by);
 }
 
 /** Returns the refusal of a call whose arguments nothing has read: they may be whole, though the reply was cut off. */
@@ -282,20 +285,20 @@ function dropAnswer(agent: AgentRuntime, { stepId }: OpenStep, deferral: Deferra
   );
 }
 
-function overLimit(
+function rejectOverLimit(
   { axis, accountPath, maximum, reserve }: BudgetRefusal,
   tool: Tool | undefined,
 ): RejectedCall {
   const rest = reserve === undefined ? "" : `, except for ${reserve} reserved for its own answer`;
   const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
-  return rejected(tool, axis === "timeMs" ? "time_limit" : "tool_call_limit", text);
+  return rejectCall(tool, axis === "timeMs" ? "time_limit" : "tool_call_limit", text);
 }
 
-function rejected(
+function rejectCall(
   tool: Tool | undefined,
   code: ToolFailureCode,
   text: string,
   by?: string,
 ): RejectedCall {
-  return { type: "rejected", tool, code, text, ...defined({ by }) };
+  return { type: "rejected", tool, code, text, ...omitUndefined({ by }) };
 }

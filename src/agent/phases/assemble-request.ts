@@ -1,18 +1,18 @@
 // What the model is to be shown: the sections of a request in their order. The stored history stays as it is (C17).
 
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
-import { attachedBytesOf, forModel } from "../../model/written-by.ts";
+import { sumAttachedBytes, toHistory } from "../../model/written-by.ts";
 import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
-import { type HiddenTool, hiddenTools } from "../../tools/tool-filter.ts";
+import { type HiddenTool, findHiddenTools } from "../../tools/tool-filter.ts";
 import type { AgentRole } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { stepPosition, NO_PREFIX, type AgentState } from "../agent-state.ts";
+import { getStepPosition, NO_PREFIX, type AgentState } from "../agent-state.ts";
 import type { SectionMessages } from "./make-sections.ts";
-import { deepFreeze, defined } from "../../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { ToolChoice } from "../../protocol/model-settings.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
-import { headLength } from "../../policies/message-groups.ts";
+import { countHeadMessages } from "../../policies/message-groups.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
@@ -34,7 +34,7 @@ export interface Assembled {
 }
 
 /** Returns the request that shows the history as it is, among the sections. Throws the coded error of a filter that broke. */
-export function plainRequest(
+export function buildPlainRequest(
   agent: AgentRuntime,
   state: AgentState,
   made: SectionMessages | undefined,
@@ -43,25 +43,25 @@ export function plainRequest(
   const { tools, hiddenTools } =
     role.toolFilters.length === 0
       ? { tools: all.specs, hiddenTools: NONE_HIDDEN }
-      : filteredTools(agent, state);
+      : filterStepTools(agent, state);
   const toolChoice =
-    role.toolChoice === undefined ? undefined : toolChoiceNow(role.toolChoice, state, tools);
+    role.toolChoice === undefined ? undefined : resolveToolChoice(role.toolChoice, state, tools);
   const { temperature, modelSettings: settings } = role;
-  const history = forModel(state.conversation.messages, agent.model);
+  const history = toHistory(state.conversation.messages, agent.model);
   const sections = made?.size === 0 ? undefined : made;
   const request: ModelRequest = {
-    messages: sections === undefined ? history : requestMessages(role, history, sections),
+    messages: sections === undefined ? history : buildRequestMessages(role, history, sections),
     tools,
     maxOutputTokens: role.maxOutputTokens,
-    ...defined({ temperature, settings, toolChoice, output }),
+    ...omitUndefined({ temperature, settings, toolChoice, output }),
   };
   return {
     request,
-    attachedBytes: attachedBytesOf(history),
+    attachedBytes: sumAttachedBytes(history),
     isFaithful: true,
     historyLength: state.conversation.messages.length,
     ephemeral: sections && new Set(sections.values()),
-    tail: sections && behindHistory(role, sections),
+    tail: sections && collectTrailingMessages(role, sections),
     hiddenTools,
   };
 }
@@ -69,7 +69,7 @@ export function plainRequest(
 const NONE_HIDDEN: readonly HiddenTool[] = Object.freeze([]);
 
 /** The history, as far as the role's model may see it, with sections before and behind it, in the order that the role declares. */
-function requestMessages(
+function buildRequestMessages(
   { sections: declared }: Pick<AgentRole, "sections">,
   history: readonly Message[],
   sections: SectionMessages,
@@ -82,7 +82,7 @@ function requestMessages(
   });
 }
 
-function behindHistory(
+function collectTrailingMessages(
   { sections: declared }: AgentRole,
   sections: SectionMessages,
 ): readonly Message[] {
@@ -93,10 +93,10 @@ function behindHistory(
 // Which tools a request offers, and how the model may choose, for roles that say so.
 
 /** The tools that filters leave in this step; `Finish` is none of their business. */
-function filteredTools(agent: AgentRuntime, state: AgentState) {
+function filterStepTools(agent: AgentRuntime, state: AgentState) {
   const { identity, role, tools } = agent;
   const { metadata } = agent.facts;
-  const position = stepPosition(agent, state);
+  const position = getStepPosition(agent, state);
   const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);
   const facts = deepFreeze({
     agentPath: identity.agentPath,
@@ -108,14 +108,14 @@ function filteredTools(agent: AgentRuntime, state: AgentState) {
     metadata,
   });
   const { context } = agent.run; // The user's own: never frozen.
-  const removed = hiddenTools(role.toolFilters, names, Object.freeze({ ...facts, context }));
+  const removed = findHiddenTools(role.toolFilters, names, Object.freeze({ ...facts, context }));
   if (removed.length > 0) agent.record({ type: "tools.filtered", removed }, position);
   const hidden = new Set(removed.map(({ toolName }) => toolName));
   return { tools: tools.specs.filter(({ name }) => !hidden.has(name)), hiddenTools: removed };
 }
 
 /** The role's choice of tools, as far as they are offered. What forces a call holds for one step: an agent must be able to end. */
-function toolChoiceNow(
+function resolveToolChoice(
   toolChoice: ToolChoice,
   { log }: AgentState,
   offered: readonly ToolSpec[],
@@ -133,13 +133,13 @@ function toolChoiceNow(
 // A request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97).
 
 /** Returns a state if there is no request: the agent fails, or was asked to end. */
-export async function hookedRequest(
+export async function applyRequestHooks(
   agent: AgentRuntime,
   state: AgentState,
   plain: Assembled,
 ): Promise<Assembled | AgentState> {
-  const position = stepPosition(agent, state);
-  const begin = headLength(plain.request.messages);
+  const position = getStepPosition(agent, state);
+  const begin = countHeadMessages(plain.request.messages);
   const [first, ...further] = plain.request.messages.slice(0, begin);
   const instructions = first?.text ?? "";
   const others = deepFreeze(plain.request.messages.slice(begin));
@@ -156,7 +156,7 @@ export async function hookedRequest(
   const isChanged = patch.instructions !== undefined || patch.messages !== undefined;
   let { messages } = plain.request;
   if (isChanged) {
-    const lead = [...system(patch.instructions ?? instructions), ...further];
+    const lead = [...createSystemMessages(patch.instructions ?? instructions), ...further];
     const repaired = repairMessages([...lead, ...(patch.messages ?? others)]);
     if (repaired.repairs.length > 0) {
       const types = [...new Set(repaired.repairs.map(({ type }) => type))];
@@ -166,13 +166,13 @@ export async function hookedRequest(
     ({ messages } = repaired);
   }
   // Hooks may have put in what the model does not take, or taken out what was too much.
-  messages = forModel(messages, agent.model);
-  const attachedBytes = attachedBytesOf(messages);
-  const request = { ...plain.request, messages, ...defined({ temperature }) };
+  messages = toHistory(messages, agent.model);
+  const attachedBytes = sumAttachedBytes(messages);
+  const request = { ...plain.request, messages, ...omitUndefined({ temperature }) };
   return { ...plain, request, attachedBytes, isFaithful: plain.isFaithful && !isChanged };
 }
 
-function system(text: string): readonly Message[] {
+function createSystemMessages(text: string): readonly Message[] {
   return text === "" ? [] : [{ role: "system", text, origin: "instructions" }];
 }
 
@@ -188,8 +188,8 @@ export function isOverflowing(
   const { compaction } = agent.role;
   if (compaction === undefined || compaction.strategy === "error") return false;
   const { maxInputTokens = Infinity } = compaction;
-  const seen = forModel(conversation.messages, agent.model);
-  if (attachedBytesOf(seen) > MOST_REQUEST_BYTES) return true;
+  const seen = toHistory(conversation.messages, agent.model);
+  if (sumAttachedBytes(seen) > MOST_REQUEST_BYTES) return true;
   if (maxInputTokens === Infinity) return false;
   return measureSeen(agent, sections)(seen, conversation.prefix) > maxInputTokens;
 }
@@ -197,7 +197,7 @@ export function isOverflowing(
 /** Returns the measure for a history among these sections. */
 export function measure(agent: AgentRuntime, sections?: SectionMessages): MeasureTokens {
   const tokensOf = measureSeen(agent, sections);
-  return (history, prefix) => tokensOf(forModel(history, agent.model), prefix);
+  return (history, prefix) => tokensOf(toHistory(history, agent.model), prefix);
 }
 
 /** Returns the measure for what the model may see of a history. */
@@ -208,8 +208,9 @@ function measureSeen(
   const ephemeral = sections && new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {
-    const messages = sections === undefined ? history : requestMessages(role, history, sections);
-    const request = { messages, tools: tools.specs, maxOutputTokens, ...defined({ output }) };
+    const messages =
+      sections === undefined ? history : buildRequestMessages(role, history, sections);
+    const request = { messages, tools: tools.specs, maxOutputTokens, ...omitUndefined({ output }) };
     return countInputTokens(model, request, prefix, ephemeral).tokens;
   };
 }

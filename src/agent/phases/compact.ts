@@ -1,24 +1,24 @@
 // Compaction: a history that outgrew its window is made shorter, in whole groups of calls and results. Neither an error nor a step (R14).
 // What goes is left out, or summed up by a model call of its own, as the role says (R100). Loaded when a history is first made shorter.
 
-import { headLength } from "../../policies/message-groups.ts";
-import { cutHistory, truncateHistory, withNewestContent } from "../../policies/truncate-history.ts";
+import { countHeadMessages } from "../../policies/message-groups.ts";
+import { cutHistory, truncateHistory, keepNewestContent } from "../../policies/truncate-history.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
+import { type AgentState, getEventPosition, getStepPosition } from "../agent-state.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 import { addWaitedTime, replaceHistory } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
-import { makeSideCall, NOT_CALLED, type SideCallReply, type SideTask } from "../model-call.ts";
+import { createSideCall, NOT_CALLED, type SideCallReply, type SideTask } from "../model-call.ts";
 import type { SectionMessages } from "./make-sections.ts";
-import { defined, deepFreeze } from "../../kernel/json.ts";
+import { omitUndefined, deepFreeze } from "../../kernel/json.ts";
 import {
   hasRoomForSummary,
   retainMessages,
   type MessageRetentionPolicy,
 } from "../../policies/retention-policy.ts";
-import { storedMessages } from "../message-tags.ts";
+import { createStoredMessages } from "../message-tags.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import { measure, type MeasureTokens } from "./assemble-request.ts";
 
@@ -44,12 +44,12 @@ export async function compact(
   const hooked = await consultHooks(agent, {
     point: "beforeCompaction",
     stepNumber: state.log.steps.length + 1,
-    position: eventPosition(state),
+    position: getEventPosition(state),
     input: { messages, inputTokens: tokensBefore, maxInputTokens: maxInputTokens ?? tokensBefore },
   });
   if (hooked?.type === "cancelled") return state;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
-  const lighter = withNewestContent(messages, keepAttachments);
+  const lighter = keepNewestContent(messages, keepAttachments);
   const most = cutHistory(lighter, { keepMessages: 0 });
   // If the model itself refused the request, it is unknown how much is enough.
   const isRefused = state.step !== undefined;
@@ -60,7 +60,7 @@ export async function compact(
   const keep = hooked?.value.patch.keepMessages ?? keepMessages;
   const isSummarizing = !isShort && compaction.strategy === "summarize";
   const summed: Summed = isSummarizing
-    ? await summarized(agent, state, { messages: lighter, tokensOf, keep })
+    ? await summarizeHistory(agent, state, { messages: lighter, tokensOf, keep })
     : NOT_CALLED;
   const { usage, text } = summed;
   const { isEnding } = agent;
@@ -71,7 +71,7 @@ export async function compact(
       (isShort
         ? lighter
         : truncateHistory(lighter, fitMessages(agent, { messages: lighter, tokensOf, keep }))));
-  const compacted = charged(state, shorter, summed);
+  const compacted = recordSummary(state, shorter, summed);
   if (isEnding && usage === undefined) return compacted;
   const isSummed = shorter === summed.messages;
   agent.record(
@@ -81,11 +81,11 @@ export async function compact(
       messagesAfter: shorter.length,
       tokensBefore,
       tokensAfter: tokensOf(shorter),
-      ...defined({ summaryCharacters: isSummed ? text?.length : undefined, usage }),
+      ...omitUndefined({ summaryCharacters: isSummed ? text?.length : undefined, usage }),
     },
-    eventPosition(state),
+    getEventPosition(state),
   );
-  return agent.isEnding ? compacted : withSubagentList(agent, compacted);
+  return agent.isEnding ? compacted : addSubagentList(agent, compacted);
 }
 
 interface CompactionRequest {
@@ -120,7 +120,7 @@ interface Summed extends SideCallReply {
 const MOST_SUMMARY_TOKENS = 1024;
 
 /** The history with a summary in place of what goes. It is not asked for where there is no room for it. */
-async function summarized(
+async function summarizeHistory(
   agent: AgentRuntime,
   state: AgentState,
   request: CompactionRequest,
@@ -138,15 +138,15 @@ async function summarized(
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_CALLED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
   // A name of its own, also if there are two before one step: whatever came of the first, the history has grown.
-  const position = { ...stepPosition(agent, state), sideCall: { name: `summary.${added}` } };
-  const reply = await makeSideCall(agent, position, summaryTask(cut.dropped, room));
+  const position = { ...getStepPosition(agent, state), sideCall: { name: `summary.${added}` } };
+  const reply = await createSideCall(agent, position, createSummaryTask(cut.dropped, room));
   if (reply.text === undefined) return reply;
-  const put = [...cut.head, summaryMessage(reply.text, room), ...cut.tail];
+  const put = [...cut.head, createSummaryMessage(reply.text, room), ...cut.tail];
   return { ...reply, messages: request.tokensOf(put) <= window ? put : undefined };
 }
 
 /** The state that knows what the summary took, with these messages for its history. */
-function charged(
+function recordSummary(
   state: AgentState,
   messages: readonly Message[],
   { usage, waitedMs }: SideCallReply,
@@ -163,7 +163,7 @@ const SUBAGENT_LIST_OPENING = "Your subagents so far, by the names under which y
  * What the agent knew of its subagents may be gone with the messages: a notice lists the names by which it reaches them. An earlier
  * list does not hold any more.
  */
-function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
+function addSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
   if (agent.children.length === 0) return state;
   const list = agent.children.map(
     ({ childName, settled }) => `${childName} (${settled?.status ?? "running"})`,
@@ -189,7 +189,7 @@ export async function retain(
 ): Promise<AgentState> {
   const { role, identity } = agent;
   const { messages } = state.conversation;
-  const stored = storedMessages(state.conversation, identity.agentId);
+  const stored = createStoredMessages(state.conversation, identity.agentId);
   const gone = new Set<unknown>(retainMessages(stored, retention).dropped);
   if (gone.size === 0) return state;
   const kept = messages.filter((_message, index) => !gone.has(stored[index]));
@@ -198,12 +198,12 @@ export async function retain(
     maxInputTokens: role.compaction?.maxInputTokens,
   };
   const dropped = messages.filter((_message, index) => gone.has(stored[index]));
-  const position = { ...stepPosition(agent, state), sideCall: { name: "retention" } };
+  const position = { ...getStepPosition(agent, state), sideCall: { name: "retention" } };
   const summed = hasRoomForSummary(retention)
-    ? await makeSideCall(agent, position, summaryTask(dropped, room))
+    ? await createSideCall(agent, position, createSummaryTask(dropped, room))
     : NOT_CALLED;
-  const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
-  const shorter = summary === undefined ? kept : afterInstructions(kept, summary);
+  const summary = summed.text === undefined ? undefined : createSummaryMessage(summed.text, room);
+  const shorter = summary === undefined ? kept : insertAfterInstructions(kept, summary);
   const tokensOf = measure(agent);
   agent.record({
     type: "conversation.compacted",
@@ -211,13 +211,16 @@ export async function retain(
     messagesAfter: shorter.length,
     tokensBefore: tokensOf(messages),
     tokensAfter: tokensOf(shorter),
-    ...defined({ summaryCharacters: summary?.text.length, usage: summed.usage }),
+    ...omitUndefined({ summaryCharacters: summary?.text.length, usage: summed.usage }),
   });
-  return charged(state, shorter, summed);
+  return recordSummary(state, shorter, summed);
 }
 
-function afterInstructions(messages: readonly Message[], message: Message): readonly Message[] {
-  const end = headLength(messages);
+function insertAfterInstructions(
+  messages: readonly Message[],
+  message: Message,
+): readonly Message[] {
+  const end = countHeadMessages(messages);
   return [...messages.slice(0, end), message, ...messages.slice(end)];
 }
 
@@ -236,7 +239,7 @@ export interface SummaryRoom {
 }
 
 /** What is asked for, for a summary of these messages. */
-export function summaryTask(
+export function createSummaryTask(
   messages: readonly Message[],
   { maxOutputTokens, maxInputTokens }: SummaryRoom,
 ): SideTask {
@@ -265,7 +268,10 @@ function describeMessage(message: Message): string {
 }
 
 /** The message that stands for what is gone. A summary that is longer than its room is cut. */
-export function summaryMessage(summary: string, { maxOutputTokens }: SummaryRoom): UserMessage {
+export function createSummaryMessage(
+  summary: string,
+  { maxOutputTokens }: SummaryRoom,
+): UserMessage {
   const { text } = shortenText(summary.trim(), maxOutputTokens * CHARACTERS_PER_TOKEN);
   return deepFreeze({
     role: "user",

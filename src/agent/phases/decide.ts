@@ -6,23 +6,23 @@ import { deepFreeze } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import { problemLines } from "../../tools/arguments/argument-problems.ts";
+import { describeProblemLines } from "../../tools/arguments/argument-problems.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   isRequestTooLong,
   isWholeReply,
-  lastTextOf,
+  getLastText,
   hasDeferredWork,
   type AgentState,
-  eventPosition,
+  getEventPosition,
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
-import { consultHooks, consult, hookBounds } from "../consult.ts";
-import { acceptsTextResult, parsedOutput, textResult } from "../typed-result.ts";
+import { consultHooks, consult, createHookBounds } from "../consult.ts";
+import { isTextResultAccepted, createParsedOutput, parseTextResult } from "../typed-result.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
-import { fail, failWith, lastStepSignal, listOvershoots, addSignal } from "../stop-requests.ts";
+import { fail, failWith, toLastStepSignal, recordOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
-import { isTextAlone, stepOutcome, type StepOutcome } from "../step-outcome.ts";
+import { isTextAlone, decideStepOutcome, type StepOutcome } from "../step-outcome.ts";
 import {
   addMessages,
   awaitSubagents,
@@ -37,7 +37,7 @@ const MAX_VETOES = 3;
 /** Completes the step and decides what follows: stop, continue, or ask for what is missing. */
 export async function decide(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const next = isRequestTooLong(state) ? state : await finishStep(agent, state);
-  const outcome = stepOutcome(next.log, {
+  const outcome = decideStepOutcome(next.log, {
     roleName: agent.role.name,
     modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
@@ -79,7 +79,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
  * the agent ends `stopped`, also with a valid answer.
  */
 async function finishStep(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
-  const state = agent.role.hasOutput ? withTextResult(agent, given) : given;
+  const state = agent.role.hasOutput ? takeTextResult(agent, given) : given;
   const closing = state.step?.lastStep;
   const alone = hasDeferredWork(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
@@ -88,24 +88,24 @@ async function finishStep(agent: AgentRuntime, given: AgentState): Promise<Agent
   const closed =
     closing === undefined || isRecorded
       ? completed
-      : addSignal(agent, completed, lastStepSignal(closing));
+      : addSignal(agent, completed, toLastStepSignal(closing));
   const seen =
     agent.hooks.processors.length === 0 ? closed : await runStepProcessors(agent, closed);
   return agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
 }
 
 /** Takes the text of a reply without calls for the typed result, if it is one. */
-function withTextResult(agent: AgentRuntime, state: AgentState): AgentState {
+function takeTextResult(agent: AgentRuntime, state: AgentState): AgentState {
   const { step } = state;
   const { output } = agent.role;
   if (output === undefined || step?.reply === undefined || !isWholeReply(step)) return state;
   const { text, toolCalls } = step.reply.message;
   if (toolCalls.length > 0) return state;
-  const own = textResult(agent, text);
+  const own = parseTextResult(agent, text);
   // A provider may pause a turn within its JSON.
-  const turn = own?.type === "valid" ? text : lastTextOf(state);
-  const result = turn === text ? own : textResult(agent, turn);
-  return result?.type === "valid" ? recordOutput(state, parsedOutput(output, result)) : state;
+  const turn = own?.type === "valid" ? text : getLastText(state);
+  const result = turn === text ? own : parseTextResult(agent, turn);
+  return result?.type === "valid" ? recordOutput(state, createParsedOutput(output, result)) : state;
 }
 
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
@@ -138,7 +138,7 @@ function failIfStalled(agent: AgentRuntime, state: AgentState): AgentState {
 }
 
 /** True for a step that an error or a stop ended before all was done that its reply asked for. */
-function wasCutOff({ error, tools }: StepRecord): boolean {
+function isInterruptedStep({ error, tools }: StepRecord): boolean {
   return (
     error !== undefined ||
     tools.executions.some(
@@ -151,8 +151,8 @@ function wasCutOff({ error, tools }: StepRecord): boolean {
 async function runStepProcessors(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
-  if (step === undefined || wasCutOff(step) || agent.isEnding) return state;
-  const bounds = hookBounds(agent, step.number);
+  if (step === undefined || isInterruptedStep(step) || agent.isEnding) return state;
+  const bounds = createHookBounds(agent, step.number);
   const said = await consult(agent, () => runProcessors(processors, deepFreeze(step), bounds), {
     stepId: step.stepId,
   });
@@ -178,15 +178,15 @@ async function stop(
     ? await consultHooks(agent, {
         point,
         stepNumber: steps.length,
-        position: eventPosition(state),
-        input: { text: lastTextOf(state), output, steps, isActive: vetoes > 0, vetoes },
+        position: getEventPosition(state),
+        input: { text: getLastText(state), output, steps, isActive: vetoes > 0, vetoes },
       })
     : undefined;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
   const chain = hooked?.type === "returned" ? hooked.value : undefined;
   if (chain?.patch.continueWith === undefined)
-    return addSignal(agent, listOvershoots(agent, state), signal);
-  const message = notice(chain.patch.continueWith);
+    return addSignal(agent, recordOvershoots(agent, state), signal);
+  const message = createNotice(chain.patch.continueWith);
   const vetoed = recordVeto(recordOutput(state, {}), message);
   const by = chain.changedBy.at(-1)?.hook;
   recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
@@ -197,26 +197,26 @@ async function stop(
 function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
-  const result = textResult(agent, lastTextOf(state));
+  const result = parseTextResult(agent, getLastText(state));
   const isNative = agent.nativeOutputSchema !== undefined;
   const text =
     result?.type === "invalid"
       ? [
           "You have not given your result yet: the JSON in your text does not fit its schema:",
-          ...problemLines("the result", result.problems).map((line) => `- ${line}`),
+          ...describeProblemLines("the result", result.problems).map((line) => `- ${line}`),
           isNative
             ? "Answer with the corrected result as JSON only."
             : `Call the ${FINISH_TOOL_NAME} tool with the corrected result.`,
         ].join("\n")
       : isNative
         ? "You have not given your result yet. Answer with the result as JSON only, following its schema."
-        : acceptsTextResult(agent)
+        : isTextResultAccepted(agent)
           ? `You have not given your result yet: your text is not the result as JSON. Call the ${FINISH_TOOL_NAME} tool with the result.`
           : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with the result; text is not accepted.`;
-  return addMessages(state, [notice(text)]);
+  return addMessages(state, [createNotice(text)]);
 }
 
-function notice(text: string): Message {
+function createNotice(text: string): Message {
   return { role: "user", text, origin: "notice" };
 }
 
@@ -232,5 +232,5 @@ function recordContinuation(
   const work = outcome.type === "compact" ? (["overflow"] as const) : outcome.work;
   const vetoed = vetoedBy === undefined ? {} : { vetoedBy };
   const body = { decision: outcome.type, work, ...vetoed, signals };
-  agent.record({ type: "continuation.evaluated", ...body }, eventPosition(state));
+  agent.record({ type: "continuation.evaluated", ...body }, getEventPosition(state));
 }

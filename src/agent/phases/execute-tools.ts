@@ -2,19 +2,19 @@
 // execute: rewrites, checks, charges and runs the calls, in parallel; a sequential tool runs alone. A call that waits
 // for an answer from outside is put off. applyToolResults: adds the results to the history.
 
-import { cancelReasonOf, onAbort, CancelSignal } from "../../kernel/cancel.ts";
-import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
-import { failureSignals } from "../../policies/error-budget.ts";
+import { findCancelReason, addAbortHandler, CancelSignal } from "../../kernel/cancel.ts";
+import { classifyErrorBudgetUse, hasFailures } from "../../policies/failure-counts.ts";
+import { collectFailureSignals } from "../../policies/error-budget.ts";
 import type { StepId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { timingOf } from "../../protocol/step-timing.ts";
-import { resultBody } from "../../protocol/stream-part.ts";
+import { computeTiming } from "../../protocol/step-timing.ts";
+import { createResultBody } from "../../protocol/stream-part.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { openStepOf, pendingCallsOf, type AgentState, type OpenStep } from "../agent-state.ts";
+import { getOpenStep, getPendingCalls, type AgentState, type OpenStep } from "../agent-state.ts";
 import type { CallEnd, ExecutedCall } from "../effects.ts";
-import { addSignal, budgetSignal, failWith, lastStepSignal } from "../stop-requests.ts";
+import { addSignal, toBudgetSignal, failWith, toLastStepSignal } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
 import { recordExecutions, recordOutput, recordResults } from "../transition.ts";
 import { admitCalls, type CallBatch, type Admission } from "./admit-calls.ts";
@@ -27,18 +27,18 @@ import { summarizeResults } from "./summarize-results.ts";
  * that was let through before a pause is not evaluated again.
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
-  const step = openStepOf(state);
+  const step = getOpenStep(state);
   if (step.isEvaluated === true || step.executions.length > 0 || step.deferrals.length > 0)
     return state;
-  const pending = pendingCallsOf(state).filter(
+  const pending = getPendingCalls(state).filter(
     ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
   );
   if (pending.length === 0) return state;
-  if (step.lastStep !== undefined) return addSignal(agent, state, lastStepSignal(step.lastStep));
+  if (step.lastStep !== undefined) return addSignal(agent, state, toLastStepSignal(step.lastStep));
   // A reply that was let through before the process died is not evaluated again.
   if (agent.persistence?.inFlight?.isUnderWay === true) return state;
   const refusal = agent.account.exhaustedForReply();
-  return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
+  return refusal === undefined ? state : addSignal(agent, state, toBudgetSignal(refusal));
 }
 
 /** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too. */
@@ -47,25 +47,25 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   let failures: readonly ErrorRecord[] = [];
   let skip: string | undefined;
   let isOver = false;
-  const reply = linkReply(agent, openStepOf(state).stepId);
-  for (const calls of batchesOf(agent, pendingCallsOf(state))) {
+  const reply = linkReply(agent, getOpenStep(state).stepId);
+  for (const calls of splitBatches(agent, getPendingCalls(state))) {
     const batch = { calls, skip };
     ({ state: next, failures, isOver, skip } = await runBatch(agent, next, reply, batch));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
-    if (isOver || agent.hasStopRequest || openStepOf(next).deferrals.length > 0) break;
+    if (isOver || agent.hasStopRequest || getOpenStep(next).deferrals.length > 0) break;
   }
   reply.release();
   const dismissing = agent.persistence?.dismissOrphans();
   if (dismissing !== undefined) await dismissing;
   // applyToolResults, which raises failure signals, is skipped if calls are left: completeStep answers those, and raises none.
-  const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;
-  if (isLeft) next = raiseFailures(agent, next, { before: next, ...openStepOf(next) });
+  const isLeft = isOver && failures.length === 0 && getPendingCalls(next).length > 0;
+  if (isLeft) next = raiseFailures(agent, next, { before: next, ...getOpenStep(next) });
   for (const failure of failures) next = failWith(agent, next, failure);
   return next;
 }
 
 /** The calls in order, cut at every sequential tool. */
-function batchesOf(
+function splitBatches(
   { tools }: AgentRuntime,
   calls: readonly ToolCall[],
 ): readonly (readonly ToolCall[])[] {
@@ -88,7 +88,7 @@ async function runBatch(
   { signal, end: endReply }: ReplyEnd,
   { calls, skip: skipped }: Pick<CallBatch, "calls" | "skip">,
 ) {
-  const step = openStepOf(state);
+  const step = getOpenStep(state);
   const isHooked = agent.hooks.points.has("beforeTool");
   const hooked = isHooked ? await rewriteCalls(agent, step, calls) : undefined;
   const broken = hooked?.failures ?? NONE;
@@ -120,9 +120,9 @@ async function runBatch(
   const recorded = recordExecutions(paid, {
     executions,
     deferrals: ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : [])),
-    limit: plan.refusal === undefined ? undefined : budgetSignal(plan.refusal),
+    limit: plan.refusal === undefined ? undefined : toBudgetSignal(plan.refusal),
     toolCalls: plan.charged,
-    timing: timingOf(hooked === undefined ? spans : [...hooked.spans, ...spans]),
+    timing: computeTiming(hooked === undefined ? spans : [...hooked.spans, ...spans]),
   });
   const ended = plan.output === undefined ? recorded : recordOutput(recorded, plan.output);
   agent.noteState(ended);
@@ -145,16 +145,15 @@ function emitLongResults(
   const source = agent.pieceSource({ stepId, stepNumber });
   for (const [index, execution] of executions.entries())
     if (executed[index]?.isToSummarize === true)
-      agent.run.pieces?.result(source, resultBody(execution));
+      agent.run.pieces?.result(source, createResultBody(execution));
 }
 
 const NONE: readonly never[] = Object.freeze([]);
 
 /** True for a call that counts against the agent. Only such a call can end its reply. */
 function countsAsFailure({ failure, execution }: ExecutedCall): boolean {
-  return (
-    failure !== undefined || (execution.type !== "succeeded" && countsAs(execution) !== "nothing")
-  );
+  if (failure !== undefined) return true;
+  return execution.type !== "succeeded" && classifyErrorBudgetUse(execution) !== "nothing";
 }
 
 /**
@@ -169,15 +168,15 @@ function isReplyOver(
 ): boolean {
   if (known.some(({ failure }) => failure !== undefined)) return true;
   if (output !== undefined || state.log.output !== undefined) return false;
-  const { executions, reply } = openStepOf(state);
+  const { executions, reply } = getOpenStep(state);
   const ended = [...executions, ...known.map(({ execution }) => execution)];
   const byId = new Map(ended.map((one) => [one.call.callId, one]));
   const calls = reply?.message.toolCalls ?? [];
-  const soFar = calls.map((call) => byId.get(call.callId) ?? stillSucceeding(call));
-  return failureSignals(state.log.failures, soFar, { budget, policy }).length > 0;
+  const soFar = calls.map((call) => byId.get(call.callId) ?? createSucceededExecution(call));
+  return collectFailureSignals(state.log.failures, soFar, { budget, policy }).length > 0;
 }
 
-function stillSucceeding(call: ToolCall): ToolExecution {
+function createSucceededExecution(call: ToolCall): ToolExecution {
   return { call, type: "succeeded", text: "", startedAtMs: 0, endedAtMs: 0 };
 }
 
@@ -198,12 +197,12 @@ function linkReply(agent: AgentRuntime, stepId: StepId): ReplyEnd {
     if (signal.aborted) return;
     const { agentId, agentPath } = identity;
     // Where the agent itself must end, that has reached the subagents already.
-    const cancelled = cancelReasonOf(noStartSignal);
+    const cancelled = findCancelReason(noStartSignal);
     const message = `${agentPath} stops.`;
     signal.abort(cancelled ?? { type: "stopped", message, agentId });
     if (cancelled === undefined) run.supervisor.cancelStartedBy(agent, stepId);
   };
-  const release = noStartSignal.aborted ? () => undefined : onAbort(noStartSignal, end);
+  const release = noStartSignal.aborted ? () => undefined : addAbortHandler(noStartSignal, end);
   if (noStartSignal.aborted) end();
   return { signal, end, release };
 }
@@ -229,7 +228,7 @@ function raiseFailures(
 ): AgentState {
   const { failures } = before.log;
   const { errorBudget: budget, errorPolicy: policy } = agent.role;
-  return failureSignals(failures, executions, { budget, policy }).reduce<AgentState>(
+  return collectFailureSignals(failures, executions, { budget, policy }).reduce<AgentState>(
     (current, signal) => addSignal(agent, current, signal),
     state,
   );

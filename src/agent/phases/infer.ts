@@ -1,22 +1,22 @@
 // infer: one model call through its effect, and the settlement of its lease.
 
-import { defined } from "../../kernel/json.ts";
-import { countedPrefix } from "../../model/count-tokens.ts";
+import { omitUndefined } from "../../kernel/json.ts";
+import { measurePrefix } from "../../model/count-tokens.ts";
 import type { ModelReply } from "../../model/model.ts";
-import { timingOf } from "../../protocol/step-timing.ts";
+import { computeTiming } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isUseless, type AgentState } from "../agent-state.ts";
-import { failWith, addSignal, budgetSignal } from "../stop-requests.ts";
+import { failWith, addSignal, toBudgetSignal } from "../stop-requests.ts";
 import { beginStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel, settleCall } from "../model-call.ts";
 import { discardReply, recordOverflow, recordReply, recordUsage } from "../transition.ts";
-import { leakedCall } from "../../policies/argument-leak.ts";
-import { callIdOf, type StepId } from "../../protocol/ids.ts";
+import { findLeakedCall } from "../../policies/argument-leak.ts";
+import { createCallId, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
-import { contentText } from "../../protocol/message-content.ts";
-import { partsFitted, partsRenamed } from "../../protocol/reply-message.ts";
-import { withMail } from "./make-ready.ts";
+import { formatContent } from "../../protocol/message-content.ts";
+import { fitParts, renamePartCalls } from "../../protocol/reply-message.ts";
+import { addMail } from "./make-ready.ts";
 
 /** Requests of a step that may be too long for the model before that is an error. */
 const MAX_OVERFLOWS = 1;
@@ -33,7 +33,7 @@ export async function infer(
   const outcome = await callModel(agent, call);
   const usage = settleCall(agent, position, call.lease, outcome);
   const { spans = [] } = outcome;
-  const charged = recordUsage(state, usage, timingOf(spans));
+  const charged = recordUsage(state, usage, computeTiming(spans));
   if (outcome.type !== "replied") {
     const reason = outcome.type === "cancelled" ? "cancelled" : "discarded";
     agent.run.pieces?.drop(agent.pieceSource(position), reason);
@@ -42,9 +42,9 @@ export async function infer(
     case "cancelled":
       return charged;
     case "refused":
-      return addSignal(agent, charged, budgetSignal(outcome.refusal));
+      return addSignal(agent, charged, toBudgetSignal(outcome.refusal));
     case "failed":
-      return mayCompact(agent, charged, outcome.error)
+      return canCompact(agent, charged, outcome.error)
         ? recordOverflow(charged, outcome.error)
         : failWith(agent, charged, outcome.error);
     case "replied":
@@ -60,12 +60,12 @@ function deliverMail(
 ): AgentState {
   for (const { content, reportOf, sender } of mail) {
     const origin = reportOf === undefined ? "steering" : "report";
-    const from = defined({ fromAgentId: sender });
-    const characters = contentText(content).length;
+    const from = omitUndefined({ fromAgentId: sender });
+    const characters = formatContent(content).length;
     agent.record({ type: "message.delivered", origin, characters, ...from }, effectPosition);
   }
   agent.mailbox?.confirmDelivery(mail, effectPosition.stepNumber);
-  return withMail(state, mail);
+  return addMail(state, mail);
 }
 
 function takeReply(
@@ -81,7 +81,7 @@ function takeReply(
   const isPlain = toolCalls.length === 0 || (toolCalls.length === 1 && text === "");
   const message = isPlain
     ? reply.message
-    : withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
+    : removeLeakedText(agent, assignCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
   const { pieces } = agent.run;
   if (isUseless(taken)) {
@@ -90,7 +90,7 @@ function takeReply(
   }
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;
   const prefix = isFaithful
-    ? countedPrefix(state.conversation.prefix, { messages, ephemeralTokens }, reply)
+    ? measurePrefix(state.conversation.prefix, { messages, ephemeralTokens }, reply)
     : state.conversation.prefix;
   const answered = recordReply(state, taken, prefix);
   agent.noteState(answered);
@@ -99,7 +99,7 @@ function takeReply(
 }
 
 /** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */
-function mayCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRecord): boolean {
+function canCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRecord): boolean {
   const isOverflow = error.code === "model_context_overflow";
   const isAllowed = role.compaction !== undefined && role.compaction.strategy !== "error";
   return isOverflow && isAllowed && log.overflows < MAX_OVERFLOWS;
@@ -108,30 +108,30 @@ function mayCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRec
 // What some models and servers get wrong in a reply with calls, set right before anything looks at it.
 
 /** Some models repeat the arguments of a call as their text: that is no text for a reader. */
-function withoutLeak(
+function removeLeakedText(
   agent: AgentRuntime,
   message: AssistantMessage,
   stepId: StepId,
 ): AssistantMessage {
   if (message.text === "" || message.toolCalls.length === 0) return message;
-  const leaked = leakedCall(message);
+  const leaked = findLeakedCall(message);
   if (leaked === undefined) return message;
   const { toolName, callId } = leaked;
   agent.record(
     { type: "reply.filtered", toolName, characters: message.text.length },
     { stepId, callId },
   );
-  return partsFitted({ ...message, text: "" }, message);
+  return fitParts({ ...message, text: "" }, message);
 }
 
 /** Some servers give several calls of a reply one id: each later one gets an id by its place, so that results find their call (L3). */
-function withOwnCallIds(message: AssistantMessage, stepId: StepId): AssistantMessage {
+function assignCallIds(message: AssistantMessage, stepId: StepId): AssistantMessage {
   const { toolCalls } = message;
   const ids = toolCalls.map((call) => call.callId);
   if (new Set(ids).size === ids.length) return message;
   const renamed = toolCalls.map((call, index) =>
-    ids.indexOf(call.callId) === index ? call : { ...call, callId: callIdOf(stepId, index) },
+    ids.indexOf(call.callId) === index ? call : { ...call, callId: createCallId(stepId, index) },
   );
-  const parts = message.parts && partsRenamed(message.parts, renamed);
-  return { ...message, toolCalls: renamed, ...defined({ parts }) };
+  const parts = message.parts && renamePartCalls(message.parts, renamed);
+  return { ...message, toolCalls: renamed, ...omitUndefined({ parts }) };
 }

@@ -1,22 +1,22 @@
 // What goes before the request of a step, where there is any: the task is taken in by hooks, a session's history is cut, subtasks are worked
 // off, subagents are waited for, sections are made, a history that outgrew its window is compacted.
 
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState } from "../agent-state.ts";
 import { mustNotCallModel, addTask } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
-import { makeSections, type ReadyState } from "./make-sections.ts";
-import { workOffSubtasks } from "./work-off-subtasks.ts";
+import { createSections, type ReadyState } from "./make-sections.ts";
+import { runQueuedSubtasks } from "./work-off-subtasks.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith, addSignal, fail } from "../stop-requests.ts";
 import { addMessages, recordTask } from "../transition.ts";
-import { onAbort } from "../../kernel/cancel.ts";
+import { addAbortHandler } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { pauseForSubagents } from "../pausing.ts";
-import { withText } from "../../protocol/message-content.ts";
-import { userMessage, type UserMessage } from "../../protocol/message.ts";
+import { replaceText } from "../../protocol/message-content.ts";
+import { createUserMessage, type UserMessage } from "../../protocol/message.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 import { isOverflowing } from "./assemble-request.ts";
@@ -30,13 +30,13 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
     const { retain } = await import("./compact.ts");
     next = await retain(agent, next, retention);
   }
-  if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
+  if (next.log.subtasks.length > 0) next = await runQueuedSubtasks(agent, next);
   if (mustNotCallModel(agent, next) || next.log.subtasks.length > 0) return { state: next };
   if (next.log.isAwaiting && agent.mailbox?.hasMessages !== true)
     next = await waitForSubagents(agent, next);
   if (mustNotCallModel(agent, next)) return { state: next };
   const hasSections = agent.role.sections.length > BUILT_IN_SECTIONS.length;
-  const made = hasSections ? await makeSections(agent, next) : { state: next };
+  const made = hasSections ? await createSections(agent, next) : { state: next };
   if (mustNotCallModel(agent, made.state) || !isOverflowing(agent, made.state, made.sections))
     return made;
   const { compact } = await import("./compact.ts");
@@ -66,9 +66,13 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
   if (refusal !== undefined) {
     const reason = { code: "input_refused", message: refusal, data: {} };
     const name = changedBy.at(-1)?.hook;
-    return addSignal(agent, dropTask(state), { source: "hook", reason, ...defined({ name }) });
+    return addSignal(agent, dropTask(state), {
+      source: "hook",
+      reason,
+      ...omitUndefined({ name }),
+    });
   }
-  const said = patch?.task === undefined ? task : withText(task, patch.task);
+  const said = patch?.task === undefined ? task : replaceText(task, patch.task);
   return await askConditions(agent, addTask(state, said));
 }
 
@@ -110,7 +114,7 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
   const unsubscribe = agent.openMailbox().onMail((message) => {
     if (message.reportOf === undefined) hear();
   });
-  const forget = onAbort(noStartSignal, hear);
+  const forget = addAbortHandler(noStartSignal, hear);
   await Promise.race([settled, news.promise]);
   unsubscribe();
   forget();
@@ -120,12 +124,12 @@ async function waitForNews(agent: AgentRuntime, childIds: readonly AgentId[]): P
 // (X10, X23).
 
 /** Returns the state as it is once the model call that shows the messages is made. */
-export function withMail(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
-  const messages = mail.map(makeMailMessage);
+export function addMail(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
+  const messages = mail.map(createMailMessage);
   const reportedAgentIds = mail.flatMap(({ reportOf }) => reportOf ?? []);
   return addMessages(state, messages, reportedAgentIds);
 }
 
-function makeMailMessage({ content, reportOf }: MailboxMessage): UserMessage {
-  return userMessage(content, reportOf === undefined ? "steering" : "report");
+function createMailMessage({ content, reportOf }: MailboxMessage): UserMessage {
+  return createUserMessage(content, reportOf === undefined ? "steering" : "report");
 }

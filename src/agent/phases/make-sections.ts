@@ -1,16 +1,16 @@
 // The sections that a role adds to its requests: made when they are due, each by one effect, all of them at once (R93, R94).
 
-import { valueInTime } from "../../kernel/cancel.ts";
-import { shown } from "../../kernel/check.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { frozenList } from "../../kernel/grown.ts";
-import { deepFreeze, defined } from "../../kernel/json.ts";
+import { runUntilTimeout } from "../../kernel/cancel.ts";
+import { describeReceived } from "../../kernel/check.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { deepFreezeList } from "../../kernel/grown.ts";
+import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { consult, readAgentFacts } from "../consult.ts";
 import type { Consulted } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
-import { stepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
+import { getStepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
 import type { PlacedSection, RequestSection, SectionContext } from "../request-sections.ts";
 import { recordSections } from "../transition.ts";
 
@@ -25,14 +25,14 @@ export interface ReadyState {
 }
 
 /** Makes what is due: `step` sections every time, the others once in an execution. One that breaks fails the agent. */
-export async function makeSections(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
+export async function createSections(agent: AgentRuntime, state: AgentState): Promise<ReadyState> {
   const { sections } = agent.role;
   const earlier = state.log.sections ?? [];
   const known = new Set(earlier.map(({ name }) => name));
   const due = sections.filter(
     ({ name, lifetime, text }) => text !== undefined && (lifetime === "step" || !known.has(name)),
   );
-  const { stepId } = stepPosition(agent, state);
+  const { stepId } = getStepPosition(agent, state);
   const answers = await Promise.all(
     due.map(async ({ name, text }): Promise<Consulted<string | undefined>> =>
       typeof text === "function"
@@ -53,7 +53,7 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
   const kept = next.log.sections ?? [];
   const all = new Map([...kept.map(({ name, text }) => [name, text] as const), ...texts]);
   const sent = sections.filter(({ lifetime }) => lifetime !== "persistent");
-  return { state: next, sections: new Map(makeSectionMessages(sent, all)) };
+  return { state: next, sections: new Map(createSectionMessages(sent, all)) };
 }
 
 /** The texts of sections, by name. */
@@ -63,15 +63,15 @@ type Texts = ReadonlyMap<string, string | undefined>;
 function keepSections(state: AgentState, made: readonly PlacedSection[], texts: Texts): AgentState {
   const sections = made.map(({ name, lifetime }): MadeSection => {
     const text = lifetime === "persistent" ? undefined : texts.get(name);
-    return { name, ...defined({ text }) };
+    return { name, ...omitUndefined({ text }) };
   });
   const lasting = made.filter(({ lifetime }) => lifetime === "persistent");
-  const messages = makeSectionMessages(lasting, texts).map(([, message]) => message);
+  const messages = createSectionMessages(lasting, texts).map(([, message]) => message);
   return recordSections(state, [...(state.log.sections ?? []), ...sections], messages);
 }
 
 /** The messages of sections that have something to say, by name. */
-function makeSectionMessages(
+function createSectionMessages(
   sections: readonly PlacedSection[],
   texts: Texts,
 ): readonly (readonly [string, Message])[] {
@@ -89,15 +89,15 @@ async function askSection(
   text: Exclude<RequestSection["text"], string>,
 ): Promise<string | undefined> {
   try {
-    const given = await valueInTime<unknown>(
-      (signal) => text(contextOf(agent, state, name, signal)),
+    const given = await runUntilTimeout<unknown>(
+      (signal) => text(createSectionContext(agent, state, name, signal)),
       agent.bounds,
     );
     if (given === undefined) return undefined;
-    if (typeof given !== "string") throw new TypeError(`it returned ${shown(given)}`);
+    if (typeof given !== "string") throw new TypeError(`it returned ${describeReceived(given)}`);
     return given.trim() === "" ? undefined : given;
   } catch (cause) {
-    const what = messageOf(cause);
+    const what = getErrorMessage(cause);
     throw new EspalierError({
       code: "section_failed",
       message: `Expected the section ${name} of ${agent.role.name} to return a string or undefined, but: ${what}. Correct its text function.`,
@@ -107,7 +107,7 @@ async function askSection(
   }
 }
 
-function contextOf(
+function createSectionContext(
   agent: AgentRuntime,
   state: AgentState,
   sectionName: string,
@@ -117,8 +117,8 @@ function contextOf(
     ...readAgentFacts(agent),
     sectionName,
     role: agent.role.name,
-    stepNumber: stepPosition(agent, state).stepNumber,
-    messages: frozenList(state.conversation.messages),
+    stepNumber: getStepPosition(agent, state).stepNumber,
+    messages: deepFreezeList(state.conversation.messages),
     steps: deepFreeze(state.log.steps),
     usage: deepFreeze(state.telemetry.usage),
     remaining: Object.freeze({ ...agent.account.remaining() }),

@@ -1,24 +1,29 @@
 // prepare: builds the request, counts its tokens and reserves budget. Most steps only wait for the
 // lease; other work before a model call is in make-ready.ts.
 
-import { grouped, mismatch } from "../../kernel/check.ts";
+import { groupDigits, mismatch } from "../../kernel/check.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts";
-import { ephemeralAtEnd } from "../../model/request-prefix.ts";
+import { countEphemeralTail } from "../../model/request-prefix.ts";
 import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { isRetryAfterOverflow, NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
+import {
+  isRetryAfterOverflow,
+  NO_PREFIX,
+  getStepPosition,
+  type AgentState,
+} from "../agent-state.ts";
 import { addTask, mustNotCallModel, type Prepared, type PreparedCall } from "../life-cycle.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 import { reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
-import { addSignal, fail, failWith, budgetSignal } from "../stop-requests.ts";
+import { addSignal, fail, failWith, toBudgetSignal } from "../stop-requests.ts";
 import { addWaitedTime } from "../transition.ts";
-import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
-import { makeReady, withMail } from "./make-ready.ts";
+import { buildPlainRequest, type Assembled, applyRequestHooks } from "./assemble-request.ts";
+import { makeReady, addMail } from "./make-ready.ts";
 import type { ReadyState } from "./make-sections.ts";
-import { noticesNow, noticeTokens, withNotices } from "./notices.ts";
+import { planNotices, estimateNoticeTokens, addNotices } from "./notices.ts";
 
 /** Builds the request of the next step and reserves its budget. No call: the step must not start. */
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
@@ -31,16 +36,16 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   // A step that was open when its process died makes the same request again: no new mail enters.
   const isRecorded = ready.state.step !== undefined && !isRetryAfterOverflow(ready.state);
   const mail = (isRecorded ? undefined : agent.mailbox?.unread) ?? NO_MAIL;
-  const shown = mail.length === 0 ? ready.state : withMail(ready.state, mail);
+  const shown = mail.length === 0 ? ready.state : addMail(ready.state, mail);
   let assembled: Assembled | AgentState;
   try {
-    assembled = plainRequest(agent, shown, ready.sections);
+    assembled = buildPlainRequest(agent, shown, ready.sections);
   } catch (cause) {
     // A filter that breaks fails the agent, and what the phase has done so far stays.
     return { state: fail(agent, ready.state, cause), call: undefined };
   }
   if (agent.hooks.points.has("beforeModel"))
-    assembled = await hookedRequest(agent, ready.state, assembled);
+    assembled = await applyRequestHooks(agent, ready.state, assembled);
   if (!("request" in assembled)) return { state: assembled, call: undefined };
   return await reserveCall(agent, ready.state, assembled, mail);
 }
@@ -68,19 +73,19 @@ async function reserveCall(
   mail: readonly MailboxMessage[],
 ): Promise<Prepared> {
   const { role } = agent;
-  const position = stepPosition(agent, state);
+  const position = getStepPosition(agent, state);
   const notices =
-    role.wrapUp !== undefined || role.showBudget ? noticesNow(agent, state) : undefined;
-  const noticed = notices === undefined ? 0 : noticeTokens(notices);
+    role.wrapUp !== undefined || role.showBudget ? planNotices(agent, state) : undefined;
+  const noticed = notices === undefined ? 0 : estimateNoticeTokens(notices);
   const { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools } = assembled;
   if (assembled.attachedBytes > MOST_REQUEST_BYTES)
-    return { state: fail(agent, state, tooMuchAttached(assembled.attachedBytes)), call: undefined };
+    return { state: fail(agent, state, attachmentError(assembled.attachedBytes)), call: undefined };
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
   const counted = countInputTokens(agent.model, draft, prefix, isFaithful ? ephemeral : undefined);
   const inputTokens = counted.tokens + noticed;
   const { strategy, maxInputTokens = Infinity } = role.compaction ?? {};
   if (strategy === "error" && inputTokens > maxInputTokens) {
-    const error = tooLong(inputTokens, maxInputTokens);
+    const error = createOverflowRecord(inputTokens, maxInputTokens);
     return { state: failWith(agent, state, error), call: undefined };
   }
   const outcome = await reserve(agent, position, inputTokens, role.maxOutputTokens);
@@ -88,13 +93,13 @@ async function reserveCall(
   const waited = waitedMs === 0 ? state : addWaitedTime(state, waitedMs);
   if (outcome.type === "cancelled") return { state: waited, call: undefined };
   if (outcome.type === "refused")
-    return { state: addSignal(agent, waited, budgetSignal(outcome.refusal)), call: undefined };
+    return { state: addSignal(agent, waited, toBudgetSignal(outcome.refusal)), call: undefined };
   const { lease } = outcome;
   const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
   const { request, tokens, isClosing } =
     notices === undefined
       ? { request: capped, tokens: 0, isClosing: false }
-      : withNotices(agent, waited, capped, { lease, planned: notices });
+      : addNotices(agent, waited, capped, { lease, planned: notices });
   const added = request.messages.length - draft.messages.length;
   const call: PreparedCall = {
     effectPosition: position,
@@ -104,7 +109,7 @@ async function reserveCall(
     historyLength,
     ephemeralTokens: (ephemeral === undefined ? 0 : estimateMessages(ephemeral)) + tokens,
     isEstimated: counted.isEstimated || noticed > 0,
-    ephemeralCount: added + (tail === undefined ? 0 : ephemeralAtEnd(draft.messages, tail)),
+    ephemeralCount: added + (tail === undefined ? 0 : countEphemeralTail(draft.messages, tail)),
     hiddenTools,
     lastStep: isClosing ? lease.lastStep : undefined,
     mail,
@@ -112,14 +117,14 @@ async function reserveCall(
   return { state: waited, call };
 }
 
-function tooMuchAttached(attached: number): EspalierError {
+function attachmentError(attached: number): EspalierError {
   const advice =
     "Set compaction, which keeps the newest attachments, or send the model fewer: toolResult({ showAttachments: false }).";
-  const expected = `at most ${grouped(MOST_REQUEST_BYTES)} bytes`;
+  const expected = `at most ${groupDigits(MOST_REQUEST_BYTES)} bytes`;
   return mismatch("the attachments of a request", expected, attached, advice);
 }
 
-function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
+function createOverflowRecord(inputTokens: number, maxInputTokens: number): ErrorRecord {
   return {
     code: "model_context_overflow",
     message: `Expected a request of at most ${maxInputTokens} input tokens (compaction.maxInputTokens), got ${inputTokens}. Raise it, or choose the strategy truncate or summarize.`,

@@ -2,9 +2,9 @@
 
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { spanOf } from "../../protocol/step-timing.ts";
+import { toSpans } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { parsedArguments } from "../../tools/bind-call.ts";
+import { parseArguments } from "../../tools/bind-call.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isWholeReply, type OpenStep } from "../agent-state.ts";
@@ -39,7 +39,7 @@ export async function rewriteCalls(
     if (call !== undefined) hooked.set(callId, call);
     if (call?.change?.type === "failed") failures.push(call.change.error);
   }
-  return { calls: hooked, spans: spanOf("hooks", askedAtMs, clock.nowMs()), failures };
+  return { calls: hooked, spans: toSpans("hooks", askedAtMs, clock.nowMs()), failures };
 }
 
 /**
@@ -57,7 +57,7 @@ async function rewriteCall(
   const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
   // Hooks see arguments that are JSON, perhaps without a small slip. Others are shown to the model as they are.
   if (!isHooked || tool === undefined || isPutOff) return undefined;
-  const parsed = parsedArguments(tool, argumentsText, isWholeReply(step));
+  const parsed = parseArguments(tool, argumentsText, isWholeReply(step));
   if ("code" in parsed) return undefined;
   const { input, unmended } = parsed;
   const question: HookQuestion<"beforeTool"> = {

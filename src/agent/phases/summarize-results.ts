@@ -4,10 +4,10 @@
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { openStepOf, type AgentState } from "../agent-state.ts";
+import { getOpenStep, type AgentState } from "../agent-state.ts";
 import type { ExecutedCall } from "../effects.ts";
 import { addWaitedTime, recordUsage } from "../transition.ts";
-import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
+import { createSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
 
 /** One after the other: a summary that held a lease while the next one waits for room would never be made. */
 export async function summarizeResults(
@@ -47,7 +47,7 @@ async function summarize(
   state: AgentState,
   whole: ToolExecution,
 ): Promise<Made> {
-  const { stepId, number: stepNumber, reply: asked } = openStepOf(state);
+  const { stepId, number: stepNumber, reply: asked } = getOpenStep(state);
   const { call, fullText = "" } = whole;
   const { callId, toolName, argumentsText } = call;
   const index = asked?.message.toolCalls.findIndex((one) => one.callId === callId) ?? 0;
@@ -58,7 +58,7 @@ async function summarize(
   const position = { stepId, stepNumber, sideCall: { name: `${index}`, callId } };
   const maxOutputTokens = Math.min(agent.role.maxOutputTokens, tokens);
   const side = { instructions: INSTRUCTIONS, task, maxOutputTokens };
-  const reply = await makeSideCall(agent, position, side);
+  const reply = await createSideCall(agent, position, side);
   const { usage, text } = reply;
   if (usage === undefined || text === undefined) return reply;
   const resultCharacters = fullText.length;

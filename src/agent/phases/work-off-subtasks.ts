@@ -1,22 +1,25 @@
 // Queued subtasks: delegations that a tool asked for. They are worked off, in parallel, before the next model call (R13).
 
-import { delegationText } from "../../tools/delegation-text.ts";
-import { contentText } from "../../protocol/message-content.ts";
+import { describeDelegation } from "../../tools/delegation-text.ts";
+import { formatContent } from "../../protocol/message-content.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { Consulted, ParentHistory } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
-import { brokenBy } from "../consult.ts";
+import { classifyUserCodeError } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
-import { stepPosition, type AgentState, type Subtask } from "../agent-state.ts";
+import { getStepPosition, type AgentState, type Subtask } from "../agent-state.ts";
 import { spawnWithHooks } from "../tool-calls/delegate.ts";
 import { addMessages, recordSubtasks } from "../transition.ts";
 
 /** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
-export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+export async function runQueuedSubtasks(
+  agent: AgentRuntime,
+  state: AgentState,
+): Promise<AgentState> {
   const { subtasks } = state.log;
-  const position = stepPosition(agent, state);
+  const position = getStepPosition(agent, state);
   const open = subtasks.filter(({ text }) => text === undefined);
   const history = { messages: state.conversation.messages, steps: state.log.steps };
   const outcomes = await Promise.all(
@@ -29,7 +32,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
   );
   const settled = subtasks.map((subtask) => {
     const outcome = outcomes[open.indexOf(subtask)];
-    return outcome?.type === "returned" ? withOutcome(subtask, outcome.value) : subtask;
+    return outcome?.type === "returned" ? setSubtaskOutcome(subtask, outcome.value) : subtask;
   });
   if (settled.some(({ text }) => text === undefined)) {
     const queued = recordSubtasks(state, settled);
@@ -65,17 +68,17 @@ async function runSubtask(
         : await agent.run.supervisor.resume(agent, childId, { stepId });
     return { type: "returned", value };
   } catch (cause) {
-    return brokenBy(agent, cause);
+    return classifyUserCodeError(agent, cause);
   }
 }
 
-function withOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {
+function setSubtaskOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {
   return outcome.type === "paused"
     ? { request, childId: outcome.childId }
-    : { request, text: delegationText(outcome) };
+    : { request, text: describeDelegation(outcome) };
 }
 
 function reportSubtask({ request, text = "" }: Subtask): UserMessage {
-  const heading = `A subtask that was queued for ${request.role} has ended. Its task: ${contentText(request.task)}`;
+  const heading = `A subtask that was queued for ${request.role} has ended. Its task: ${formatContent(request.task)}`;
   return { role: "user", origin: "subtask", text: `${heading}\nIts result: ${text}` };
 }

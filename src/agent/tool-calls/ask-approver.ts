@@ -2,20 +2,20 @@
 
 import {
   invoke,
-  linkedController,
+  createLinkedController,
   runBounded,
   sleep,
   type CancelSignal,
 } from "../../kernel/cancel.ts";
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { questionIdOf } from "../../protocol/ids.ts";
+import { createQuestionId } from "../../protocol/ids.ts";
 import {
   AnswerSchema,
-  argumentsHashOf,
-  kindAnsweredBy,
+  computeArgumentsHash,
+  getAnsweredKind,
   type Answer,
   type Question,
 } from "../../protocol/question.ts";
@@ -46,7 +46,7 @@ export async function askApprover(
   const { clock, pendingAnswers, pauseSignal, settings } = agent.run;
   const { approver } = settings.approvals;
   if (approver === undefined) return {};
-  const linked = linkedController(ending);
+  const linked = createLinkedController(ending);
   const { controller } = linked;
   if (question.deadlineAtMs !== null) {
     const leftMs = question.deadlineAtMs - clock.nowMs();
@@ -64,12 +64,12 @@ export async function askApprover(
     const bounded = await runBounded(said, bounds);
     if (bounded.type === "threw") throw bounded.error;
     if (bounded.type === "abandoned" || bounded.value === undefined) return {};
-    const answer = answerIn(bounded.value);
+    const answer = parseApproverAnswer(bounded.value);
     const problem = checks.problemWith(answer);
     if (problem !== undefined) throw new TypeError(problem);
     return { answer };
   } catch (cause) {
-    const what = redactSecrets(messageOf(cause));
+    const what = redactSecrets(getErrorMessage(cause));
     warnOnce(
       approver,
       `The approver returned no usable answer for ${question.toolName} (${what}); ${checks.otherwise}.`,
@@ -84,7 +84,7 @@ export async function askApprover(
 }
 
 /** Throws for what is no answer. */
-function answerIn(given: unknown): Answer {
+function parseApproverAnswer(given: unknown): Answer {
   const parsed = AnswerSchema().safeParse(given);
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.map(({ path, message }) =>
@@ -94,17 +94,17 @@ function answerIn(given: unknown): Answer {
 }
 
 /** What is wrong with an answer to this question; undefined: it fits. */
-export function problemWith(answer: Answer, question: Question): string | undefined {
+export function findAnswerProblem(answer: Answer, question: Question): string | undefined {
   if (answer.questionId !== question.questionId) return "it answers another question";
   if (answer.argumentsHash !== question.argumentsHash)
     return "its arguments differ from those of the call";
-  if (kindAnsweredBy(answer.type) !== question.kind)
+  if (getAnsweredKind(answer.type) !== question.kind)
     return `a question of kind ${question.kind} takes ${question.kind === "approval" ? "approve() or deny()" : "provideResult() or provideError()"}, not an answer of type ${answer.type}`;
   return undefined;
 }
 
 /** A question about a call, under an id that its place gives. */
-export function makeQuestion(
+export function createQuestion(
   { agent, toolName, position: { stepId, callId }, index }: CallInProgress,
   kind: Question["kind"],
   reason: string,
@@ -114,14 +114,14 @@ export function makeQuestion(
   const askedAtMs = agent.run.clock.nowMs();
   const { answerTimeoutMs } = agent.run.settings.approvals;
   return {
-    questionId: questionIdOf(stepId, index),
+    questionId: createQuestionId(stepId, index),
     kind,
     agentId,
     agentPath,
     callId,
     toolName,
     ...shown,
-    argumentsHash: argumentsHashOf(toolName, shown.arguments),
+    argumentsHash: computeArgumentsHash(toolName, shown.arguments),
     reason,
     askedAtMs,
     deadlineAtMs: answerTimeoutMs === undefined ? null : askedAtMs + answerTimeoutMs,

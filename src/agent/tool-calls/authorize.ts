@@ -2,19 +2,19 @@
 // deny beats ask beats allow, and a call is asked about once (C9, C12). Most calls may run at once: nothing has to be
 // asked about them (R74, X21). Questions are in questions.ts. Nothing here rejects.
 
-import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
-import { shown } from "../../kernel/check.ts";
-import { messageOf } from "../../kernel/error.ts";
-import { frozenList } from "../../kernel/grown.ts";
+import { isPromiseLike, runTimed, runUntilTimeout } from "../../kernel/cancel.ts";
+import { describeReceived } from "../../kernel/check.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
+import { deepFreezeList } from "../../kernel/grown.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { BoundCall, OwnCall } from "../../tools/bind-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
-import { deniedCall, type RejectedCall } from "../../tools/rejected-call.ts";
+import { rejectDeniedCall, type RejectedCall } from "../../tools/rejected-call.ts";
 import {
-  guardsFor,
+  selectGuards,
   type GuardDecision,
   type GuardContext,
   type GuardedCall,
@@ -22,9 +22,9 @@ import {
 } from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { readAgentFacts } from "../consult.ts";
-import { toolContext } from "./call-context.ts";
+import { createToolContext } from "./call-context.ts";
 import type { CallInProgress } from "./open-call.ts";
-import { usedArguments } from "./parsed-call.ts";
+import { getUsedArguments } from "./parsed-call.ts";
 
 /** The decision of one guard, as events have it. */
 type NamedAnswer = EventBody<"tool.guarded">["answers"][number];
@@ -91,7 +91,10 @@ export async function decideByGuards(
   bound: GuardableCall,
   repeated?: Repetition,
 ): Promise<Decision> {
-  const others = [...denialOf(call.denial), ...(repeated === undefined ? [] : [repeated])];
+  const others = [
+    ...collectHookDenials(call.denial),
+    ...(repeated === undefined ? [] : [repeated]),
+  ];
   const guarded = await askGuards(call, bound, others);
   if (guarded.type === "rejected") return guarded;
   const approval = await checkToolApproval(call, bound);
@@ -109,12 +112,12 @@ export async function decideAgain(
   bound: GuardableCall,
   denied?: CallInProgress["denial"],
 ): Promise<Decision> {
-  const guarded = await askGuards(call, bound, denialOf(denied));
+  const guarded = await askGuards(call, bound, collectHookDenials(denied));
   return guarded.type === "rejected" ? guarded : ALLOW;
 }
 
 /** A hook that denied the call, as one of the guards. */
-function denialOf(denied: CallInProgress["denial"]): readonly NamedAnswer[] {
+function collectHookDenials(denied: CallInProgress["denial"]): readonly NamedAnswer[] {
   return denied === undefined ? [] : [{ guard: denied.by, answer: "deny", reason: denied.reason }];
 }
 
@@ -125,13 +128,13 @@ async function askGuards(
   others: readonly NamedAnswer[],
 ): Promise<Decision> {
   const { agent } = call;
-  const guards = guardsFor(agent.guards, bound.tool.name);
+  const guards = selectGuards(agent.guards, bound.tool.name);
   if (guards.length === 0 && others.length === 0) return ALLOW;
   agent.beginWork();
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
     callId: call.call.callId,
-    arguments: usedArguments(bound),
+    arguments: getUsedArguments(bound),
     kind: bound.type,
   });
   const asked = await Promise.all(
@@ -155,7 +158,7 @@ async function askGuards(
   const winning = answers.filter(({ answer }) => answer === type);
   const reason = joinSentences(winning.map((one) => one.reason ?? ""));
   if (type === "ask") return { type, reason };
-  return deniedCall(bound.tool, { by: winning.map(({ guard }) => guard).join(", "), reason });
+  return rejectDeniedCall(bound.tool, { by: winning.map(({ guard }) => guard).join(", "), reason });
 }
 
 /** A guard that breaks, takes too long or gives no answer has denied the call. */
@@ -172,7 +175,7 @@ async function askGuard(
         guardName: name,
         role: agent.role.name,
         stepNumber,
-        messages: frozenList(history.messages),
+        messages: deepFreezeList(history.messages),
         signal,
       });
       const given: unknown = guard.check(guarded, context);
@@ -187,7 +190,9 @@ async function askGuard(
     case "returned":
       return outcome.value;
     case "threw":
-      return denyGuarded(`The guard ${name} failed: ${redactSecrets(messageOf(outcome.error))}.`);
+      return denyGuarded(
+        `The guard ${name} failed: ${redactSecrets(getErrorMessage(outcome.error))}.`,
+      );
     case "timed_out":
     case "abandoned":
       return denyGuarded(`The guard ${name} did not answer in time.`);
@@ -203,14 +208,14 @@ function readAnswer(named: NamedGuard, given: unknown): GuardDecision {
       const isText = typeof reason === "string" && reason.trim() !== "";
       if ((type === "deny" || type === "ask") && isText) return { type, reason };
     }
-    return useless(named, shown(given));
+    return denyInvalidAnswer(named, describeReceived(given));
   } catch (cause) {
-    return useless(named, messageOf(cause));
+    return denyInvalidAnswer(named, getErrorMessage(cause));
   }
 }
 
 /** Warns its author as well: a guard that denies everything by mistake shows nowhere else. */
-function useless({ name, guard }: NamedGuard, got: string): GuardDecision {
+function denyInvalidAnswer({ name, guard }: NamedGuard, got: string): GuardDecision {
   const given = redactSecrets(got);
   warnOnce(
     guard,
@@ -232,30 +237,32 @@ async function checkToolApproval(call: CallInProgress, bound: GuardableCall): Pr
   const asking: CallInProgress = { ...call, isClosed: true }; // What it requests on the side is dropped.
   try {
     const given: unknown =
-      typeof needsApproval === "function" ? needsApproval(toolContext(asking)) : needsApproval;
-    const answer: unknown = isPromiseLike(given) ? await inTime(call, given) : given;
+      typeof needsApproval === "function"
+        ? needsApproval(createToolContext(asking))
+        : needsApproval;
+    const answer: unknown = isPromiseLike(given) ? await awaitGuardAnswer(call, given) : given;
     if (answer === false) return ALLOW;
-    if (answer === true) return { type: "ask", reason: plainReason(tool.name) };
+    if (answer === true) return { type: "ask", reason: describeApprovalNeed(tool.name) };
     if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
     throw new TypeError("it returned neither true, false nor a reason");
   } catch (cause) {
-    const text = `Not executed: the approval check of ${tool.name} failed (${redactSecrets(messageOf(cause))}). Do without it, or answer with what you have.`;
+    const text = `Not executed: the approval check of ${tool.name} failed (${redactSecrets(getErrorMessage(cause))}). Do without it, or answer with what you have.`;
     return { type: "rejected", tool, code: "approval_check_failed", text };
   }
 }
 
 /** Why a call is asked about whose tool says no more than that it needs it. */
-export function plainReason(toolName: string): string {
+export function describeApprovalNeed(toolName: string): string {
   return `${toolName} needs approval.`;
 }
 
-async function inTime(
+async function awaitGuardAnswer(
   { agent, signal }: CallInProgress,
   given: PromiseLike<unknown>,
 ): Promise<unknown> {
   agent.beginWork();
   try {
-    return await valueInTime(() => given, { ...agent.bounds, signal });
+    return await runUntilTimeout(() => given, { ...agent.bounds, signal });
   } finally {
     agent.endWork();
   }

@@ -1,12 +1,12 @@
 // The context that a tool is given: what its code may know, and what it may request while its call runs.
 
-import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
+import { CancelSignal, addAbortHandler } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { frozenList } from "../../kernel/grown.ts";
-import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
-import { questionIdOf } from "../../protocol/ids.ts";
+import { deepFreezeList } from "../../kernel/grown.ts";
+import { deepFreeze, omitUndefined, isRecord } from "../../kernel/json.ts";
+import { createQuestionId } from "../../protocol/ids.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
-import { checkedContent } from "../../protocol/message-content.ts";
+import { copyContent } from "../../protocol/message-content.ts";
 import { isOverdue, type Answer, type Question } from "../../protocol/question.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
 import {
@@ -19,8 +19,8 @@ import {
 import { readAgentFacts } from "../consult.ts";
 import {
   askApprover,
-  makeQuestion,
-  problemWith,
+  createQuestion,
+  findAnswerProblem,
   recordAnswer,
   type Decider,
 } from "./ask-approver.ts";
@@ -30,12 +30,12 @@ import type { CallInProgress } from "./open-call.ts";
 const MOST_REPORTS = 1_000;
 
 /** Returns what the body of a tool may know and do. */
-export function toolContext(call: CallInProgress): ToolContext {
-  return contextWith(call, { ask: (request: AskRequest) => askForTool(call, request) });
+export function createToolContext(call: CallInProgress): ToolContext {
+  return createCallContext(call, { ask: (request: AskRequest) => askForTool(call, request) });
 }
 
 /** Returns the context of any tool, with these services besides. */
-export function contextWith<Services extends object>(
+export function createCallContext<Services extends object>(
   call: CallInProgress,
   services: Services,
 ): Omit<ToolContext, "ask"> & Services {
@@ -48,7 +48,7 @@ export function contextWith<Services extends object>(
     idempotencyKey: `${agent.identity.runId}/${stepId}/${callId}`,
     retryCount: call.retryCount,
     maxRetries: settings.maxRetries,
-    messages: frozenList(call.history.messages),
+    messages: deepFreezeList(call.history.messages),
     signal: call.signal.abortSignal,
     queueSubtask: (request: SpawnRequest) => queueSubtask(call, request),
     reportProgress: (progress: ToolProgress) => reportProgress(call, progress),
@@ -74,16 +74,16 @@ function reportProgress(call: CallInProgress, progress: ToolProgress): void {
   if (call.isClosed || call.reports >= MOST_REPORTS) return;
   call.reports += 1;
   const { agent, toolName } = call;
-  const reported = defined({ done, total, message });
+  const reported = omitUndefined({ done, total, message });
   agent.recordWithinCall({ type: "tool.progressed", toolName, ...reported }, call.position);
 }
 
 /** Throws `invalid_option` for a value that is not a request. */
 export function spawnRequest(field: string, request: unknown): SpawnRequest {
   const given = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
-  const task = given && checkedContent(`${field}.task`, given);
+  const task = given && copyContent(`${field}.task`, given);
   const parsed = SpawnRequestSchema().safeParse(
-    isRecord(request) ? { ...request, ...defined({ task }) } : request,
+    isRecord(request) ? { ...request, ...omitUndefined({ task }) } : request,
   );
   if (parsed.success) return parsed.data;
   const advice = "Pass both as non-empty strings; role is the name of a role.";
@@ -116,7 +116,7 @@ function askRequest(request: AskRequest): AskRequest {
   return {
     reason,
     arguments: deepFreeze(structuredClone(asked.data)),
-    ...defined({ validate: check, signal }),
+    ...omitUndefined({ validate: check, signal }),
   };
 }
 
@@ -128,12 +128,12 @@ async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskO
   const { agent } = call;
   call.questions += 1;
   const question: Question = {
-    ...makeQuestion(call, "external", request.reason, { arguments: request.arguments }),
-    questionId: questionIdOf(call.stepId, call.index, call.questions),
+    ...createQuestion(call, "external", request.reason, { arguments: request.arguments }),
+    questionId: createQuestionId(call.stepId, call.index, call.questions),
   };
   const ending = new CancelSignal();
   const end = (): void => ending.abort(undefined);
-  const unlinks = signals.map((signal) => onAbort(signal, end));
+  const unlinks = signals.map((signal) => addAbortHandler(signal, end));
   (call.endings ??= new Set()).add(end);
   agent.recordWithinCall({ type: "question.asked", question }, call.position);
   let outcome: AskOutcome | undefined;
@@ -148,7 +148,7 @@ async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskO
   // At once, so that no event of a call follows its end.
   const unlink = ending.onAbort(() => conclude("end", QUESTION_ENDED));
   const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
-    problemWith: (one) => problemWithReply(one, question, request),
+    problemWith: (one) => findReplyProblem(one, question, request),
     otherwise: "its tool is told that nobody answered",
   });
   for (const stop of [unlink, ...unlinks]) stop();
@@ -161,12 +161,12 @@ async function askForTool(call: CallInProgress, given: AskRequest): Promise<AskO
     case "denied":
       return conclude("approver", { type: "declined", reason: answer.reason });
     default:
-      return conclude(...withoutAnswer(call, question, failure));
+      return conclude(...decideWithoutAnswer(call, question, failure));
   }
 }
 
 /** A question of a tool is answered like a call that is executed elsewhere. To deny it is to decline. */
-function problemWithReply(
+function findReplyProblem(
   answer: Answer,
   question: Question,
   request: AskRequest,
@@ -176,12 +176,12 @@ function problemWithReply(
     type === "denied"
       ? { type: "failure", questionId, argumentsHash, message: answer.reason }
       : answer;
-  const problem = problemWith(reply, question);
+  const problem = findAnswerProblem(reply, question);
   if (problem !== undefined || answer.type !== "result") return problem;
   return request.validate?.(answer.result);
 }
 
-function withoutAnswer(
+function decideWithoutAnswer(
   { agent: { run } }: CallInProgress,
   question: Question,
   failure: string | undefined,

@@ -12,16 +12,16 @@ import type { Usage } from "../../protocol/usage.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import { UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { CallEnd } from "../effects.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { defined, isRecord } from "../../kernel/json.ts";
-import { asSentence } from "../../kernel/sentence.ts";
-import { delegationText } from "../../tools/delegation-text.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { omitUndefined, isRecord } from "../../kernel/json.ts";
+import { completeSentence } from "../../kernel/sentence.ts";
+import { describeDelegation } from "../../tools/delegation-text.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
-import { errorNameOf, resultText } from "../../tools/result-text.ts";
+import { getErrorName, formatToolResult } from "../../tools/result-text.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
-import { attachmentsIn, severityOf } from "../../tools/tool-error.ts";
+import { findErrorAttachments, findErrorSeverity } from "../../tools/tool-error.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
-import { errorRecord } from "../error-record.ts";
+import { serializeError } from "../error-record.ts";
 
 /** A subagent that is not started, as the event of its call says. */
 export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
@@ -109,7 +109,7 @@ interface Saying {
 }
 
 /** A failure in the tool's own words. */
-export function failedSaying(
+export function createFailedOutcome(
   code: ToolFailureCode,
   { before, words, after = "" }: Saying,
   more: OutcomeDetails = {},
@@ -135,20 +135,20 @@ export const INTERRUPTED = Object.freeze(
 export const NOT_BEGUN = failCall("not_executed", UNBEGUN_TEXT);
 
 /** Returns the outcome of a call that does not run. */
-export function rejectedOutcome({
+export function createRejectedOutcome({
   code,
   text,
   by,
   reason,
   failure,
 }: RejectedCall & { readonly failure?: ErrorRecord }): FailedOutcome {
-  return failCall(code, text, defined({ blockedBy: by, reason, failure }));
+  return failCall(code, text, omitUndefined({ blockedBy: by, reason, failure }));
 }
 
 /** The outcome of a delegation that starts no subagent. */
-export function refusedOutcome(spawn: RefusedSpawn): FailedOutcome {
+export function createRefusedOutcome(spawn: RefusedSpawn): FailedOutcome {
   const { refusal } = spawn;
-  return failCall(refusal.code, delegationText({ type: "refused", refusal }), { spawn });
+  return failCall(refusal.code, describeDelegation({ type: "refused", refusal }), { spawn });
 }
 
 const HOOK_ERRORS: ReadonlySet<string> = new Set([
@@ -158,32 +158,35 @@ const HOOK_ERRORS: ReadonlySet<string> = new Set([
 ]);
 
 /** The outcome of a call that threw. What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
-export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
+export function createThrownOutcome(toolName: string, thrown: unknown): CallOutcome {
   try {
-    return outcomeOfThrown(toolName, thrown);
+    return classifyThrown(toolName, thrown);
   } catch {
     // Something that throws when it is looked at.
-    const words = redactSecrets(messageOf(thrown));
-    return failedSaying("tool_error", { before: `${toolName} failed: `, words });
+    const words = redactSecrets(getErrorMessage(thrown));
+    return createFailedOutcome("tool_error", { before: `${toolName} failed: `, words });
   }
 }
 
-function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
+function classifyThrown(toolName: string, thrown: unknown): CallOutcome {
   const isWrap = EspalierError.is(thrown) && thrown.data["point"] === "wrapToolCall";
   const cause = isWrap && thrown.code === "hook_failed" ? thrown.cause : thrown;
-  if (isToolTimeout(cause)) return failCall("tool_timeout", messageOf(cause));
-  const severity = severityOf(cause);
-  const saying = failureSaying(toolName, cause, severity);
+  if (isToolTimeout(cause)) return failCall("tool_timeout", getErrorMessage(cause));
+  const severity = findErrorSeverity(cause);
+  const saying = buildFailureSaying(toolName, cause, severity);
   const errorName = readErrorKind(cause);
   if (severity !== undefined) {
-    const kept = defined({ errorName, attachments: attachmentsIn(cause) });
-    if (severity === "retryable") return failedSaying("tool_retry", saying, kept);
-    const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
-    return failedSaying("tool_error", saying, { severity, ...failure, ...kept });
+    const kept = omitUndefined({ errorName, attachments: findErrorAttachments(cause) });
+    if (severity === "retryable") return createFailedOutcome("tool_retry", saying, kept);
+    const failure = severity === "abortive" ? { failure: serializeToolError(cause) } : {};
+    return createFailedOutcome("tool_error", saying, { severity, ...failure, ...kept });
   }
   return isBrokenHook(cause)
-    ? failedSaying("tool_error", saying, { severity: "abortive", failure: errorRecord(cause) })
-    : failedSaying("tool_error", saying, { errorName });
+    ? createFailedOutcome("tool_error", saying, {
+        severity: "abortive",
+        failure: serializeError(cause),
+      })
+    : createFailedOutcome("tool_error", saying, { errorName });
 }
 
 /** True for a hook of ours that broke, and not for what a tool gave the code of one. */
@@ -194,12 +197,12 @@ function isBrokenHook(cause: unknown): boolean {
 }
 
 /** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead. */
-function failureSaying(
+function buildFailureSaying(
   toolName: string,
   thrown: unknown,
   severity: ToolErrorSeverity | undefined,
 ): Saying {
-  const message = redactSecrets(messageIn(thrown));
+  const message = redactSecrets(readThrownMessage(thrown));
   if (severity === undefined) {
     const kind = readErrorKind(thrown);
     const before = `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: `;
@@ -207,10 +210,10 @@ function failureSaying(
   }
   const given: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
   const hint = typeof given === "string" ? redactSecrets(given) : undefined;
-  const words = hint === undefined ? message : `${asSentence(message)} ${hint}`;
+  const words = hint === undefined ? message : `${completeSentence(message)} ${hint}`;
   const before = `${toolName} ${HAPPENED[severity]}: `;
   return severity === "fatal"
-    ? { before, words: asSentence(words), after: " Do not make this call again." }
+    ? { before, words: completeSentence(words), after: " Do not make this call again." }
     : { before, words };
 }
 
@@ -223,10 +226,10 @@ const HAPPENED: Readonly<Record<ToolErrorSeverity, string>> = {
 };
 
 /** The message of anything that was thrown: also of what is no error, but says what happened. */
-function messageIn(thrown: unknown): string {
-  if (thrown instanceof Error || !isRecord(thrown)) return messageOf(thrown);
+function readThrownMessage(thrown: unknown): string {
+  if (thrown instanceof Error || !isRecord(thrown)) return getErrorMessage(thrown);
   const { message } = thrown;
-  return typeof message === "string" ? message : resultText(thrown);
+  return typeof message === "string" ? message : formatToolResult(thrown);
 }
 
 const KIND = /^[A-Za-z][\w.]{0,60}$/;
@@ -235,7 +238,7 @@ const KIND = /^[A-Za-z][\w.]{0,60}$/;
 function readErrorKind(thrown: unknown): string | undefined {
   if (EspalierError.is(thrown)) return thrown.code;
   if (!isError(thrown)) return undefined;
-  const name = errorNameOf(thrown);
+  const name = getErrorName(thrown);
   return name !== "Error" && KIND.test(name) ? name : undefined;
 }
 
@@ -248,8 +251,8 @@ function isError(thrown: unknown): thrown is Error {
 const LONGEST_MESSAGE = 4_000;
 
 /** An error of a tool as plain data, without secrets. */
-export function toolErrorRecord(thrown: unknown): ErrorRecord {
-  const known = errorRecord(thrown);
+export function serializeToolError(thrown: unknown): ErrorRecord {
+  const known = serializeError(thrown);
   const code = EspalierError.is(thrown) ? known.code : "tool_error";
   return { ...known, code, message: shortenText(known.message, LONGEST_MESSAGE).text };
 }

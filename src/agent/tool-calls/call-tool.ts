@@ -1,38 +1,38 @@
 // One tool call: permission, body or delegation, record. The call was rewritten, checked and admitted before (C44).
 // Nothing here rejects: whatever goes wrong is a result that the model can read.
 
-import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
-import { defined } from "../../kernel/json.ts";
+import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import type { Release } from "../../kernel/semaphore.ts";
 import type { WrappedToolCall } from "../../hooks/hook.ts";
 import type { HookSet } from "../../hooks/hook-set.ts";
-import { wrapped } from "../../hooks/run-chain.ts";
-import { inScope } from "../../protocol/correlation.ts";
-import { spanOf } from "../../protocol/step-timing.ts";
+import { runInsideWraps } from "../../hooks/run-chain.ts";
+import { runInScope } from "../../protocol/correlation.ts";
+import { toSpans } from "../../protocol/step-timing.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import { resultText } from "../../tools/result-text.ts";
-import { guardsFor } from "../../tools/tool-guard.ts";
-import { asToolResult } from "../../tools/tool-result.ts";
+import { formatToolResult } from "../../tools/result-text.ts";
+import { selectGuards } from "../../tools/tool-guard.ts";
+import { readToolResult } from "../../tools/tool-result.ts";
 import type { ToolRuntime } from "../../tools/tool-context.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import { hookContext } from "../consult.ts";
+import { createHookContext } from "../consult.ts";
 import type { CallEnd } from "../effects.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import { findRepetition } from "./authorize.ts";
-import { toolContext } from "./call-context.ts";
+import { createToolContext } from "./call-context.ts";
 import {
   CANCELLED,
-  refusedOutcome,
-  thrownOutcome,
-  toolErrorRecord,
+  createRefusedOutcome,
+  createThrownOutcome,
+  serializeToolError,
   type CallOutcome,
   type Permission,
 } from "./call-outcome.ts";
 import { delegate, isTooLate, resumeDelegation } from "./delegate.ts";
-import { closeCall, nextDelegation, type CallInProgress } from "./open-call.ts";
-import { resumeQuestion, askedAbout, callExternally } from "./questions.ts";
-import { forbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
+import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
+import { resumeQuestion, decideOrAskApprover, callExternally } from "./questions.ts";
+import { toForbiddenOutcome, recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
@@ -40,9 +40,9 @@ type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 export function callTool(call: CallInProgress): Promise<CallEnd> {
   const { agent, bound, deferral } = call;
   const { persistence, run } = agent;
-  return inScope(call.scope, run.recorder, async () => {
+  return runInScope(call.scope, run.recorder, async () => {
     if (deferral?.type === "subagent") return await resumeDelegation(call, deferral);
-    if (bound.type === "rejected") return await recordEnd(call, forbiddenOutcome(call, bound));
+    if (bound.type === "rejected") return await recordEnd(call, toForbiddenOutcome(call, bound));
     if (bound.type === "finish") return await recordEnd(call, TAKEN, recordBegin(call));
     if (bound.type === "external") return await callExternally(call, bound);
     if (bound.type === "delegation") {
@@ -65,8 +65,8 @@ export function callTool(call: CallInProgress): Promise<CallEnd> {
         return await recordEnd(call, permission.outcome);
       case "rejected":
         if (call.toolName === SPAWN_TOOL_NAME)
-          run.supervisor.cancelDelegation(agent, nextDelegation(call));
-        return await recordEnd(call, forbiddenOutcome(call, permission));
+          run.supervisor.cancelDelegation(agent, createNextDelegation(call));
+        return await recordEnd(call, toForbiddenOutcome(call, permission));
       case "granted": {
         call.bound = permission.bound;
         const claiming = persistence?.claimed();
@@ -91,7 +91,7 @@ export function requestPermission(
   const isReviewed =
     call.denial !== undefined ||
     repeated !== undefined ||
-    (agent.guards.length > 0 && guardsFor(agent.guards, bound.tool.name).length > 0);
+    (agent.guards.length > 0 && selectGuards(agent.guards, bound.tool.name).length > 0);
   if (
     bound.type === "delegation" &&
     typeof bound.use !== "function" &&
@@ -99,15 +99,15 @@ export function requestPermission(
   ) {
     // No approver is asked about a subagent that cannot be started as things stand (R137).
     const { request } = bound.use;
-    const delegated = nextDelegation(call);
+    const delegated = createNextDelegation(call);
     const spawn = agent.run.supervisor.refuseSpawnEarly(agent, request, delegated, isReviewed);
-    if (spawn !== undefined) return { type: "unrunnable", outcome: refusedOutcome(spawn) };
+    if (spawn !== undefined) return { type: "unrunnable", outcome: createRefusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };
   const needsApproval =
     bound.type === "function" && (bound.use.needsApproval ?? settings.needsApproval) !== false;
   return isReviewed || needsApproval
-    ? askedAbout(call, bound, repeated)
+    ? decideOrAskApprover(call, bound, repeated)
     : { type: "granted", bound };
 }
 
@@ -140,8 +140,8 @@ async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallO
   const { clock, recorder } = agent.run;
   const startedAtMs = clock.nowMs();
   const { timeoutMs } = call.settings;
-  const context = toolContext(call);
-  const runtime = (): ToolRuntime => toolRuntime(call);
+  const context = createToolContext(call);
+  const runtime = (): ToolRuntime => createToolRuntime(call);
   const body = async (): Promise<unknown> =>
     timeoutMs === undefined
       ? await bound.use.run(context, runtime)
@@ -152,17 +152,17 @@ async function runBody(call: CallInProgress, bound: FunctionCall): Promise<CallO
     call.scope,
     timed === undefined ? body : () => runWrapped(call, bound, wraps, () => timed.during(body)),
   );
-  const bounded = await withinBounds(working, { ...agent.bounds, signal });
+  const bounded = await awaitWithinBounds(working, { ...agent.bounds, signal });
   const subtasks = closeCall(call);
-  const workedAtMs = clock.nowMs();
+  const doneAtMs = clock.nowMs();
   const spans =
-    timed === undefined ? spanOf("tool", startedAtMs, workedAtMs) : [...timed.hooks, ...timed.tool];
+    timed === undefined ? toSpans("tool", startedAtMs, doneAtMs) : [...timed.hooks, ...timed.tool];
   // A result that an agent which only stops got in time counts. What the abort made the tool throw does not.
   const hasResult = bounded.type === "returned" && !agent.cancelSignal.aborted;
   if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
   const outcome = readBodyOutcome(toolName, bounded);
-  const formatting = spanOf("formatting", workedAtMs, clock.nowMs());
-  return { ...outcome, ...defined({ subtasks }), spans: [...spans, ...formatting] };
+  const formatting = toSpans("formatting", doneAtMs, clock.nowMs());
+  return { ...outcome, ...omitUndefined({ subtasks }), spans: [...spans, ...formatting] };
 }
 
 /** Runs the hooks around a body. */
@@ -177,23 +177,23 @@ function runWrapped(
     toolName,
     callId: position.callId,
     arguments: bound.input,
-    context: hookContext(agent, stepNumber, hookName),
+    context: createHookContext(agent, stepNumber, hookName),
   });
-  return wrapped(wraps, callFor, body, agent.bounds);
+  return runInsideWraps(wraps, callFor, body, agent.bounds);
 }
 
 function readBodyOutcome(toolName: string, bounded: BoundedOutcome<unknown>): CallOutcome {
   if (bounded.type === "abandoned") return CANCELLED;
   try {
-    if (bounded.type === "returned") return returnedOutcome(bounded.value);
-    return thrownOutcome(toolName, bounded.error);
+    if (bounded.type === "returned") return createReturnedOutcome(bounded.value);
+    return createThrownOutcome(toolName, bounded.error);
   } catch (cause) {
-    return thrownOutcome(toolName, cause);
+    return createThrownOutcome(toolName, cause);
   }
 }
 
 /** Returns what the wrappers of a tool work with. */
-function toolRuntime(call: CallInProgress): ToolRuntime {
+function createToolRuntime(call: CallInProgress): ToolRuntime {
   const { agent, toolName } = call;
   const { run } = agent;
   return Object.freeze({
@@ -204,7 +204,7 @@ function toolRuntime(call: CallInProgress): ToolRuntime {
     run,
     noteRetry: ({ attempt, error, delayMs }: Parameters<ToolRuntime["noteRetry"]>[0]) => {
       if (call.isClosed) return;
-      const retried = { attempt, error: toolErrorRecord(error), delayMs };
+      const retried = { attempt, error: serializeToolError(error), delayMs };
       agent.recordWithinCall({ type: "tool.retried", toolName, ...retried }, call.position);
     },
   });
@@ -213,11 +213,11 @@ function toolRuntime(call: CallInProgress): ToolRuntime {
 const TEXT_ONLY = { isTextOnly: true } as const;
 
 /** Returns the outcome of a call whose tool returned this. Throws whatever reading the result throws, and a `TypeError` for a value that is not JSON. */
-export function returnedOutcome(result: unknown): CallOutcome {
+export function createReturnedOutcome(result: unknown): CallOutcome {
   if (typeof result === "string") return { type: "succeeded", text: result };
-  const known = asToolResult(result);
-  if (known === undefined) return { type: "succeeded", text: resultText(result) };
+  const known = readToolResult(result);
+  if (known === undefined) return { type: "succeeded", text: formatToolResult(result) };
   const { text, structured, attachments, showAttachments } = known;
   const kept = attachments.length > 0 && { attachments, ...(showAttachments ? {} : TEXT_ONLY) };
-  return { type: "succeeded", text, ...defined({ structured }), ...kept };
+  return { type: "succeeded", text, ...omitUndefined({ structured }), ...kept };
 }

@@ -1,20 +1,20 @@
 // A delegation starts subagents and waits for them without a slot (S1). Its call ends after them,
 // except for subagents in the background, which only their parent has to outlive (T2).
 
-import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
-import { shown, checkKeys, checkText } from "../../kernel/check.ts";
-import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
+import { awaitWithinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { describeReceived, checkKeys, checkText } from "../../kernel/check.ts";
+import { deepFreeze, omitUndefined, isRecord } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import {
-  checkedContent,
-  contentText,
-  withText,
+  copyContent,
+  formatContent,
+  replaceText,
   type MessageContent,
 } from "../../protocol/message-content.ts";
 import type { SpawnOutcome, SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure-code.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import { delegationText } from "../../tools/delegation-text.ts";
+import { describeDelegation } from "../../tools/delegation-text.ts";
 import type {
   DelegationContext,
   DelegationOutcome,
@@ -27,12 +27,12 @@ import type { CallEnd } from "../effects.ts";
 import {
   CANCELLED,
   failCall,
-  thrownOutcome,
+  createThrownOutcome,
   type CallOutcome,
   type PausedChild,
 } from "./call-outcome.ts";
-import { contextWith, spawnRequest } from "./call-context.ts";
-import { closeCall, nextDelegation, type CallInProgress } from "./open-call.ts";
+import { createCallContext, spawnRequest } from "./call-context.ts";
+import { closeCall, createNextDelegation, type CallInProgress } from "./open-call.ts";
 import { recordBegin, recordEnd, recordPause, type BegunCall } from "./record.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { applyChain } from "../consult.ts";
@@ -52,7 +52,7 @@ export async function delegate(
 ): Promise<CallEnd> {
   const begun = recordBegin(call);
   if (typeof use !== "function") {
-    const delegation = nextDelegation(call);
+    const delegation = createNextDelegation(call);
     const pending =
       use.type === "spawn"
         ? spawnWithHooks(call, use.request, delegation)
@@ -60,11 +60,11 @@ export async function delegate(
     return await awaitAndRecord(call, pending, begun);
   }
   const bounds = { ...call.agent.bounds, signal: call.signal };
-  const working = use(delegationContext(call));
-  let bounded = await withinBounds(working, bounds);
+  const working = use(createDelegationContext(call));
+  let bounded = await awaitWithinBounds(working, bounds);
   if (bounded.type === "abandoned" && call.spawned.length > 0) {
     await Promise.allSettled(call.spawned);
-    bounded = await withinBounds(working, bounds);
+    bounded = await awaitWithinBounds(working, bounds);
   }
   const subtasks = closeCall(call);
   const children = await Promise.allSettled(call.spawned);
@@ -95,12 +95,12 @@ async function awaitAndRecord(
   let outcome: CallOutcome | PausedChild;
   try {
     const ended = await pending;
-    outcome = ended.type === "paused" ? ended : delegatedOutcome(ended);
+    outcome = ended.type === "paused" ? ended : createDelegatedOutcome(ended);
   } catch (cause) {
-    outcome = call.signal.aborted ? CANCELLED : thrownOutcome(call.toolName, cause);
+    outcome = call.signal.aborted ? CANCELLED : createThrownOutcome(call.toolName, cause);
   }
   closeCall(call);
-  const whole = { ...outcome, ...defined(left) };
+  const whole = { ...outcome, ...omitUndefined(left) };
   return whole.type === "paused"
     ? recordPause(call, whole, begun)
     : await recordEnd(call, whole, begun);
@@ -125,7 +125,7 @@ async function findOutcome(
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (awaited !== undefined && !pausedIds.includes(awaited)))
     throw new TypeError(
-      `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${shown(given)}. Return that result unchanged.`,
+      `Expected the delegation ${toolName} to return the result of context.spawn or context.subagents, got ${describeReceived(given)}. Return that result unchanged.`,
     );
   return outcome;
 }
@@ -157,15 +157,15 @@ export function isTooLate({ agent, signal, position }: CallInProgress): boolean 
   return signal.aborted && agent.persistence?.inFlight?.hasChildOf(position.callId) !== true;
 }
 
-function delegationContext(call: CallInProgress): DelegationContext {
-  return contextWith(call, {
+function createDelegationContext(call: CallInProgress): DelegationContext {
+  return createCallContext(call, {
     spawn: (request: SpawnRequest) => {
       const checked = spawnRequest("spawn", request);
       return call.isClosed || isTooLate(call)
         ? Promise.resolve(refuseLate(NOT_STARTED))
-        : takeChild(call, spawnWithHooks(call, checked, nextDelegation(call)));
+        : takeChild(call, spawnWithHooks(call, checked, createNextDelegation(call)));
     },
-    subagents: serviceWithin(call),
+    subagents: bindSubagentService(call),
   });
 }
 
@@ -177,14 +177,14 @@ function takeChild(call: CallInProgress, spawned: Promise<SpawnOutcome>): Promis
 }
 
 /** The outcome of a delegation that is not paused. A subagent that did not complete is no success. */
-function delegatedOutcome(
+function createDelegatedOutcome(
   outcome: Exclude<DelegationOutcome, { readonly type: "paused" }>,
 ): CallOutcome {
   if (outcome.type === "answered") {
     const { text, reportedAgentIds = [] } = outcome;
     return { type: "succeeded", text, ...(reportedAgentIds.length > 0 && { reportedAgentIds }) };
   }
-  const text = delegationText(outcome);
+  const text = describeDelegation(outcome);
   if (outcome.type === "refused") return failCall(outcome.refusal.code, text);
   if (outcome.type === "started")
     return { type: "succeeded", text, startedAgentIds: [outcome.childId] };
@@ -217,14 +217,14 @@ export async function spawnWithHooks(
   const { agent } = delegator;
   const isHooked = agent.hooks.points.has("subagentStart");
   // Awaited in any case: all calls of a reply are looked at before the first of them creates a subagent.
-  const task = await (isHooked ? taskAfterHooks(delegator, request, call) : request.task);
+  const task = await (isHooked ? applyTaskHooks(delegator, request, call) : request.task);
   return await agent.run.supervisor.spawn(agent, { ...request, task }, call);
 }
 
 // The hooks that see a task before the subagent that is to work on it starts.
 
 /** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
-async function taskAfterHooks(
+async function applyTaskHooks(
   { agent, stepNumber }: Delegator,
   { role, task: given }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
@@ -232,7 +232,7 @@ async function taskAfterHooks(
   const point = "subagentStart";
   if (agent.hooks.chain(point).length === 0) return given;
   const { callId = null, nth = 0 } = call;
-  const task = contentText(given);
+  const task = formatContent(given);
   const ask = async (): Promise<string> => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
     const { patch } = await applyChain(agent, { point, stepNumber, position: call, input });
@@ -240,15 +240,15 @@ async function taskAfterHooks(
   };
   const hasStarted = agent.persistence?.inFlight?.hasChildOf(callId, nth) === true;
   const hooked = hasStarted ? task : await ask();
-  return hooked === task ? given : withText(given, hooked);
+  return hooked === task ? given : replaceText(given, hooked);
 }
 
 // What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
 
 /** What a call may do with the agent's subagents, until it ends. */
-function serviceWithin(call: CallInProgress): SubagentService {
+function bindSubagentService(call: CallInProgress): SubagentService {
   const { agent } = call;
-  const service = agent.run.supervisor.serviceFor(agent, nextDelegation(call));
+  const service = agent.run.supervisor.serviceFor(agent, createNextDelegation(call));
   return Object.freeze({
     ...service,
     wait: async (request?: Parameters<SubagentService["wait"]>[0]) =>
@@ -261,7 +261,7 @@ function serviceWithin(call: CallInProgress): SubagentService {
       const checked = continueRequest(request);
       return call.isClosed
         ? Promise.resolve(refuseLate(NOT_STARTED))
-        : takeChild(call, continueWithHooks(call, checked, nextDelegation(call)));
+        : takeChild(call, continueWithHooks(call, checked, createNextDelegation(call)));
     },
   });
 }
@@ -278,7 +278,7 @@ function continueRequest(request: ContinueRequest): ContinueRequest {
   ];
   checkKeys("continue", request, fields);
   checkText("continue.childName", request.childName);
-  return { ...request, task: checkedContent("continue.task", request.task) };
+  return { ...request, task: copyContent("continue.task", request.task) };
 }
 
 /** Continues a subagent that has ended, with the task as hooks changed it. */
@@ -292,6 +292,6 @@ async function continueWithHooks(
   const known = agent.subagent(request.childName);
   if (known === undefined) return await supervisor.continue(agent, request, call);
   const delegation = { role: known.role.name, task: request.task };
-  const task = await taskAfterHooks(delegator, delegation, call);
+  const task = await applyTaskHooks(delegator, delegation, call);
   return await supervisor.continue(agent, { ...request, task }, call);
 }

@@ -69,7 +69,7 @@ export interface CallInProgress {
 }
 
 /** Returns the next delegation of a call, as the tree sees it. */
-export function nextDelegation(call: CallInProgress): DelegatedCall {
+export function createNextDelegation(call: CallInProgress): DelegatedCall {
   const { position, history, delegatedRoles, spawned } = call;
   const isAlone = delegatedRoles.length === 1 && call.toolName === SPAWN_TOOL_NAME;
   return { ...position, history, delegatedRoles, nth: spawned.length, isAlone };

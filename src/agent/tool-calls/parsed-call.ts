@@ -2,25 +2,25 @@
 // parsed again only if the schema of the tool has changed, or if JSON cannot hold the value.
 
 import { sha256 } from "../../kernel/crypto.ts";
-import { fingerprintOf } from "../../kernel/fingerprint.ts";
+import { computeFingerprint } from "../../kernel/fingerprint.ts";
 import {
-  canonicalJson,
-  defined,
+  stringifyCanonical,
+  omitUndefined,
   sameJson,
   copyJson,
   deepFreeze,
-  soundCopy,
+  cloneJson,
   type JsonValue,
 } from "../../kernel/json.ts";
 import type { Question } from "../../protocol/question.ts";
 import {
   rebindCall,
-  argumentsOf,
+  parseRawArguments,
   MOST_LEVELS,
   type BoundCall,
   type OwnCall,
 } from "../../tools/bind-call.ts";
-import { unverifiedCall, type RejectedCall } from "../../tools/rejected-call.ts";
+import { rejectUnverifiedCall, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
 import type { CallInProgress } from "./open-call.ts";
@@ -38,11 +38,11 @@ export interface StoredCall {
 }
 
 /** Returns the arguments as a question shows them. */
-export function shownArguments(
+export function pickShownArguments(
   bound: CheckedCall,
 ): Pick<Question, "arguments" | "writtenArguments" | "unparsed"> {
   const { input } = bound;
-  const value = parsedJson(bound.value);
+  const value = tryCloneJson(bound.value);
   if (value === undefined) return { arguments: input, unparsed: true };
   return { arguments: value, ...(sameJson(value, input) ? {} : { writtenArguments: input }) };
 }
@@ -52,13 +52,13 @@ export function parseRecordOf({
   tool,
   value,
 }: CheckedCall): Pick<QuestionDeferral, "schemaHash" | "fingerprint"> {
-  const isJson = parsedJson(value) !== undefined;
-  const fingerprint = isJson ? undefined : fingerprintOf(value);
-  return { schemaHash: schemaHashOf(tool), ...defined({ fingerprint }) };
+  const isJson = tryCloneJson(value) !== undefined;
+  const fingerprint = isJson ? undefined : computeFingerprint(value);
+  return { schemaHash: computeSchemaHash(tool), ...omitUndefined({ fingerprint }) };
 }
 
 /** Returns the call that a question is about, as it was stored. */
-export function storedCallOf(deferral: QuestionDeferral): StoredCall {
+export function getStoredCall(deferral: QuestionDeferral): StoredCall {
   const { question, schemaHash, fingerprint, isUnverified } = deferral;
   const { arguments: shown, writtenArguments: input = shown, unparsed } = question;
   const isUsable = unparsed !== true && isUnverified !== true;
@@ -74,7 +74,7 @@ export function restoreCall(tool: Tool, stored: StoredCall): BoundCall;
 export function restoreCall(tool: Tool, { input, value, schemaHash }: StoredCall): BoundCall {
   // Another program made the result from the arguments that were shown.
   if (tool.kind === "external") return rebindCall(tool, input, value ?? input);
-  if (value === undefined || schemaHash === schemaHashOf(tool))
+  if (value === undefined || schemaHash === computeSchemaHash(tool))
     return rebindCall(tool, input, value);
   const again = rebindCall(tool, input);
   const isUnchanged =
@@ -83,15 +83,15 @@ export function restoreCall(tool: Tool, { input, value, schemaHash }: StoredCall
 }
 
 function hasParsedValue(bound: BoundCall, value: JsonValue): boolean {
-  return bound.type !== "rejected" && sameJson(parsedJson(bound.value), value);
+  return bound.type !== "rejected" && sameJson(tryCloneJson(bound.value), value);
 }
 
 /** Returns why a call is not the one that was stored. `undefined` if it is. */
-export function differenceFrom(bound: OwnCall, stored: StoredCall): string | undefined {
+export function findCallDifference(bound: OwnCall, stored: StoredCall): string | undefined {
   const { value, fingerprint } = stored;
   if (value !== undefined) return hasParsedValue(bound, value) ? undefined : OTHER_SCHEMA;
   if (fingerprint === undefined) return NOT_COMPARABLE;
-  return fingerprintOf(bound.value) === fingerprint ? undefined : OTHER_VALUE;
+  return computeFingerprint(bound.value) === fingerprint ? undefined : OTHER_VALUE;
 }
 
 const OTHER_SCHEMA = "This is no longer the approved call: its schema has changed.";
@@ -101,27 +101,27 @@ const NOT_COMPARABLE =
   "The approved arguments could not be stored, so this call cannot be compared with them.";
 
 /** Returns the call that was approved: the value that was shown. Returns a reason if there is none. */
-export function approvedCall(
+export function restoreApprovedCall(
   bound: OwnCall,
   deferral: QuestionDeferral,
   isSameProcess: boolean,
 ): OwnCall | RejectedCall | string {
-  if (deferral.isUnverified === true) return unverifiedCall(bound.tool);
-  const stored = storedCallOf(deferral);
+  if (deferral.isUnverified === true) return rejectUnverifiedCall(bound.tool);
+  const stored = getStoredCall(deferral);
   const { input, value, fingerprint } = stored;
   // The value in memory may have been changed by code that has it, too.
   if (isSameProcess && value !== undefined) return rebindCall(bound.tool, input, value);
   if (isSameProcess && fingerprint === undefined) return bound;
-  return differenceFrom(bound, stored) ?? bound;
+  return findCallDifference(bound, stored) ?? bound;
 }
 
 const schemaHashes = new WeakMap<object, string>();
 
 /** Returns the hash of the JSON Schema of a tool, whatever the order of its keys. */
-export function schemaHashOf({ inputSchema }: Tool): string {
+export function computeSchemaHash({ inputSchema }: Tool): string {
   const known = schemaHashes.get(inputSchema);
   if (known !== undefined) return known;
-  const hash = sha256(canonicalJson(inputSchema));
+  const hash = sha256(stringifyCanonical(inputSchema));
   schemaHashes.set(inputSchema, hash);
   return hash;
 }
@@ -130,29 +130,29 @@ export function schemaHashOf({ inputSchema }: Tool): string {
 export type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
 /** What the tool gets, so that no default and no transform goes past a guard; as it was written, if that is no JSON. Frozen. */
-export function usedArguments({ value, input }: CheckedCall): JsonValue {
-  const used = parsedJson(value);
+export function getUsedArguments({ value, input }: CheckedCall): JsonValue {
+  const used = tryCloneJson(value);
   return deepFreeze(used === undefined ? copyJson(input) : used);
 }
 
 /** Returns a copy of a value that is JSON. Returns `undefined` for other values, such as a `Date`. */
-export function parsedJson(value: unknown): JsonValue | undefined {
+export function tryCloneJson(value: unknown): JsonValue | undefined {
   try {
-    return soundCopy(value, MOST_LEVELS);
+    return cloneJson(value, MOST_LEVELS);
   } catch {
     return undefined;
   }
 }
 
 /** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
-export function writtenArguments({ bound, argumentsText }: CallInProgress): JsonValue {
+export function getWrittenArguments({ bound, argumentsText }: CallInProgress): JsonValue {
   return "input" in bound ? bound.input : (readArguments(argumentsText) ?? argumentsText);
 }
 
 /** The arguments of a call that has not been looked at yet; undefined: they are no JSON. */
 export function readArguments(argumentsText: string): JsonValue | undefined {
   try {
-    return argumentsOf(argumentsText);
+    return parseRawArguments(argumentsText);
   } catch {
     return undefined;
   }

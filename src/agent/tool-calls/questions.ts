@@ -2,17 +2,17 @@
 // An answer is about one exact call: it carries the fingerprint of tool and arguments, and is taken once.
 
 import { joinSentences } from "../../kernel/sentence.ts";
-import { defined, type JsonValue } from "../../kernel/json.ts";
-import { callHashOf, isOverdue, type Answer, type Question } from "../../protocol/question.ts";
+import { omitUndefined, type JsonValue } from "../../kernel/json.ts";
+import { computeCallHash, isOverdue, type Answer, type Question } from "../../protocol/question.ts";
 import { rebindCall, type OwnCall, type BoundCall } from "../../tools/bind-call.ts";
-import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
+import { describeDenial, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { QuestionDeferral } from "../agent-state.ts";
-import { errorRecord } from "../error-record.ts";
+import { serializeError } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
 import {
   askApprover,
-  problemWith,
-  makeQuestion,
+  findAnswerProblem,
+  createQuestion,
   recordAnswer,
   type Decider,
   type ApproverReply,
@@ -20,14 +20,24 @@ import {
 import {
   decideByGuards,
   decideAgain,
-  plainReason,
+  describeApprovalNeed,
   type Decision,
   type Repetition,
 } from "./authorize.ts";
 import type { CallInProgress } from "./open-call.ts";
-import { failCall, failedSaying, rejectedOutcome, type Permission } from "./call-outcome.ts";
-import { approvedCall, parseRecordOf, shownArguments, type CheckedCall } from "./parsed-call.ts";
-import { resultText } from "../../tools/result-text.ts";
+import {
+  failCall,
+  createFailedOutcome,
+  createRejectedOutcome,
+  type Permission,
+} from "./call-outcome.ts";
+import {
+  restoreApprovedCall,
+  parseRecordOf,
+  pickShownArguments,
+  type CheckedCall,
+} from "./parsed-call.ts";
+import { formatToolResult } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
 import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
@@ -44,28 +54,29 @@ export function resumeQuestion(
 }
 
 /** Lets guards decide, and asks the approver if one of them, or the tool, wants it. */
-export async function askedAbout(
+export async function decideOrAskApprover(
   call: CallInProgress,
   bound: OwnCall,
   repeated: Repetition | undefined,
 ): Promise<Permission> {
   const decision = await decideByGuards(call, bound, repeated);
-  if (call.signal.aborted || decision.type !== "ask") return permissionFor(call, bound, decision);
+  if (call.signal.aborted || decision.type !== "ask")
+    return createPermission(call, bound, decision);
   // Never ask for approval of arguments that the model did not write.
   if (bound.unmended !== undefined) return bound.unmended;
   const { agent } = call;
   const { clock, settings, pauseSignal } = agent.run;
   const { unansweredPolicy } = settings.approvals;
-  const question = makeQuestion(call, "approval", decision.reason, shownArguments(bound));
+  const question = createQuestion(call, "approval", decision.reason, pickShownArguments(bound));
   agent.recordWithinCall({ type: "question.asked", question }, call.position);
-  const deferral = deferralOf(call, bound, question); // First: the approver may change the value.
+  const deferral = createQuestionDeferral(call, bound, question); // First: the approver may change the value.
   agent.holdClock();
   let edited: OwnCall | RejectedCall | undefined;
   const reply = await askApprover(call, question, {
     problemWith: (answer) => {
       const input = answer.type === "approved" ? answer.arguments : undefined;
       edited = input === undefined ? undefined : rebindCall(bound.tool, input);
-      return problemWith(answer, question) ?? describeMismatch(edited);
+      return findAnswerProblem(answer, question) ?? describeMismatch(edited);
     },
     otherwise: unansweredPolicy === "deny" ? "the call is denied" : "the question stays open",
   });
@@ -105,48 +116,52 @@ function decideQuestion(
   const decider: Decider = isSameProcess ? "approver" : "caller";
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
-    const body = { answer: "approved", by: decider, ...defined({ arguments: changed }) } as const;
+    const body = {
+      answer: "approved",
+      by: decider,
+      ...omitUndefined({ arguments: changed }),
+    } as const;
     recordAnswer(call, question, body);
     if (changed !== undefined)
-      return changedCall(call, changed, edited ?? rebindCall(bound.tool, changed));
-    const approved = approvedCall(bound, deferral, isSameProcess);
+      return confirmEditedCall(call, changed, edited ?? rebindCall(bound.tool, changed));
+    const approved = restoreApprovedCall(bound, deferral, isSameProcess);
     if (typeof approved === "string") return refuseCall(bound.tool, "blocked", approved);
     if (approved.type === "rejected") return approved;
     return isSameProcess
       ? { type: "granted", bound: approved, isApproved: true }
-      : permittedAgain(call, approved);
+      : confirmPermission(call, approved);
   }
   const { reason, by } =
     answer?.type === "denied"
       ? { reason: answer.reason, by: decider }
       : failure !== undefined
         ? { reason: failure, by: "approver" as const }
-        : unanswered(call, question, "No approver is configured for this run.");
+        : explainNoAnswer(call, question, "No approver is configured for this run.");
   recordAnswer(call, question, { answer: "denied", by, reason });
   // A denial has the reason for which the call was asked about: guards have theirs (C12).
-  const isPlain = question.reason === plainReason(question.toolName);
+  const isPlain = question.reason === describeApprovalNeed(question.toolName);
   const cause = `Approval was required for this reason: ${question.reason}`;
   return refuseCall(bound.tool, "denied", isPlain ? reason : joinSentences([reason, cause]));
 }
 
 /** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still. */
-export async function permittedAgain(
+export async function confirmPermission(
   call: CallInProgress,
   bound: OwnCall,
   denied?: CallInProgress["denial"],
 ): Promise<Permission> {
-  const permission = permissionFor(call, bound, await decideAgain(call, bound, denied));
+  const permission = createPermission(call, bound, await decideAgain(call, bound, denied));
   return permission.type === "granted" ? { ...permission, isApproved: true } : permission;
 }
 
 /** Returns the permission that follows from a decision without a further question. */
-function permissionFor(call: CallInProgress, bound: OwnCall, decision: Decision): Permission {
+function createPermission(call: CallInProgress, bound: OwnCall, decision: Decision): Permission {
   if (call.signal.aborted) return { type: "cancelled" };
   return decision.type === "rejected" ? decision : { type: "granted", bound };
 }
 
 /** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again. What was approved is what runs. */
-async function changedCall(
+async function confirmEditedCall(
   call: CallInProgress,
   input: JsonValue,
   edited: OwnCall | RejectedCall,
@@ -164,12 +179,12 @@ async function changedCall(
     });
     const { deny: reason } = patch;
     const denied = reason === undefined ? undefined : { by: by ?? point, reason };
-    return await permittedAgain(call, edited, denied);
+    return await confirmPermission(call, edited, denied);
   } catch (cause) {
     if (call.agent.cancelSignal.aborted) return { type: "cancelled" };
     return {
       ...refuseCall(edited.tool, "blocked", "A hook before the call failed."),
-      failure: errorRecord(cause),
+      failure: serializeError(cause),
     };
   }
 }
@@ -180,11 +195,11 @@ export function refuseCall(
   code: "blocked" | "denied",
   reason: string,
 ): RejectedCall {
-  return { type: "rejected", tool, code, text: deniedText(tool.name, reason), reason };
+  return { type: "rejected", tool, code, text: describeDenial(tool.name, reason), reason };
 }
 
 /** Why a question has no answer, and who decided so; `nobody`: the reason if there was no approver. */
-function unanswered(
+function explainNoAnswer(
   { agent }: CallInProgress,
   question: Question,
   nobody: string,
@@ -195,14 +210,14 @@ function unanswered(
 }
 
 /** Returns the call as it is stored while it waits for the answer. */
-function deferralOf(
+function createQuestionDeferral(
   { call }: CallInProgress,
   bound: CheckedCall,
   question: Question,
 ): QuestionDeferral {
   const { callId } = call;
   const argumentsText = JSON.stringify(bound.input);
-  const callHash = callHashOf(call);
+  const callHash = computeCallHash(call);
   const record = parseRecordOf(bound);
   return { type: "question", callId, question, argumentsText, callHash, ...record };
 }
@@ -221,15 +236,15 @@ export async function callExternally(call: CallInProgress, bound: ExternalCall):
   if (call.signal.aborted) return rejectUnbegun(call);
   const decision = await decideByGuards(call, bound);
   if (call.signal.aborted) return rejectUnbegun(call);
-  if (decision.type === "rejected") return await recordEnd(call, rejectedOutcome(decision));
+  if (decision.type === "rejected") return await recordEnd(call, createRejectedOutcome(decision));
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
-  const question = makeQuestion(call, "external", reason, shownArguments(bound));
+  const question = createQuestion(call, "external", reason, pickShownArguments(bound));
   agent.recordWithinCall({ type: "question.asked", question }, position);
   if (agent.run.settings.approvals.unansweredPolicy === "deny")
     return await endWithAnswer(call, question, undefined);
   agent.holdClock();
-  return { type: "deferred", deferral: deferralOf(call, bound, question) };
+  return { type: "deferred", deferral: createQuestionDeferral(call, bound, question) };
 }
 
 /** Ends the call with the answer. Without an answer it fails; its body never runs. */
@@ -240,16 +255,20 @@ async function endWithAnswer(
 ): Promise<CallEnd> {
   if (answer?.type === "result") {
     recordAnswer(call, question, { answer: "result", by: "caller" });
-    const text = resultText(answer.result);
+    const text = formatToolResult(answer.result);
     return await recordEnd(call, { type: "succeeded", text }, recordBegin(call));
   }
   const before = `${question.toolName} failed: `;
   if (answer?.type === "failure") {
     const { message: words } = answer;
     recordAnswer(call, question, { answer: "failure", by: "caller", reason: words });
-    return await recordEnd(call, failedSaying("tool_error", { before, words }), recordBegin(call));
+    return await recordEnd(
+      call,
+      createFailedOutcome("tool_error", { before, words }),
+      recordBegin(call),
+    );
   }
-  const { reason, by } = unanswered(
+  const { reason, by } = explainNoAnswer(
     call,
     question,
     "No approver is configured that could execute it.",

@@ -1,32 +1,32 @@
 // How a call is recorded: that it began and how it ended. Hooks after it see its result, and the model reads the text that is left. Nothing of
 // it rejects.
 
-import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
+import { omitUndefined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { SpanContent } from "../../protocol/message.ts";
-import { resultBody } from "../../protocol/stream-part.ts";
-import { spanOf, timed } from "../../protocol/step-timing.ts";
+import { createResultBody } from "../../protocol/stream-part.ts";
+import { toSpans, attachTimeSpans } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { CallEnd, ExecutedCall } from "../effects.ts";
 import {
   failCall,
   NOT_BEGUN,
-  rejectedOutcome,
+  createRejectedOutcome,
   type CallOutcome,
   type PausedChild,
   type FailedOutcome,
   type TextRange,
 } from "./call-outcome.ts";
-import { nextDelegation, type CallInProgress } from "./open-call.ts";
-import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
+import { createNextDelegation, type CallInProgress } from "./open-call.ts";
+import { adviseCorrection } from "../../tools/arguments/argument-problems.ts";
 import { JSON_ADVICE, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { errorRecord } from "../error-record.ts";
+import { serializeError } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
 import { shortenReports } from "../../tools/shorten-reports.ts";
 import { shortenText, cutText, type ShortenedText } from "../../tools/shorten-text.ts";
-import { usedArguments, writtenArguments } from "./parsed-call.ts";
+import { getUsedArguments, getWrittenArguments } from "./parsed-call.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -47,7 +47,7 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
   const type = isResumed ? "tool.resumed" : "tool.started";
   if (!agent.run.recorder.countUnheard(type)) {
     const { toolName, index, isRepaired } = call;
-    const mended = defined({ isRepaired });
+    const mended = omitUndefined({ isRepaired });
     const body: EventBody<"tool.started" | "tool.resumed"> = {
       type,
       toolName,
@@ -56,13 +56,13 @@ export function recordBegin(call: CallInProgress, askedAtMs?: number): BegunCall
       ...mended,
     };
     agent.recordWithinCall(body, position);
-    agent.recordContent(position, () => argumentsContent(call));
+    agent.recordContent(position, () => createArgumentsContent(call));
   }
   return {
     startedAtMs,
     queuedMs: startedAtMs - (askedAtMs ?? startedAtMs),
     // Read before the tool runs: it may change what it was given.
-    given: bound.type === "rejected" ? undefined : usedArguments(bound),
+    given: bound.type === "rejected" ? undefined : getUsedArguments(bound),
   };
 }
 
@@ -80,19 +80,19 @@ export async function recordEnd(
   const { clock } = agent.run;
   const workedAtMs = clock.nowMs();
   const startedAtMs = begun?.startedAtMs ?? workedAtMs;
-  const spans = [...(worked.spans ?? spanOf("tool", startedAtMs, workedAtMs))];
-  let outcome = worked.type === "retry" ? withinRetries(call, worked) : worked;
+  const spans = [...(worked.spans ?? toSpans("tool", startedAtMs, workedAtMs))];
+  let outcome = worked.type === "retry" ? enforceMaxRetries(call, worked) : worked;
   let shownAtMs = workedAtMs;
   const { hooks } = agent;
   if (hooks.points.has("afterTool") && hooks.chain("afterTool", toolName).length > 0) {
     outcome = await followUp(call, outcome);
     shownAtMs = clock.nowMs();
-    spans.push(...spanOf("hooks", workedAtMs, shownAtMs));
+    spans.push(...toSpans("hooks", workedAtMs, shownAtMs));
   }
   if (outcome.text.length > call.settings.maxResultCharacters) outcome = cutOutcome(call, outcome);
   const endedAtMs = clock.nowMs();
-  spans.push(...spanOf("formatting", shownAtMs, endedAtMs));
-  return timed(emitEnd(call, outcome, { startedAtMs, endedAtMs }, begun), spans);
+  spans.push(...toSpans("formatting", shownAtMs, endedAtMs));
+  return attachTimeSpans(emitEnd(call, outcome, { startedAtMs, endedAtMs }, begun), spans);
 }
 
 /** A call of which nothing has happened when its agent has to end: hooks do not see it. */
@@ -116,13 +116,13 @@ function emitEnd(
   emitResult(agent, call, end);
   if (begun === undefined && outcome.type !== "succeeded") {
     if (!recorder.countUnheard("tool.rejected"))
-      agent.recordWithinCall(rejectedEvent(call, call.bound.tool, outcome), position, () => [
-        argumentsContent(call),
+      agent.recordWithinCall(toRejectedEvent(call, call.bound.tool, outcome), position, () => [
+        createArgumentsContent(call),
         { type: "result", text },
       ]);
   } else if (!recorder.countUnheard("tool.ended")) {
     agent.recordContent(position, () => ({ type: "result", text }));
-    agent.recordWithinCall(endedEvent(call, outcome, times, begun), position);
+    agent.recordWithinCall(toEndedEvent(call, outcome, times, begun), position);
   }
   call.onEnd(end);
   return end;
@@ -136,7 +136,7 @@ export function emitResult(
 ): void {
   if (isToSummarize) return;
   (agent.endedCalls ??= []).push(execution);
-  agent.run.pieces?.result(agent.pieceSource(position), resultBody(execution));
+  agent.run.pieces?.result(agent.pieceSource(position), createResultBody(execution));
 }
 
 /** Records that a delegation waits for a paused subagent, and returns how it continues. */
@@ -148,19 +148,19 @@ export function recordPause(
   const { agent, toolName, position } = call;
   agent.recordWithinCall({ type: "tool.paused", toolName }, position);
   const { childId, subtasks, startedAgentIds } = worked;
-  const written = writtenArguments(call);
+  const written = getWrittenArguments(call);
   const argumentsText = JSON.stringify(written);
   const isAsWritten = given === undefined || sameJson(given, written);
   const parsedArguments = isAsWritten ? undefined : given;
-  const left = defined({ parsedArguments, subtasks, startedAgentIds });
+  const left = omitUndefined({ parsedArguments, subtasks, startedAgentIds });
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
-  const spans = spanOf("tool", startedAtMs, agent.run.clock.nowMs());
-  return timed({ type: "deferred", deferral }, spans);
+  const spans = toSpans("tool", startedAtMs, agent.run.clock.nowMs());
+  return attachTimeSpans({ type: "deferred", deferral }, spans);
 }
 
-function argumentsContent(call: CallInProgress): SpanContent {
-  return { type: "arguments", value: writtenArguments(call) };
+function createArgumentsContent(call: CallInProgress): SpanContent {
+  return { type: "arguments", value: getWrittenArguments(call) };
 }
 
 /** Returns the call with its result. */
@@ -175,28 +175,29 @@ export function toExecutedCall(
   const { subtasks, startedAgentIds, reportedAgentIds } = outcome;
   const execution: ToolExecution = {
     call,
-    ...(given === undefined ? {} : { arguments: given, ...defined({ isRepaired }) }),
+    ...(given === undefined ? {} : { arguments: given, ...omitUndefined({ isRepaired }) }),
     type,
     text,
     // In the order of the schema, so that a stored result has the same text.
-    ...defined({ fullText, structured, attachments, isTextOnly, errorCode, causeCode }),
-    ...defined({ severity, blockedBy, metadata, subtasks, startedAgentIds, reportedAgentIds }),
+    ...omitUndefined({ fullText, structured, attachments, isTextOnly, errorCode, causeCode }),
+    ...omitUndefined({ severity, blockedBy, metadata }),
+    ...omitUndefined({ subtasks, startedAgentIds, reportedAgentIds }),
     ...times,
   };
   const isToSummarize = fullText !== undefined && settings.longResultPolicy === "summarize";
-  return { type: "executed", execution, isToSummarize, ...defined({ failure }) };
+  return { type: "executed", execution, isToSummarize, ...omitUndefined({ failure }) };
 }
 
 /** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn. */
-export function forbiddenOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
+export function toForbiddenOutcome(call: CallInProgress, rejected: RejectedCall): FailedOutcome {
   const { agent } = call;
-  const outcome = rejectedOutcome(rejected);
+  const outcome = createRejectedOutcome(rejected);
   const { code, text: message } = rejected;
   const isForbidden = code === "blocked" || code === "tool_not_available";
   if (call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
   const refusal = { code, message };
-  const input = writtenArguments(call);
-  const delegated = nextDelegation(call);
+  const input = getWrittenArguments(call);
+  const delegated = createNextDelegation(call);
   const spawn = agent.run.supervisor.recordForbiddenSpawn(agent, input, refusal, delegated);
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
@@ -212,19 +213,19 @@ async function followUp(call: CallInProgress, outcome: CallOutcome): Promise<Cal
       point: "afterTool",
       stepNumber,
       position,
-      input: { toolName, callId, arguments: writtenArguments(call), outcome: type, text },
+      input: { toolName, callId, arguments: getWrittenArguments(call), outcome: type, text },
       toolName,
     });
     const { metadata } = patch;
     const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
-    return { ...outcome, ...rewritten, ...defined({ metadata }) };
+    return { ...outcome, ...rewritten, ...omitUndefined({ metadata }) };
   } catch (cause) {
-    return agent.cancelSignal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
+    return agent.cancelSignal.aborted ? outcome : { ...outcome, failure: serializeError(cause) };
   }
 }
 
 /** The outcome as it counts: a tool that has used up its retries is not asked for another one. */
-function withinRetries(
+function enforceMaxRetries(
   { toolName, retryCount, settings }: CallInProgress,
   outcome: CallOutcome,
 ): CallOutcome {
@@ -232,7 +233,7 @@ function withinRetries(
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
   const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
   // Without the request for another call, which would be against what follows.
-  const advice = [correctionAdvice(toolName), JSON_ADVICE].find((one) =>
+  const advice = [adviseCorrection(toolName), JSON_ADVICE].find((one) =>
     outcome.text.endsWith(one),
   );
   const feedback =
@@ -278,7 +279,7 @@ function shortenWords(text: string, { start, end }: TextRange, most: number): Sh
   };
 }
 
-function endedEvent(
+function toEndedEvent(
   call: CallInProgress,
   outcome: CallOutcome,
   { startedAtMs, endedAtMs }: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
@@ -292,8 +293,8 @@ function endedEvent(
     outcome: type,
     success: type === "succeeded",
     resultCharacters: fullText.length,
-    ...defined({ errorCode, severity, errorName }),
-    ...defined({ shownCharacters, attachmentCount: attachments?.length, usage }),
+    ...omitUndefined({ errorCode, severity, errorName }),
+    ...omitUndefined({ shownCharacters, attachmentCount: attachments?.length, usage }),
     ...(type === "succeeded" || isDelegationReport(call, outcome)
       ? {}
       : { message: describeCallFailure(outcome) }),
@@ -303,7 +304,7 @@ function endedEvent(
 }
 
 /** Returns the event of a call that does not run. `tool` is `undefined` if there is no such tool. */
-export function rejectedEvent(
+export function toRejectedEvent(
   { toolName, index }: Pick<CallInProgress, "toolName" | "index">,
   tool: Tool | undefined,
   outcome: FailedOutcome,
@@ -320,7 +321,7 @@ export function rejectedEvent(
     severity,
     resultCharacters: fullText.length,
     message: describeCallFailure(outcome),
-    ...defined({ blockedBy, reason, spawn, shownCharacters }),
+    ...omitUndefined({ blockedBy, reason, spawn, shownCharacters }),
   };
 }
 

@@ -17,11 +17,11 @@ import { stripControlCharacters } from "espalier/terminal";
 
 import type { CommandCall, CommandBody } from "../command-call.ts";
 import { EXIT_CODES, UsageError } from "../exit-codes.ts";
-import { jsonLine, objectIn, jsonOrText } from "../json-text.ts";
+import { formatJsonLine, parseJsonObject, parseJsonOrText } from "../json-text.ts";
 import { openProjectStore } from "../project.ts";
-import { waysToAnswer } from "../run-text.ts";
-import { isConfirmed, isTerminal, note, ownCommand, say } from "../shell.ts";
-import { LAST_RUN, isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
+import { suggestAnswerCommands } from "../run-text.ts";
+import { isConfirmed, isTerminal, printNotice, detectOwnCommand, printLine } from "../shell.ts";
+import { LAST_RUN, isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
 
 /**
  * Answers the question that a command was given, once the call that it is about is on the screen, and says what is open still. Gives the exit
@@ -34,40 +34,41 @@ async function giveAnswer(
   const { shell, args, has } = call;
   await using kept = await openProjectStore(call, "write");
   const { store } = kept;
-  const { run, question } = await namedQuestion(store, args[0] ?? "");
+  const { run, question } = await resolveQuestionName(store, args[0] ?? "");
   const { runId } = run;
   const answer = answerTo(question);
   if (!has("json"))
-    for (const line of describeAnswer(question, answer)) note(shell, stripControlCharacters(line));
+    for (const line of describeAnswer(question, answer))
+      printNotice(shell, stripControlCharacters(line));
   const isApproval = answer.type === "approved" && question.kind === "approval";
   const isAsked = isApproval && isTerminal(shell) && !has("yes") && !has("json");
   if (isAsked && !(await isConfirmed(shell, "May it run?", false))) {
-    note(shell, "No question was answered.");
+    printNotice(shell, "No question was answered.");
     return EXIT_CODES.paused;
   }
   const open = await new Orchestrator({ store }).answer(runId, [answer]).catch((cause: unknown) => {
     const isOfOtherKind = EspalierError.is(cause) && cause.data["problem"] === "wrong_kind";
-    throw isOfOtherKind ? otherKind(question, cause) : cause;
+    throw isOfOtherKind ? createAnswerKindError(question, cause) : cause;
   });
   if (has("json")) {
     const { questionId, agentPath, toolName } = question;
     const edited = answer.type === "approved" ? answer.arguments : undefined;
     const input = edited ?? question.arguments;
     const about = { runId, questionId, agentPath, toolName, arguments: input };
-    say(shell, jsonLine({ ...about, answer: answer.type, openQuestions: open }));
+    printLine(shell, formatJsonLine({ ...about, answer: answer.type, openQuestions: open }));
     return 0;
   }
-  note(
+  printNotice(
     shell,
     stripControlCharacters(`${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`),
   );
   const next =
     open.length > 0
-      ? `${open.length} more to answer: ${ownCommand(shell)} questions`
+      ? `${open.length} more to answer: ${detectOwnCommand(shell)} questions`
       : run.owner === null
-        ? `Resume the run: ${ownCommand(shell)} resume ${runId}`
+        ? `Resume the run: ${detectOwnCommand(shell)} resume ${runId}`
         : "The process that owns the run will continue.";
-  note(shell, next);
+  printNotice(shell, next);
   return 0;
 }
 
@@ -76,7 +77,7 @@ function describeAnswer(question: Question, answer: Answer): readonly string[] {
   const { arguments: shown, writtenArguments = shown } = question;
   const edited = answer.type === "approved" ? answer.arguments : undefined;
   const [asked, written, given] = [shown, writtenArguments, edited ?? writtenArguments].map(
-    jsonLine,
+    formatJsonLine,
   );
   return [
     `${agentPath} asks: ${toolName} ${asked}`,
@@ -85,11 +86,11 @@ function describeAnswer(question: Question, answer: Answer): readonly string[] {
   ];
 }
 
-function otherKind(question: Question, cause: unknown): UsageError {
+function createAnswerKindError(question: Question, cause: unknown): UsageError {
   const { questionId, agentPath, toolName, kind } = question;
   const wanted = kind === "approval" ? "an approval or a denial" : "a result or a failure";
   return new UsageError(
-    `Expected ${wanted} for ${toolName} of ${agentPath}, got another kind of answer. Use: ${waysToAnswer(question, questionId, "espalier")}`,
+    `Expected ${wanted} for ${toolName} of ${agentPath}, got another kind of answer. Use: ${suggestAnswerCommands(question, questionId, "espalier")}`,
     { cause },
   );
 }
@@ -117,15 +118,15 @@ const STATUSES = ["paused", "open"] as const;
  * Returns the open questions of a store, those of the oldest run first. Questions that are answered keep their numbers, so that the others do, too.
  * `pass` is called for a run that cannot be read; the others are still listed.
  */
-export async function askedQuestions(
+export async function collectAskedQuestions(
   store: Store,
   pass: (run: StoredRun, problem: EspalierError) => void = () => {},
 ): Promise<readonly AskedQuestion[]> {
   const asked: AskedQuestion[] = [];
   let before = 0;
-  for (const run of await unendedRuns(store)) {
+  for (const run of await collectUnendedRuns(store)) {
     try {
-      const { open, ids } = await questionsOf(store, run);
+      const { open, ids } = await readRunQuestions(store, run);
       for (const question of open)
         asked.push({ run, question, number: before + ids.indexOf(question.questionId) + 1 });
       before += ids.length;
@@ -138,7 +139,7 @@ export async function askedQuestions(
 }
 
 /** Returns what a run asks, and the ids of all questions that it has ever asked, in order. */
-async function questionsOf(
+async function readRunQuestions(
   store: Store,
   run: StoredRun,
 ): Promise<{ readonly open: readonly Question[]; readonly ids: readonly QuestionId[] }> {
@@ -151,7 +152,7 @@ async function questionsOf(
   return { open, ids: [...ids] };
 }
 
-async function unendedRuns(store: Store): Promise<readonly StoredRun[]> {
+async function collectUnendedRuns(store: Store): Promise<readonly StoredRun[]> {
   const runs: StoredRun[] = [];
   for (const status of STATUSES) {
     let before: RunId | undefined;
@@ -175,8 +176,8 @@ const NUMBER = /^[1-9]\d{0,5}$/;
  *
  * @throws UsageError if there is none, or more than one.
  */
-async function namedQuestion(store: Store, name: string): Promise<AskedQuestion> {
-  const all = await askedQuestions(store);
+async function resolveQuestionName(store: Store, name: string): Promise<AskedQuestion> {
+  const all = await collectAskedQuestions(store);
   const [newest] = all.map(({ run }) => run).toSorted((a, b) => b.createdAtMs - a.createdAtMs);
   const exact = all.filter(({ question }) => question.questionId === name);
   const begun = all.filter(({ run, question }) => {
@@ -201,8 +202,8 @@ async function namedQuestion(store: Store, name: string): Promise<AskedQuestion>
 export const listQuestions: CommandBody = async (call) => {
   const { shell, has } = call;
   await using kept = await openProjectStore(call, "list");
-  const asked = await askedQuestions(kept.store, (run, problem) =>
-    note(shell, unreadableText(run, problem)),
+  const asked = await collectAskedQuestions(kept.store, (run, problem) =>
+    printNotice(shell, describeUnreadableRun(run, problem)),
   );
   if (has("json")) {
     const rows = asked.map(({ run, question }) => ({
@@ -210,14 +211,14 @@ export const listQuestions: CommandBody = async (call) => {
       title: run.title,
       ...question,
     }));
-    say(shell, jsonLine({ questions: rows }));
+    printLine(shell, formatJsonLine({ questions: rows }));
     return 0;
   }
-  if (asked.length === 0) note(shell, "No run has a pending question.");
+  if (asked.length === 0) printNotice(shell, "No run has a pending question.");
   const texts = asked.map((one) =>
-    stripControlCharacters(describeQuestion(one, ownCommand(shell))),
+    stripControlCharacters(describeQuestion(one, detectOwnCommand(shell))),
   );
-  if (texts.length > 0) say(shell, texts.join("\n\n"));
+  if (texts.length > 0) printLine(shell, texts.join("\n\n"));
   return 0;
 };
 
@@ -227,22 +228,22 @@ function describeQuestion({ run, question, number }: AskedQuestion, command: str
   return [
     `${number}. ? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
     `  run ${run.runId}  ${run.title}`,
-    `  ${jsonLine(question.arguments)}`,
+    `  ${formatJsonLine(question.arguments)}`,
     ...(question.writtenArguments === undefined
       ? []
-      : [`  made of ${jsonLine(question.writtenArguments)}`]),
+      : [`  made of ${formatJsonLine(question.writtenArguments)}`]),
     `  ${reason}`,
-    `  ${waysToAnswer(question, questionId, command)}`,
+    `  ${suggestAnswerCommands(question, questionId, command)}`,
   ].join("\n");
 }
 
 /** `espalier approve <question>`: the call may run, as it is or with other arguments. */
 export const approveCall: CommandBody = async (call) => {
   const said = call.text("arguments");
-  const input = said === undefined ? undefined : objectIn(said);
+  const input = said === undefined ? undefined : parseJsonObject(said);
   if (said !== undefined && input === undefined)
     throw new UsageError(
-      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${jsonLine(said.length <= MOST_QUOTED ? said : `${said.slice(0, MOST_QUOTED)}…`)}.`,
+      `Expected --arguments to be a JSON object, as '{"path": "a.txt"}', of finite numbers and at most 200 levels, got ${formatJsonLine(said.length <= MOST_QUOTED ? said : `${said.slice(0, MOST_QUOTED)}…`)}.`,
     );
   return await giveAnswer(call, (question) =>
     approve(question, input === undefined ? {} : { arguments: input }),
@@ -267,6 +268,6 @@ export const answerCall: CommandBody = async (call) => {
   return await giveAnswer(call, (question) =>
     result === undefined
       ? provideError(question, failure ?? "")
-      : provideResult(question, jsonOrText(result)),
+      : provideResult(question, parseJsonOrText(result)),
   );
 };

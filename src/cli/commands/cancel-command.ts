@@ -3,29 +3,33 @@
 import { EspalierError, Orchestrator, type AgentRole, type RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 
-import { type CommandBody, type CommandCall, readableFolder } from "../command-call.ts";
-import { namedRun, rootRoleOf } from "../run-reading.ts";
-import { configuredOptions } from "../run-settings.ts";
+import { type CommandBody, type CommandCall, resolveReadableFolder } from "../command-call.ts";
+import { resolveRunName, readRootRole } from "../run-reading.ts";
+import { selectOrchestratorOptions } from "../run-settings.ts";
 import { openProjectStore, type Project } from "../project.ts";
-import { roleNamed } from "../roles-at-hand.ts";
-import { note, ownCommand } from "../shell.ts";
+import { loadNamedRole } from "../roles-at-hand.ts";
+import { printNotice, detectOwnCommand } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text } = call;
   await using kept = await openProjectStore(call, "write");
   const { store, project } = kept;
-  const run = await namedRun(store, args[0] ?? "");
+  const run = await resolveRunName(store, args[0] ?? "");
   const { runId } = run;
   if (run.status === "ended")
     throw new EspalierError({
       code: "run_ended",
-      message: `Cannot cancel ${runId}: it has ended. See it: ${ownCommand(shell)} show ${runId}`,
+      message: `Cannot cancel ${runId}: it has ended. See it: ${detectOwnCommand(shell)} show ${runId}`,
       data: { runId },
     });
   const message = text("reason") ?? "Cancelled by espalier cancel.";
   const cancelWith = async (roles: readonly AgentRole[]): Promise<Orchestrator> => {
-    const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store, roles });
+    const orchestrator = new Orchestrator({
+      ...selectOrchestratorOptions(project.config),
+      store,
+      roles,
+    });
     await orchestrator.cancel(runId, { message });
     return orchestrator;
   };
@@ -36,12 +40,12 @@ export const body: CommandBody = async (call) => {
         if (!EspalierError.is(cause) || cause.code !== "invalid_paused_run") throw cause;
         return await cancelWith(await findRoles(call, project, run));
       }));
-  note(shell, await outcomeText(orchestrator, store, runId));
+  printNotice(shell, await describeCancelOutcome(orchestrator, store, runId));
   return 0;
 };
 
 /** The process that leads the run cancels it: it may not have done so yet, or the run may have ended before. */
-async function outcomeText(
+async function describeCancelOutcome(
   orchestrator: Orchestrator,
   store: Store,
   runId: RunId,
@@ -59,12 +63,12 @@ async function findRoles(
   project: Project,
   run: StoredRun,
 ): Promise<readonly AgentRole[]> {
-  const folder = readableFolder(shell, text("roles"));
+  const folder = resolveReadableFolder(shell, text("roles"));
   const usual = text("model");
   const models = { model: undefined, ...(usual === undefined ? {} : { usualModel: usual }) };
   const search = { shell, project, ...models, readFolder: shell.cwd };
   try {
-    await using hand = await roleNamed(rootRoleOf(run), search, folder);
+    await using hand = await loadNamedRole(readRootRole(run), search, folder);
     return hand.roles;
   } catch (cause) {
     if (cause instanceof UsageError) return [];

@@ -3,11 +3,11 @@
 import { setTimeout } from "node:timers/promises";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
-import { completionScript, SHELL_NAMES } from "../completion-scripts.ts";
+import { buildCompletionScript, SHELL_NAMES } from "../completion-scripts.ts";
 import { UsageError } from "../exit-codes.ts";
 import { LAST_RUN } from "../run-reading.ts";
 import { openProjectStore } from "../project.ts";
-import { say } from "../shell.ts";
+import { printLine } from "../shell.ts";
 
 export const printCompletion: CommandBody = async ({ shell, args, tree }) => {
   const name = SHELL_NAMES.find((one) => one === args[0]);
@@ -15,7 +15,7 @@ export const printCompletion: CommandBody = async ({ shell, args, tree }) => {
     throw new UsageError(
       `Expected ${SHELL_NAMES.join(", ")}, got ${JSON.stringify(args[0] ?? "")}. Choose one.`,
     );
-  shell.stdout.write(completionScript(name, tree));
+  shell.stdout.write(buildCompletionScript(name, tree));
   return 0;
 };
 
@@ -29,17 +29,17 @@ const MAX_RUNS = 50;
  */
 export const printWords: CommandBody = async (call) => {
   const found = await Promise.race([
-    wordsFor(call).catch(() => []),
+    readCompletionWords(call).catch(() => []),
     setTimeout(PATIENCE_MS, [], { ref: false }),
   ]);
-  if (found.length > 0) say(call.shell, found.join("\n"));
+  if (found.length > 0) printLine(call.shell, found.join("\n"));
   return 0;
 };
 
-async function wordsFor(call: CommandCall): Promise<readonly string[]> {
+async function readCompletionWords(call: CommandCall): Promise<readonly string[]> {
   await using kept = await openProjectStore(call, "read");
   if (call.args[0] === "question") {
-    const { askedQuestions } = await import("./answer-commands.ts");
+    const { collectAskedQuestions: askedQuestions } = await import("./answer-commands.ts");
     return (await askedQuestions(kept.store)).map(({ question }) => question.questionId);
   }
   const runs = await kept.store.list({ limit: MAX_RUNS });

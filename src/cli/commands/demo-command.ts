@@ -8,18 +8,25 @@ import { deny, type EspalierEvent, type Question } from "espalier";
 import { formatRunReport, stripControlCharacters } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
-import { type CommandBody, portOf, readableFolder } from "../command-call.ts";
+import { type CommandBody, readPortOption, resolveReadableFolder } from "../command-call.ts";
 import { describeCause, UsageError } from "../exit-codes.ts";
-import { surveyTools } from "../folder-tools.ts";
-import { nodeTracing, type FollowOptions } from "../follow-run.ts";
-import { ownFolder } from "../installed-copy.ts";
-import { findJaeger, traceEndpoint } from "../jaeger-place.ts";
-import { modelByName, modelProblem } from "../model-by-name.ts";
+import { createSurveyTools } from "../folder-tools.ts";
+import { startNodeTracing, type FollowOptions } from "../follow-run.ts";
+import { getPackageFolder } from "../installed-copy.ts";
+import { findJaeger, findTraceEndpoint } from "../jaeger-place.ts";
+import { createNamedModel, findModelProblem } from "../model-by-name.ts";
 import { findProject } from "../project.ts";
-import { leadFor, storeForRun } from "../run-settings.ts";
-import { isTerminal, isWatched, note, ownCommand, readSetting, type Shell } from "../shell.ts";
-import { offlinePlanner } from "../survey/offline-planner.ts";
-import { surveyLead } from "../survey/survey-roles.ts";
+import { prepareRun, openRunStore } from "../run-settings.ts";
+import {
+  isTerminal,
+  isWatched,
+  printNotice,
+  detectOwnCommand,
+  readSetting,
+  type Shell,
+} from "../shell.ts";
+import { createOfflinePlanner } from "../survey/offline-planner.ts";
+import { createSurveyLead } from "../survey/survey-roles.ts";
 import { ANSWER_TIMEOUT_MS, askForKey, printMoment } from "../demo-story.ts";
 import { openRunViewing } from "./run-command.ts";
 
@@ -41,21 +48,22 @@ export const body: CommandBody = async (call) => {
   const [named, task = DEFAULT_TASK] = args;
   if (task.trim() === "")
     throw new UsageError("Expected a task, got an empty one. Leave it out for the default task.");
-  portOf(call);
+  readPortOption(call);
   const folder = findFolder(shell, named);
   const jaeger = findJaeger(shell);
   const isPaced = isWatched(shell) && !call.has("fast");
   const name = readSetting(shell.env, "ESPALIER_MODEL");
-  const planner = offlinePlanner({ delayMs: isPaced ? REPLY_DELAY_MS : 0 });
-  const problem = name === undefined ? undefined : modelProblem(name, shell.env);
+  const planner = createOfflinePlanner({ delayMs: isPaced ? REPLY_DELAY_MS : 0 });
+  const problem = name === undefined ? undefined : findModelProblem(name, shell.env);
   if (problem !== undefined) throw new UsageError(problem);
-  const model = name === undefined ? planner : await modelByName(name);
+  const model = name === undefined ? planner : await createNamedModel(name);
   const project = await findProject(shell);
-  await using kept = await storeForRun(call, project);
+  await using kept = await openRunStore(call, project);
   const warn = (cause: unknown): undefined => {
-    note(shell, `No trace: ${describeCause(cause)}`);
+    printNotice(shell, `No trace: ${describeCause(cause)}`);
   };
-  const tracing = traceEndpoint(shell) === undefined ? undefined : await nodeTracing().catch(warn);
+  const tracing =
+    findTraceEndpoint(shell) === undefined ? undefined : await startNodeTracing().catch(warn);
   await using viewing = call.has("view") ? await openRunViewing(call, project, kept) : undefined;
   const report: FollowOptions["report"] = (result) => {
     const width = Math.min(WIDEST_REPORT, shell.stderr.columns || WIDEST_REPORT);
@@ -72,38 +80,46 @@ export const body: CommandBody = async (call) => {
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
   };
   const hand = { roles: [], config, configFile: undefined };
-  const { orchestrator, follower } = leadFor(call, { hand, kept, tracing, viewing, report });
+  const { orchestrator, follower } = prepareRun(call, { hand, kept, tracing, viewing, report });
   // A cost can be limited only where the price is known.
   const { costUsd, ...limits } = { ...DEFAULT_BUDGET, totalTokens: 1_000_000 };
   const budget =
     costUsd === undefined || model.price === undefined ? limits : { ...limits, costUsd };
-  const run = orchestrator.start(surveyLead(model, surveyTools(folder)), task, { budget });
-  note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${stripControlCharacters(name)}`);
-  note(shell, `Folder: ${stripControlCharacters(folder)}\n`);
+  const run = orchestrator.start(createSurveyLead(model, createSurveyTools(folder)), task, {
+    budget,
+  });
+  printNotice(
+    shell,
+    name === undefined ? OFFLINE_NOTICE : `Model: ${stripControlCharacters(name)}`,
+  );
+  printNotice(shell, `Folder: ${stripControlCharacters(folder)}\n`);
   const exitCode = await follower.follow(run, { viewing, tracing });
-  if (kept !== undefined) noteNextCommands(shell, run.runId, kept.name);
+  if (kept !== undefined) printNextCommands(shell, run.runId, kept.name);
   return exitCode;
 };
 
 /** Returns the named folder, `src` or the working folder; that of the documents if there is little. */
 function findFolder(shell: Shell, named: string | undefined): string {
-  const folder = readableFolder(shell, named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."));
+  const folder = resolveReadableFolder(
+    shell,
+    named ?? (existsSync(join(shell.cwd, "src")) ? "src" : "."),
+  );
   const visible = readdirSync(folder).filter((name) => !/^(\.|node_modules$)/.test(name));
   if (visible.length > 0 && (named !== undefined || visible.length >= MIN_ENTRIES)) return folder;
-  const docs = join(ownFolder(), "docs");
-  const advice = `${ownCommand(shell)} demo ${named === undefined ? "<folder>" : relative(shell.cwd, docs)}`;
+  const docs = join(getPackageFolder(), "docs");
+  const advice = `${detectOwnCommand(shell)} demo ${named === undefined ? "<folder>" : relative(shell.cwd, docs)}`;
   if (named !== undefined)
     throw new UsageError(
       `The folder ${JSON.stringify(named)} has no files. The demo reads the files of a folder and reports what they are for. Name another folder, for example: ${advice}`,
     );
-  note(shell, "There is little to read here, so the demo reads the documents of espalier.");
-  note(shell, `To read another folder, type: ${advice}\n`);
+  printNotice(shell, "There is little to read here, so the demo reads the documents of espalier.");
+  printNotice(shell, `To read another folder, type: ${advice}\n`);
   return docs;
 }
 
-function noteNextCommands(shell: Shell, runId: string, storeName: string): void {
-  const command = ownCommand(shell);
-  note(shell, `\nThe run is stored in ${storeName}. Next:`);
+function printNextCommands(shell: Shell, runId: string, storeName: string): void {
+  const command = detectOwnCommand(shell);
+  printNotice(shell, `\nThe run is stored in ${storeName}. Next:`);
   for (const [what, typed] of [
     ["the tree again", `${command} show ${runId}`],
     ["what failed", `${command} show ${runId} --errors`],
@@ -111,5 +127,5 @@ function noteNextCommands(shell: Shell, runId: string, storeName: string): void 
     ["all runs", `${command} runs`],
     ["in Jaeger", `OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ${command} demo`],
   ] as const)
-    note(shell, `  ${what.padEnd(14)}  ${typed}`);
+    printNotice(shell, `  ${what.padEnd(14)}  ${typed}`);
 }

@@ -8,19 +8,19 @@ import { stripControlCharacters } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN, describeCause } from "../exit-codes.ts";
-import { ownVersion } from "../installed-copy.ts";
-import { jsonLine } from "../json-text.ts";
-import { connectServers, knownServers } from "../mcp-servers.ts";
+import { getPackageVersion } from "../installed-copy.ts";
+import { formatJsonLine } from "../json-text.ts";
+import { connectServers, readKnownServers } from "../mcp-servers.ts";
 import {
   findProject,
   type Project,
   openExistingStore,
-  storeNameOf,
-  storePlace,
+  formatStoreName,
+  chooseStorePlace,
   type StorePlace,
 } from "../project.ts";
-import { say, type Shell } from "../shell.ts";
-import { numberOf } from "../../view/amounts.ts";
+import { printLine, type Shell } from "../shell.ts";
+import { formatQuantity } from "../../view/amounts.ts";
 
 /** One thing that was looked at. */
 interface Finding {
@@ -35,9 +35,9 @@ const SIGNS: Readonly<Record<Finding["state"], string>> = { well: "✔", note: "
 export const body: CommandBody = async (call) => {
   const { shell, has } = call;
   const findings: Finding[] = [
-    { what: "espalier", state: "well", says: ownVersion() },
+    { what: "espalier", state: "well", says: getPackageVersion() },
     { what: "node", state: "well", says: process.versions.node },
-    keyFinding(shell),
+    checkModelKeys(shell),
   ];
   const project = await findProject(shell).catch(describeCause);
   if (typeof project === "string")
@@ -49,18 +49,18 @@ export const body: CommandBody = async (call) => {
         state: "well",
         says: project.configFile ?? `none in ${project.folder}`,
       },
-      await storeFinding(storePlace(call, project)),
-      ...(await serverFindings(call, project)),
+      await checkStore(chooseStorePlace(call, project)),
+      ...(await checkMcpServers(call, project)),
     );
-  findings.push(await portFinding());
-  if (has("json")) say(shell, jsonLine({ findings }));
+  findings.push(await checkViewerPort());
+  if (has("json")) printLine(shell, formatJsonLine({ findings }));
   else
     for (const { what, state, says } of findings)
-      say(shell, stripControlCharacters(`${SIGNS[state]} ${what}: ${says}`));
+      printLine(shell, stripControlCharacters(`${SIGNS[state]} ${what}: ${says}`));
   return findings.some(({ state }) => state === "wrong") ? BROKEN : 0;
 };
 
-function keyFinding({ env }: Shell): Finding {
+function checkModelKeys({ env }: Shell): Finding {
   const known = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "ESPALIER_MODEL"].filter(
     (name) => (env[name] ?? "") !== "",
   );
@@ -74,9 +74,9 @@ const MANY_BYTES = 1_000_000_000;
 const OLD_MS = 30 * 24 * 3_600_000;
 
 /** Nothing is made, and nothing removed. */
-async function storeFinding(place: StorePlace): Promise<Finding> {
+async function checkStore(place: StorePlace): Promise<Finding> {
   const what = "store";
-  const name = storeNameOf(place);
+  const name = formatStoreName(place);
   if (place.type === "file" && !existsSync(place.path))
     return { what, state: "well", says: `${name}, which the first run creates` };
   try {
@@ -87,19 +87,19 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
     const oldMs = Date.now() - OLD_MS;
     const old = ended.filter(({ updatedAtMs }) => updatedAtMs < oldMs).length;
     if (old === 0 && bytes < MANY_BYTES) return { what, state: "well", says: name };
-    const says = `${name} has ${numberOf(old, "run")} that ended more than 30 days ago, and takes ${Math.round(bytes / 1_000_000)} MB. Remove runs that you do not need: store.remove`;
+    const says = `${name} has ${formatQuantity(old, "run")} that ended more than 30 days ago, and takes ${Math.round(bytes / 1_000_000)} MB. Remove runs that you do not need: store.remove`;
     return { what, state: "note", says };
   } catch (cause) {
     return { what, state: "wrong", says: describeCause(cause) };
   }
 }
 
-async function serverFindings(
+async function checkMcpServers(
   { shell }: CommandCall,
   project: Project,
 ): Promise<readonly Finding[]> {
   try {
-    const known = knownServers(project, [shell.cwd, project.folder]);
+    const known = readKnownServers(project, [shell.cwd, project.folder]);
     const names = Object.keys(known.entries);
     return await Promise.all(
       names.map(async (name): Promise<Finding> => {
@@ -108,7 +108,7 @@ async function serverFindings(
           return { what, state: "note", says: "disabled" };
         try {
           await using server = await connectServers(known, (other) => other === name, shell);
-          return { what, state: "well", says: numberOf(server.tools.length, "tool") };
+          return { what, state: "well", says: formatQuantity(server.tools.length, "tool") };
         } catch (cause) {
           return { what, state: "wrong", says: describeCause(cause) };
         }
@@ -121,7 +121,7 @@ async function serverFindings(
 
 const VIEWER_PORT = 4_983;
 
-async function portFinding(): Promise<Finding> {
+async function checkViewerPort(): Promise<Finding> {
   const server = createServer().listen(VIEWER_PORT, "127.0.0.1");
   const [{ status }] = await Promise.allSettled([once(server, "listening")]);
   server.close();

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN, describeCause, UsageError } from "../exit-codes.ts";
 import { SET_MODULE } from "../import-file.ts";
-import { isConfirmed, isTerminal, note, readSetting, type Shell } from "../shell.ts";
+import { isConfirmed, isTerminal, printNotice, readSetting, type Shell } from "../shell.ts";
 
 const PACKAGES = ["espalier", "zod"];
 const MCP_CLIENT = "@modelcontextprotocol/client";
@@ -21,17 +21,17 @@ export const body: CommandBody = async (call) => {
   const wishes = manifest === undefined ? NO_WISHES : await readWishes(call, manifest);
   const plan = planActions(call, manifest, wishes);
   if (plan.length === 0) {
-    note(shell, "Everything already exists. Nothing was changed.");
+    printNotice(shell, "Everything already exists. Nothing was changed.");
     return 0;
   }
-  note(shell, "espalier init:");
-  for (const { says } of plan) note(shell, `  ${says}`);
+  printNotice(shell, "espalier init:");
+  for (const { says } of plan) printNotice(shell, `  ${says}`);
   if (!call.has("yes") && !isTerminal(shell))
     throw new UsageError(
       "Cannot ask for confirmation without a terminal. Use --yes. Nothing was changed.",
     );
   if (!call.has("yes") && !(await isConfirmed(shell, "Make these changes?", true))) {
-    note(shell, "Nothing was changed.");
+    printNotice(shell, "Nothing was changed.");
     return 0;
   }
   for (const { act } of plan) {
@@ -39,8 +39,11 @@ export const body: CommandBody = async (call) => {
     if (exitCode !== 0) return exitCode;
   }
   if (manifest !== undefined && !manifest.isModule && !wishes.isModule)
-    note(shell, `Before you write roles or a configuration in TypeScript, run: ${SET_MODULE}`);
-  note(shell, `Try it: OPENAI_API_KEY=… npx ${SCRIPT.command} "What is this project?"`);
+    printNotice(
+      shell,
+      `Before you write roles or a configuration in TypeScript, run: ${SET_MODULE}`,
+    );
+  printNotice(shell, `Try it: OPENAI_API_KEY=… npx ${SCRIPT.command} "What is this project?"`);
   return 0;
 };
 
@@ -98,7 +101,7 @@ function planActions(
     };
     return [{ says: `create ${name}`, act }];
   });
-  return [...files, ...(manifest === undefined ? [] : packageActions(call, manifest, wishes))];
+  return [...files, ...(manifest === undefined ? [] : planPackageActions(call, manifest, wishes))];
 }
 
 function createFiles(model: string): Readonly<Record<string, string>> {
@@ -131,7 +134,7 @@ Read the files that your task names, and answer what it asks. Quote what matters
   };
 }
 
-function packageActions(
+function planPackageActions(
   { shell, isOff }: CommandCall,
   manifest: Manifest,
   { isModule, hasMcpClient }: Wishes,
@@ -164,7 +167,7 @@ function packageActions(
   if (missing.length === 0 || isOff("install")) return written;
   const [command, ...args] = [...findInstaller(shell.cwd), ...missing];
   const says = `run ${[command, ...args].join(" ")}`;
-  return [...written, { says, act: () => done(command ?? "npm", args, shell) }];
+  return [...written, { says, act: () => runChildProcess(command ?? "npm", args, shell) }];
 }
 
 interface Manifest {
@@ -211,7 +214,11 @@ function findInstaller(folder: string): readonly string[] {
   return ["npm", "install"];
 }
 
-async function done(command: string, args: readonly string[], shell: Shell): Promise<number> {
+async function runChildProcess(
+  command: string,
+  args: readonly string[],
+  shell: Shell,
+): Promise<number> {
   const child = spawn(command, args, {
     cwd: shell.cwd,
     env: shell.env,
@@ -226,7 +233,7 @@ async function done(command: string, args: readonly string[], shell: Shell): Pro
     child.on("close", (code) => resolve(code ?? BROKEN));
   });
   if (exitCode === 0) return 0;
-  note(
+  printNotice(
     shell,
     `${command} could not install the packages (exit code ${exitCode}). Run it yourself: ${[command, ...args].join(" ")}`,
   );

@@ -13,77 +13,83 @@ import type { Store, StoredRun } from "espalier/extend";
 import { stripControlCharacters } from "espalier/terminal";
 import type { RunFold } from "espalier/view";
 
-import { grantOf, wayToGrant } from "../amount-options.ts";
-import { type CommandBody, readableFolder } from "../command-call.ts";
+import { parseGrantOption, suggestGrantCommand } from "../amount-options.ts";
+import { type CommandBody, resolveReadableFolder } from "../command-call.ts";
 import { EXIT_CODES, UsageError } from "../exit-codes.ts";
-import { jsonLine } from "../json-text.ts";
-import { namedRun, rootRoleOf, openIn, RunReading } from "../run-reading.ts";
+import { formatJsonLine } from "../json-text.ts";
+import { resolveRunName, readRootRole, readOpenQuestions, RunReading } from "../run-reading.ts";
 import { openProjectStore } from "../project.ts";
-import { roleNamed } from "../roles-at-hand.ts";
-import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
-import { note, ownCommand, say } from "../shell.ts";
+import { loadNamedRole } from "../roles-at-hand.ts";
+import { readAnswerMode, prepareRun, readOutputChoice } from "../run-settings.ts";
+import { printNotice, detectOwnCommand, printLine } from "../shell.ts";
 import { openToolCalls } from "../../view/agent-row.ts";
-import { numberOf } from "../../view/amounts.ts";
+import { formatQuantity } from "../../view/amounts.ts";
 
 /** Who is on record for more budget. */
 const GRANTED_BY = "espalier resume";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
-  outputChoice(call);
-  answerModeOf(call);
+  readOutputChoice(call);
+  readAnswerMode(call);
   const granted = text("grant");
-  const grants = granted === undefined ? [] : [{ budget: grantOf(granted), by: GRANTED_BY }];
-  const readFolder = readableFolder(shell, text("allowRead"));
-  const roleFolder = readableFolder(shell, text("roles"));
+  const grants =
+    granted === undefined ? [] : [{ budget: parseGrantOption(granted), by: GRANTED_BY }];
+  const readFolder = resolveReadableFolder(shell, text("allowRead"));
+  const roleFolder = resolveReadableFolder(shell, text("roles"));
   await using kept = await openProjectStore(call, "write");
-  const run = await namedRun(kept.store, args[0] ?? "");
+  const run = await resolveRunName(kept.store, args[0] ?? "");
   const reading = new RunReading(kept.store, run);
   await reading.advance();
   const hasEnded = run.status === "ended";
   // More budget continues a run that a limit stopped, and no other that has ended.
   const isContinuable = granted !== undefined && reading.fold.end?.status === "stopped";
-  if (hasEnded && !isContinuable) throw new UsageError(endedText(reading));
+  if (hasEnded && !isContinuable) throw new UsageError(describeEndedRun(reading));
   const search = { shell, project: kept.project, model: text("model"), readFolder };
-  await using hand = await roleNamed(rootRoleOf(run), search, roleFolder);
-  const { orchestrator, follower, person } = leadFor(call, { hand, kept });
+  await using hand = await loadNamedRole(readRootRole(run), search, roleFolder);
+  const { orchestrator, follower, person } = prepareRun(call, { hand, kept });
   const interrupted = hasEnded ? [] : describeInterrupted(reading.fold, hand.roles);
-  if (!hasEnded && person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
+  if (!hasEnded && person !== undefined)
+    await answerOpenQuestions(orchestrator, kept.store, run, person);
   const known = new Set(reading.record.handledMail);
   const how = { takeOver: has("takeOver"), grants };
-  const resumed = await continued(orchestrator, run, how).catch((cause: unknown) => {
+  const resumed = await tryResume(orchestrator, run, how).catch((cause: unknown) => {
     throw EspalierError.is(cause) && cause.code === "run_active"
-      ? ledElsewhere(reading.stored, ownCommand(shell), cause)
+      ? createOwnedElsewhereError(reading.stored, detectOwnCommand(shell), cause)
       : cause;
   });
   if (resumed !== undefined) {
-    for (const line of interrupted) note(shell, line);
+    for (const line of interrupted) printNotice(shell, line);
     const exitCode = await follower.follow(resumed);
     await reading.advance();
     for (const [number, problem] of reading.record.rejectedAnswers)
       if (!known.has(number))
-        note(shell, stripControlCharacters(`An answer or request was rejected: ${problem}`));
+        printNotice(shell, stripControlCharacters(`An answer or request was rejected: ${problem}`));
     return exitCode;
   }
-  const open = await openIn(kept.store, run.runId);
-  if (has("json")) say(shell, jsonLine({ runId: run.runId, status: "paused", questions: open }));
-  const questions = `${ownCommand(shell)} questions`;
-  note(shell, `${run.runId} waits for ${numberOf(open.length, "answer")}. See them: ${questions}`);
+  const open = await readOpenQuestions(kept.store, run.runId);
+  if (has("json"))
+    printLine(shell, formatJsonLine({ runId: run.runId, status: "paused", questions: open }));
+  const questions = `${detectOwnCommand(shell)} questions`;
+  printNotice(
+    shell,
+    `${run.runId} waits for ${formatQuantity(open.length, "answer")}. See them: ${questions}`,
+  );
   return EXIT_CODES.paused;
 };
 
 /** That it has ended, and what can be done about it. */
-function endedText({ stored: { runId }, fold: { end } }: RunReading): string {
+function describeEndedRun({ stored: { runId }, fold: { end } }: RunReading): string {
   const { status = "ended", reason } = end ?? {};
   const code = reason?.code ?? "";
-  const more = status === "stopped" ? wayToGrant(code, runId, "espalier") : undefined;
+  const more = status === "stopped" ? suggestGrantCommand(code, runId, "espalier") : undefined;
   const advice =
     more === undefined ? `See it: espalier show ${runId}` : `Raise its limits: ${more}`;
   return `Cannot resume ${runId}: it has ended: ${status} (${code}). ${advice}`;
 }
 
 /** Who leads it, and what can be done about that. */
-function ledElsewhere(
+function createOwnedElsewhereError(
   { runId, owner }: StoredRun,
   command: string,
   cause: EspalierError,
@@ -117,21 +123,21 @@ function describeInterrupted(fold: RunFold, roles: readonly AgentRole[]): readon
 }
 
 /** Asks the person for the answers that the run needs. What is left open stays open. */
-async function answerOpen(
+async function answerOpenQuestions(
   orchestrator: Orchestrator,
   store: Store,
   { runId }: StoredRun,
   person: Approver,
 ): Promise<void> {
   const { signal } = new AbortController();
-  for (const question of await openIn(store, runId)) {
+  for (const question of await readOpenQuestions(store, runId)) {
     const answer = await person(question, { signal });
     if (answer !== undefined) await orchestrator.answer(runId, [answer]);
   }
 }
 
 /** The run under way again; undefined: it needs answers first. */
-async function continued(
+async function tryResume(
   orchestrator: Orchestrator,
   { runId }: StoredRun,
   options: Pick<StoredResumeOptions, "takeOver" | "grants">,

@@ -4,14 +4,14 @@ import { dirname } from "node:path";
 
 import { stripControlCharacters } from "espalier/terminal";
 
-import { type CommandBody, type CommandCall, readableFolder } from "../command-call.ts";
+import { type CommandBody, type CommandCall, resolveReadableFolder } from "../command-call.ts";
 import { MISUSED, describeCause } from "../exit-codes.ts";
-import { jsonLine } from "../json-text.ts";
-import { sharedServers, type SharedServers } from "../mcp-servers.ts";
+import { formatJsonLine } from "../json-text.ts";
+import { createSharedServers, type SharedServers } from "../mcp-servers.ts";
 import { findProject } from "../project.ts";
-import { roleTextsIn, type FoundRole, roleToRun } from "../roles-at-hand.ts";
-import { note, say } from "../shell.ts";
-import { numberOf } from "../../view/amounts.ts";
+import { readFolderRoles, type FoundRole, loadRoleToRun } from "../roles-at-hand.ts";
+import { printNotice, printLine } from "../shell.ts";
+import { formatQuantity } from "../../view/amounts.ts";
 
 interface CheckedFile {
   readonly file: string;
@@ -22,25 +22,25 @@ interface CheckedFile {
 
 export const body: CommandBody = async (call) => {
   const { shell, args, has } = call;
-  const folder = readableFolder(shell, args[0]);
-  const texts = roleTextsIn(folder);
-  await using servers = sharedServers();
+  const folder = resolveReadableFolder(shell, args[0]);
+  const texts = readFolderRoles(folder);
+  await using servers = createSharedServers();
   const checked: CheckedFile[] = [];
-  for (const text of texts) checked.push(await checkedFile(call, text, servers));
+  for (const text of texts) checked.push(await checkRoleFile(call, text, servers));
   const faults = checked.flatMap(({ problem }) => problem ?? []);
-  if (has("json")) say(shell, jsonLine({ files: checked }));
+  if (has("json")) printLine(shell, formatJsonLine({ files: checked }));
   // A file that several name is at fault once.
-  else for (const fault of new Set(faults)) say(shell, stripControlCharacters(fault));
+  else for (const fault of new Set(faults)) printLine(shell, stripControlCharacters(fault));
   const count = new Set(faults).size;
-  const found = count === 0 ? "no problems" : numberOf(count, "problem");
-  note(shell, `${numberOf(texts.length, "role file")} in ${folder}, ${found}.`);
+  const found = count === 0 ? "no problems" : formatQuantity(count, "problem");
+  printNotice(shell, `${formatQuantity(texts.length, "role file")} in ${folder}, ${found}.`);
   return faults.length === 0 ? 0 : MISUSED;
 };
 
 /** Files that name no model are well: it is named where they are run. */
 const ANY_MODEL = "any-model";
 
-async function checkedFile(
+async function checkRoleFile(
   { shell }: CommandCall,
   { file, name, text }: FoundRole,
   { connect }: SharedServers,
@@ -49,7 +49,7 @@ async function checkedFile(
   const models = { model: undefined, usualModel: ANY_MODEL };
   const search = { shell, project, ...models, readFolder: dirname(file), connect };
   try {
-    await using hand = await roleToRun(file, search);
+    await using hand = await loadRoleToRun(file, search);
     const names = new Set(hand.roles.map((role) => role.name));
     const missing = hand.root.subagents
       .flatMap((subagent) => (typeof subagent === "string" ? [subagent] : []))

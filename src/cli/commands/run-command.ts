@@ -4,31 +4,36 @@ import { text as textOf } from "node:stream/consumers";
 
 import { EspalierError, type Budget, type Run, type StartOptions } from "espalier";
 
-import { budgetOf, budgetText } from "../amount-options.ts";
-import { type CommandBody, type CommandCall, portOf, readableFolder } from "../command-call.ts";
-import { nodeTracing } from "../follow-run.ts";
+import { parseBudgetOption, describeBudget } from "../amount-options.ts";
+import {
+  type CommandBody,
+  type CommandCall,
+  readPortOption,
+  resolveReadableFolder,
+} from "../command-call.ts";
+import { startNodeTracing } from "../follow-run.ts";
 import { findProject, type Project, type ChosenStore } from "../project.ts";
-import { roleToRun } from "../roles-at-hand.ts";
-import { answerModeOf, leadFor, outputChoice, storeForRun } from "../run-settings.ts";
-import { note } from "../shell.ts";
+import { loadRoleToRun } from "../roles-at-hand.ts";
+import { readAnswerMode, prepareRun, readOutputChoice, openRunStore } from "../run-settings.ts";
+import { printNotice } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
 import type { Viewing } from "../viewing.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
-  const { isQuiet } = outputChoice(call);
-  answerModeOf(call);
-  portOf(call);
-  const budget = budgetOf(text("budget"));
-  const readFolder = readableFolder(shell, text("allowRead"));
+  const { isQuiet } = readOutputChoice(call);
+  readAnswerMode(call);
+  readPortOption(call);
+  const budget = parseBudgetOption(text("budget"));
+  const readFolder = resolveReadableFolder(shell, text("allowRead"));
   const project = await findProject(shell);
   const search = { shell, project, model: text("model"), readFolder };
   const task = await readTask(call);
-  await using hand = await roleToRun(args[0] ?? "", search);
-  await using kept = await storeForRun(call, { ...project, config: hand.config });
-  const tracing = has("otel") ? await nodeTracing() : undefined;
+  await using hand = await loadRoleToRun(args[0] ?? "", search);
+  await using kept = await openRunStore(call, { ...project, config: hand.config });
+  const tracing = has("otel") ? await startNodeTracing() : undefined;
   await using viewing = has("view") ? await openRunViewing(call, project, kept) : undefined;
-  const { orchestrator, follower } = leadFor(call, { hand, kept, tracing, viewing });
+  const { orchestrator, follower } = prepareRun(call, { hand, kept, tracing, viewing });
   const session = text("session");
   if (session !== undefined && kept === undefined)
     throw new UsageError("--session needs a store. Leave --no-store out.");
@@ -43,7 +48,7 @@ export const body: CommandBody = async (call) => {
   if (!isQuiet) {
     const unpriced =
       held.costUsd === budget.costUsd ? "" : " Cost is not limited: a price is unknown.";
-    note(shell, `Budget: ${budgetText(held)}.${unpriced}`);
+    printNotice(shell, `Budget: ${describeBudget(held)}.${unpriced}`);
   }
   return await follower.follow(run, { viewing, tracing });
 };

@@ -6,16 +6,16 @@ import type { Store } from "espalier/extend";
 import type { RunRow } from "espalier/view";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
-import { jsonLine } from "../json-text.ts";
+import { formatJsonLine } from "../json-text.ts";
 import { getTimeMs } from "../machine-time.ts";
-import { outputStyle, runsText, STATUSES } from "../run-text.ts";
+import { detectOutputStyle, formatRunList, STATUSES } from "../run-text.ts";
 import { adviseWithoutRuns, openProjectStore } from "../project.ts";
-import { note, ownCommand, say, type Shell } from "../shell.ts";
+import { printNotice, detectOwnCommand, printLine, type Shell } from "../shell.ts";
 import { UsageError, EXIT_CODES } from "../exit-codes.ts";
-import { isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
+import { isOfOneRun, RunReading, describeUnreadableRun } from "../run-reading.ts";
 import { LiveArea } from "../../terminal/live-area.ts";
 import { fit } from "../../terminal/terminal-text.ts";
-import { numberOf } from "../../view/amounts.ts";
+import { formatQuantity } from "../../view/amounts.ts";
 
 const USUAL_LIMIT = 20;
 
@@ -30,14 +30,15 @@ export const body: CommandBody = async (call) => {
   if (isWatched) return await watchRuns(shell, read, empty);
   const nowMs = getTimeMs();
   const { rows, problems, isMore, unread } = await read(nowMs);
-  if (has("json")) say(shell, jsonLine({ runs: rows }));
-  else if (rows.length > 0) say(shell, runsText(rows, { ...outputStyle(shell), nowMs }));
-  else if (statuses !== undefined) note(shell, empty);
-  else note(shell, `${empty} ${adviseWithoutRuns(kept, ownCommand(shell))}`);
-  for (const problem of problems) note(shell, problem);
-  if (isMore) note(shell, `There are older ones: --limit ${limit * 2}`);
+  if (has("json")) printLine(shell, formatJsonLine({ runs: rows }));
+  else if (rows.length > 0)
+    printLine(shell, formatRunList(rows, { ...detectOutputStyle(shell), nowMs }));
+  else if (statuses !== undefined) printNotice(shell, empty);
+  else printNotice(shell, `${empty} ${adviseWithoutRuns(kept, detectOwnCommand(shell))}`);
+  for (const problem of problems) printNotice(shell, problem);
+  if (isMore) printNotice(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && statuses !== undefined)
-    note(shell, `Long runs were not read (${unread}). List them without --status.`);
+    printNotice(shell, `Long runs were not read (${unread}). List them without --status.`);
   return 0;
 };
 
@@ -95,7 +96,7 @@ function listNewestRuns(store: Store, limit: number, statuses: readonly string[]
       } catch (cause) {
         // A run that cannot be read hides no other.
         if (!isOfOneRun(cause)) throw cause;
-        problems.push(unreadableText(run.stored, cause));
+        problems.push(describeUnreadableRun(run.stored, cause));
       }
       row ??= run.listing(nowMs);
       if (statuses?.includes(row.status) !== false) rows.push(row);
@@ -133,13 +134,13 @@ async function watchRuns(
     while (!signal.aborted) {
       const nowMs = getTimeMs();
       const { rows, problems } = await read(nowMs);
-      const style = outputStyle(shell);
-      const table = rows.length === 0 ? [] : runsText(rows, { ...style, nowMs }).split("\n");
+      const style = detectOutputStyle(shell);
+      const table = rows.length === 0 ? [] : formatRunList(rows, { ...style, nowMs }).split("\n");
       const words = rows.length === 0 ? [empty, ...problems] : problems;
       const lines = [...table, ...words.map((line) => fit(line, style.width))];
       const room = (shell.stdout.rows || USUAL_ROWS) - 1;
       const hidden = lines.length <= room ? 0 : lines.length - room + 1;
-      const more = hidden === 0 ? [] : [`… ${numberOf(hidden, "more line")}`];
+      const more = hidden === 0 ? [] : [`… ${formatQuantity(hidden, "more line")}`];
       area.draw([...lines.slice(0, lines.length - hidden), ...more]);
       await wait(LOOK_MS, undefined, { signal }).catch(() => undefined);
     }

@@ -4,28 +4,43 @@ import type { RunResult } from "espalier";
 import { stripControlCharacters } from "espalier/terminal";
 import type { AgentFold, StepFold } from "espalier/view";
 
-import { agentText, stepText, type KeptStep, type StepAttempts } from "../agent-text.ts";
+import {
+  formatAgentReport,
+  formatStepReport,
+  type KeptStep,
+  type StepAttempts,
+} from "../agent-text.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { describeResult } from "../follow-run.ts";
-import { jsonLine } from "../json-text.ts";
-import { aloneText, resultIn, RunReading, LAST_RUN, namedPaths, namedRun } from "../run-reading.ts";
+import { formatJsonLine } from "../json-text.ts";
+import {
+  describeUnownedRun,
+  findStoredResult,
+  RunReading,
+  LAST_RUN,
+  joinAgentPaths,
+  resolveRunName,
+} from "../run-reading.ts";
 import { getTimeMs } from "../machine-time.ts";
-import { outputStyle, errorsText, runText } from "../run-text.ts";
+import { detectOutputStyle, describeRunErrors, formatRunOverview } from "../run-text.ts";
 import { adviseWithoutRuns, openProjectStore } from "../project.ts";
-import { note, ownCommand, say } from "../shell.ts";
+import { printNotice, detectOwnCommand, printLine } from "../shell.ts";
 import { UsageError } from "../exit-codes.ts";
-import { agentDetail } from "../../view/agent-row.ts";
+import { createAgentDetail } from "../../view/agent-row.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
   const [name = LAST_RUN, path, step] = args;
   await using kept = await openProjectStore(call, "list");
   if (name === LAST_RUN && (await kept.store.list({ limit: 1 })).length === 0) {
-    if (call.has("json")) say(shell, jsonLine({ runs: [] }));
-    note(shell, `No runs in ${kept.name}. ${adviseWithoutRuns(kept, ownCommand(shell))}`);
+    if (call.has("json")) printLine(shell, formatJsonLine({ runs: [] }));
+    printNotice(
+      shell,
+      `No runs in ${kept.name}. ${adviseWithoutRuns(kept, detectOwnCommand(shell))}`,
+    );
     return 0;
   }
-  const run = new RunReading(kept.store, await namedRun(kept.store, name));
+  const run = new RunReading(kept.store, await resolveRunName(kept.store, name));
   await run.advance();
   if (run.fold.startedAtMs === undefined) {
     const { stored, refusal } = run;
@@ -34,11 +49,16 @@ export const body: CommandBody = async (call) => {
     const why = `No process could run it (${refusal.code}): ${refusal.message}`;
     throw new UsageError(stripControlCharacters(`${text} ${why}`));
   }
-  if (path === undefined) showRun(call, run, await resultIn(kept.store, run.stored));
+  if (path === undefined) showRun(call, run, await findStoredResult(kept.store, run.stored));
   else if (step === undefined) {
-    const detail = agentDetail(findNamedAgent(run, path), run.fold.refusals);
+    const detail = createAgentDetail(findNamedAgent(run, path), run.fold.refusals);
     const isJson = call.has("json");
-    say(shell, isJson ? jsonLine(detail) : agentText(detail, run.fold, outputStyle(shell)));
+    printLine(
+      shell,
+      isJson
+        ? formatJsonLine(detail)
+        : formatAgentReport(detail, run.fold, detectOutputStyle(shell)),
+    );
   } else await showStep(call, run, { agent: findNamedAgent(run, path), step });
   return 0;
 };
@@ -53,18 +73,21 @@ function showRun(
   const parts = { fold, head: run.head(nowMs), questions, nowMs };
   if (has("json")) {
     const { causes, refusals } = fold.snapshot();
-    const agents = fold.agents.map((agent) => agentDetail(agent, fold.refusals));
+    const agents = fold.agents.map((agent) => createAgentDetail(agent, fold.refusals));
     const { text, output } = result ?? {};
     const shown = { run: parts.head, causes, questions, refusals, agents, text, output };
-    say(shell, jsonLine(shown));
+    printLine(shell, formatJsonLine(shown));
     return;
   }
-  const style = outputStyle(shell);
-  say(shell, has("errors") ? errorsText(parts, style) : runText(parts, style));
+  const style = detectOutputStyle(shell);
+  printLine(
+    shell,
+    has("errors") ? describeRunErrors(parts, style) : formatRunOverview(parts, style),
+  );
   const text = result === undefined ? "" : describeResult(result);
-  if (text !== "" && !has("errors")) say(shell, `\nResult\n${text}`);
-  const alone = aloneText(parts.head, ownCommand(shell));
-  if (alone !== undefined) note(shell, alone);
+  if (text !== "" && !has("errors")) printLine(shell, `\nResult\n${text}`);
+  const alone = describeUnownedRun(parts.head, detectOwnCommand(shell));
+  if (alone !== undefined) printNotice(shell, alone);
 }
 
 async function showStep(
@@ -83,7 +106,7 @@ async function showStep(
   const step = steps.find((one) => one.number === number);
   if (step === undefined)
     throw new UsageError(
-      `Expected a step of ${agentPath} in execution ${execution} (${numbersOf(steps)}), got ${JSON.stringify(said)}.`,
+      `Expected a step of ${agentPath} in execution ${execution} (${formatStepRange(steps)}), got ${JSON.stringify(said)}.`,
     );
   const ref = { agentId, stepNumber: number, execution };
   const request = has("request") ? await record.request(ref) : undefined;
@@ -91,11 +114,12 @@ async function showStep(
   const row = agent.steps.find((one) => one.number === number && one.execution === execution);
   const pathOf = (id: string): string =>
     fold.agents.find((one) => one.agentId === id)?.agentPath ?? id;
-  if (has("json")) say(shell, jsonLine({ ...parts, attempts: row?.attempts, calls: row?.calls }));
-  else say(shell, stepText({ ...parts, attempts: attemptsIn(row), pathOf }));
+  if (has("json"))
+    printLine(shell, formatJsonLine({ ...parts, attempts: row?.attempts, calls: row?.calls }));
+  else printLine(shell, formatStepReport({ ...parts, attempts: collectStepAttempts(row), pathOf }));
 }
 
-function attemptsIn(row: StepFold | undefined): StepAttempts {
+function collectStepAttempts(row: StepFold | undefined): StepAttempts {
   const byCall = new Map(row?.calls.map(({ callId, attempts }) => [callId, attempts]));
   return { model: row?.attempts, byCall };
 }
@@ -112,7 +136,7 @@ function parseStepNumber(said: string, last: number) {
   return { execution: Number(execution), number: Number(number) };
 }
 
-function numbersOf(steps: readonly KeptStep[]): string {
+function formatStepRange(steps: readonly KeptStep[]): string {
   const [first, last] = [steps[0], steps.at(-1)];
   return first === undefined ? "none" : `${first.number} to ${last?.number}`;
 }
@@ -125,6 +149,6 @@ function findNamedAgent({ fold }: RunReading, said: string): AgentFold {
   const alike = agents.filter(({ agentPath }) => agentPath.endsWith(`/${said}`));
   const [only] = alike;
   if (only !== undefined && alike.length === 1) return only;
-  const named = namedPaths(alike.length > 0 ? alike : agents);
+  const named = joinAgentPaths(alike.length > 0 ? alike : agents);
   throw new UsageError(`Expected the path of an agent (${named}), got ${JSON.stringify(said)}.`);
 }

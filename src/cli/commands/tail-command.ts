@@ -8,19 +8,25 @@ import { terminalView, type TerminalView } from "espalier/terminal";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { EXIT_CODES, UsageError } from "../exit-codes.ts";
 import { describeResult } from "../follow-run.ts";
-import { jsonLine } from "../json-text.ts";
-import { aloneText, resultIn, RunReading, namedPaths, namedRun } from "../run-reading.ts";
+import { formatJsonLine } from "../json-text.ts";
+import {
+  describeUnownedRun,
+  findStoredResult,
+  RunReading,
+  joinAgentPaths,
+  resolveRunName,
+} from "../run-reading.ts";
 import { wakeAfter, getTimeMs } from "../machine-time.ts";
 import { openProjectStore } from "../project.ts";
-import { note, ownCommand, say, type Shell } from "../shell.ts";
+import { printNotice, detectOwnCommand, printLine, type Shell } from "../shell.ts";
 
 const LOOK_MS = 100;
 
 export const body: CommandBody = async (call) => {
   const { shell, args } = call;
-  const from = readFrom(call);
+  const from = readFromOption(call);
   await using kept = await openProjectStore(call, "read");
-  const run = new RunReading(kept.store, await namedRun(kept.store, args[0] ?? ""));
+  const run = new RunReading(kept.store, await resolveRunName(kept.store, args[0] ?? ""));
   const follower = new Follower(call, from);
   shell.onSignal("SIGINT", () => {
     follower.stop();
@@ -32,9 +38,9 @@ export const body: CommandBody = async (call) => {
     follower.catchUp();
     if (isAtRest(run)) break;
     const listing = run.listing(getTimeMs());
-    const alone = aloneText(listing, ownCommand(shell));
+    const alone = describeUnownedRun(listing, detectOwnCommand(shell));
     // Says once that nothing will come by itself.
-    if (alone !== undefined && listing.status !== said) note(shell, alone);
+    if (alone !== undefined && listing.status !== said) printNotice(shell, alone);
     said = listing.status;
     if (said === "lost") {
       follower.stop();
@@ -45,9 +51,9 @@ export const body: CommandBody = async (call) => {
   follower.stop();
   follower.checkAgent(run);
   if (!call.has("events")) {
-    const result = await resultIn(kept.store, run.stored);
+    const result = await findStoredResult(kept.store, run.stored);
     const text = result === undefined ? "" : describeResult(result);
-    if (text !== "") say(shell, text);
+    if (text !== "") printLine(shell, text);
   }
   return EXIT_CODES[run.fold.end?.status ?? "completed"];
 };
@@ -75,7 +81,7 @@ class Follower {
     this.#isRaw = has("events");
     const { stdout, env } = shell;
     const isWhole = this.#path === undefined && from === undefined;
-    const plain = { write: (piece: string) => stdout.write(piece), on: ignored, off: ignored };
+    const plain = { write: (piece: string) => stdout.write(piece), on: doNothing, off: doNothing };
     const stream = isWhole ? stdout : plain;
     // The time is that of the runs: what happened an hour ago is shown as an hour old.
     const monotonicMs = (): number => this.#pastMs ?? getTimeMs();
@@ -86,7 +92,7 @@ class Follower {
   take(event: EspalierEvent): void {
     this.#pastMs = event.atMs;
     if (this.#isRaw) {
-      if (this.#isWanted(event)) say(this.#shell, jsonLine(event));
+      if (this.#isWanted(event)) printLine(this.#shell, formatJsonLine(event));
       return;
     }
     const { type } = event;
@@ -99,7 +105,7 @@ class Follower {
     const path = this.#path;
     if (path === undefined || agents.some(({ agentPath }) => agentPath === path)) return;
     throw new UsageError(
-      `Expected --agent to be the path of an agent (${namedPaths(agents)}), got ${JSON.stringify(path)}.`,
+      `Expected --agent to be the path of an agent (${joinAgentPaths(agents)}), got ${JSON.stringify(path)}.`,
     );
   }
 
@@ -119,9 +125,9 @@ class Follower {
   }
 }
 
-function ignored(): void {}
+function doNothing(): void {}
 
-function readFrom({ text }: CommandCall): number | undefined {
+function readFromOption({ text }: CommandCall): number | undefined {
   const said = text("from");
   if (said === undefined) return undefined;
   const from = Number(said);

@@ -2,26 +2,31 @@
 // and leads no run.
 
 import type { CommandBody } from "../command-call.ts";
-import { namedRun } from "../run-reading.ts";
+import { resolveRunName } from "../run-reading.ts";
 import { openProjectStore } from "../project.ts";
-import { note, say } from "../shell.ts";
-import { pageAddress, openViewing, untilLeft, runningViewer } from "../viewing.ts";
+import { printNotice, printLine } from "../shell.ts";
+import {
+  buildRunPageUrl,
+  openViewing,
+  waitForExitSignal,
+  locateRunningViewer,
+} from "../viewing.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, has } = call;
   await using kept = await openProjectStore(call, has("readOnly") ? "read" : "view");
   const { store, name, project } = kept;
   const [named] = args;
-  const runId = named === undefined ? undefined : (await namedRun(store, named)).runId;
+  const runId = named === undefined ? undefined : (await resolveRunName(store, named)).runId;
   if (has("url")) {
-    const url = await runningViewer(call, project, name);
-    say(shell, runId === undefined ? url : pageAddress(url, runId));
+    const url = await locateRunningViewer(call, project, name);
+    printLine(shell, runId === undefined ? url : buildRunPageUrl(url, runId));
     return 0;
   }
-  const left = untilLeft(shell);
+  const left = waitForExitSignal(shell);
   await using viewing = await openViewing(call, { project, store, storeName: name });
   await viewing.show(runId);
-  note(shell, `Runs of ${name}. Ctrl-C ends the viewer.`);
+  printNotice(shell, `Runs of ${name}. Ctrl-C ends the viewer.`);
   await left;
   return 0;
 };

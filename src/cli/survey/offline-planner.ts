@@ -24,7 +24,7 @@ const PRICE = { inputUsdPerMillion: 0.25, outputUsdPerMillion: 2, source: "simul
  * Creates a model for the roles of the survey. It counts four characters as a token, and answers
  * after `delayMs`, or after up to half as much again.
  */
-export function offlinePlanner({ delayMs = 0 } = {}): Model {
+export function createOfflinePlanner({ delayMs = 0 } = {}): Model {
   return {
     provider: "offline",
     id: "simulated-planner",
@@ -34,7 +34,7 @@ export function offlinePlanner({ delayMs = 0 } = {}): Model {
       // Agents that began together do not stay in step.
       const variation = (countInput(request) % 100) / 200;
       await setTimeout(delayMs * (1 + variation), undefined, { signal });
-      return limitReply(writeReply(request), request);
+      return truncateReply(writeReply(request), request);
     },
   };
 }
@@ -55,7 +55,7 @@ function writeReply(request: ModelRequest): AssistantMessage {
 }
 
 /** Cuts a reply at the limit of output tokens, as a provider would. Calls are then left out. */
-function limitReply(message: AssistantMessage, request: ModelRequest): ModelReply {
+function truncateReply(message: AssistantMessage, request: ModelRequest): ModelReply {
   const { maxOutputTokens } = request;
   const { text, toolCalls } = message;
   const wanted = countTokens(text + JSON.stringify(toolCalls));

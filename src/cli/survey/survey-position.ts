@@ -107,7 +107,7 @@ function readEnding(
   (ending === undefined ? refused : delegated).push(part);
   if (ending?.output !== undefined) reports.push(ending.output);
   else if (ending !== undefined)
-    findings.push(`Missing: ${namePart(part)}. ${ending.explanation ?? ending.outcome}`);
+    findings.push(`Missing: ${formatPartName(part)}. ${ending.explanation ?? ending.outcome}`);
 }
 
 export function hasAnswer({ answered }: Position, toolName: string, input: JsonObject): boolean {
@@ -116,10 +116,10 @@ export function hasAnswer({ answered }: Position, toolName: string, input: JsonO
 
 /** Returns the task for a surveyor. Its last line is the part as JSON, whatever the names are. */
 export function formatTask(part: SurveyPart): string {
-  return `Survey ${namePart(part)}\n${JSON.stringify(part)}`;
+  return `Survey ${formatPartName(part)}\n${JSON.stringify(part)}`;
 }
 
-export function namePart({ paths }: SurveyPart): string {
+export function formatPartName({ paths }: SurveyPart): string {
   const more = paths.length > MAX_NAMES ? [`${paths.length - MAX_NAMES} more`] : [];
   return [...paths.slice(0, MAX_NAMES), ...more].join(", ");
 }

@@ -4,7 +4,7 @@
 import { posix } from "node:path";
 
 import { findUnread } from "./survey-plan.ts";
-import { namePart, ROOT, type Position } from "./survey-position.ts";
+import { formatPartName, ROOT, type Position } from "./survey-position.ts";
 import type { Survey } from "./survey-roles.ts";
 
 const MAX_FINDINGS = 12;
@@ -13,7 +13,7 @@ const MAX_LENGTH = 140;
 /** Returns what an agent found out itself, and what was reported to it. */
 export function reportPart(position: Position): Survey {
   const { part, texts, reports, findings, binaryFiles } = position;
-  const name = namePart(part);
+  const name = formatPartName(part);
   const unread = findUnread(position).length;
   const below = reports.length === 0 ? "" : ` and ${count(reports.length, "part")} below`;
   const own = [...texts].map(([path, text]) => ({ path, purpose: describeText(text) }));

@@ -22,7 +22,7 @@ export const surveySchema = z.object({
 export type Survey = z.infer<typeof surveySchema>;
 
 /** Returns the lead of a survey of a folder, which the tools read. */
-export function surveyLead(model: Model, tools: readonly FunctionTool[]): AgentRole {
+export function createSurveyLead(model: Model, tools: readonly FunctionTool[]): AgentRole {
   const reader = { instructions: SURVEYOR_INSTRUCTIONS, model, tools, output: surveySchema };
   const surveyor = defineAgent({
     ...reader,

@@ -2,9 +2,9 @@
 
 import type { PgBoss } from "pg-boss";
 
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { loadingError } from "../../kernel/optional-package.ts";
+import { createLoadError } from "../../kernel/optional-package.ts";
 
 /**
  * Started instance of `PgBoss` from the npm package `pg-boss`.
@@ -71,7 +71,7 @@ async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
   try {
     return await import("pg-boss");
   } catch (cause) {
-    throw loadingError("pg-boss", "this engine cannot run anything", cause);
+    throw createLoadError("pg-boss", "this engine cannot run anything", cause);
   }
 }
 
@@ -85,11 +85,11 @@ export function ignoreFault(): void {}
  * Returns an `engine_failed` for an error of pg-boss or the database. `what` is the attempted
  * action.
  */
-export function bossFailed(what: string, cause: unknown): EspalierError {
+export function convertBossError(what: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   const code = isRecord(cause) && typeof cause["code"] === "string" ? cause["code"] : undefined;
   // Errors of several simultaneous attempts have only a code.
-  const words = messageOf(cause) || code || "no reason";
+  const words = getErrorMessage(cause) || code || "no reason";
   const message = `Cannot ${what}: pg-boss failed with: ${words}. ${chooseAdvice(code)}`;
   return new EspalierError({ code: "engine_failed", message, cause });
 }

@@ -45,13 +45,13 @@ const BATCH = 100;
  * Returns the name of a queue: the role, as far as pg-boss allows its characters, and a hash of
  * role and version.
  */
-export function queueOf({ role, version }: Pick<RunTicket, "role" | "version">): string {
+export function createQueueName({ role, version }: Pick<RunTicket, "role" | "version">): string {
   const words = role.replaceAll(/[^\w-]/g, "_").slice(0, 64);
   return `espalier/${words}/${sha256(JSON.stringify([role, version])).slice(0, 24)}`;
 }
 
 /** Returns the payload of a job. `undefined` if espalier did not create the job. */
-export function leadOf(data: unknown): Lead | undefined {
+export function parseJobData(data: unknown): Lead | undefined {
   return LeadSchema().safeParse(data).data;
 }
 
@@ -71,11 +71,11 @@ export class LeadQueues {
   async make(roles: readonly string[], version: string): Promise<void> {
     await this.#boss.createQueue(LATER, { policy: "short" });
     for (const role of roles)
-      await this.#boss.createQueue(queueOf({ role, version }), { policy: "stately" });
+      await this.#boss.createQueue(createQueueName({ role, version }), { policy: "stately" });
   }
 
   async has(ticket: RunTicket): Promise<boolean> {
-    return (await this.#boss.getQueue(queueOf(ticket))) !== null;
+    return (await this.#boss.getQueue(createQueueName(ticket))) !== null;
   }
 
   /** Adds a job, to be executed at once or from `atMs` on. */
@@ -90,8 +90,8 @@ export class LeadQueues {
   async moveDue(): Promise<boolean> {
     const jobs = await this.#boss.fetch(LATER, { batchSize: BATCH });
     if (jobs.length === 0) return false;
-    const leads = jobs.flatMap(({ data }) => leadOf(data) ?? []);
-    for (const same of Map.groupBy(leads, queueOf).values())
+    const leads = jobs.flatMap(({ data }) => parseJobData(data) ?? []);
+    for (const same of Map.groupBy(leads, createQueueName).values())
       await this.#putNow(same).catch((cause: unknown) => {
         if (!isQueueMissing(cause)) throw cause; // The queue was removed, so its runs must not be executed.
       });
@@ -105,7 +105,7 @@ export class LeadQueues {
     const [first] = leads;
     if (first === undefined) return;
     await this.#boss.insert(
-      queueOf(first),
+      createQueueName(first),
       leads.map((lead) => this.#createJob(lead)),
     );
   }

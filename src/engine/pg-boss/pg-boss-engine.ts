@@ -5,15 +5,15 @@ import {
   checkCount,
   checkKeys,
   checkMethods,
-  defaultAdvice,
-  grouped,
+  adviseDefault,
+  groupDigits,
   mismatch,
 } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
-import { outsideScopes } from "../../protocol/correlation.ts";
+import { runOutsideScopes } from "../../protocol/correlation.ts";
 import {
-  unknownRole,
+  createUnknownRoleError,
   type Engine,
   type EngineWorker,
   type RunExecutor,
@@ -21,7 +21,7 @@ import {
 } from "../engine.ts";
 import { RunTurns } from "../run-turns.ts";
 import {
-  bossFailed,
+  convertBossError,
   ignoreFault,
   isQueueMissing,
   startBoss,
@@ -134,7 +134,7 @@ export function pgBossEngine(options: PgBossEngineOptions): Engine {
       "lostAfterMs",
       "whole seconds",
       lostAfterMs,
-      defaultAdvice(DEFAULT_LOST_AFTER_MS),
+      adviseDefault(DEFAULT_LOST_AFTER_MS),
     );
   const { boss } = options;
   const source = boss === undefined ? ownBoss(options) : useGivenBoss(boss, options);
@@ -186,9 +186,14 @@ function useGivenBoss(boss: PgBossInstance, options: PgBossEngineOptions): BossS
  * default, for the message.
  */
 function checkAtLeast(field: string, value: number, [least, standard]: [number, number]): void {
-  checkCount(field, value, defaultAdvice(standard));
+  checkCount(field, value, adviseDefault(standard));
   if (value >= least) return;
-  throw mismatch(field, `a whole number from ${grouped(least)} up`, value, defaultAdvice(standard));
+  throw mismatch(
+    field,
+    `a whole number from ${groupDigits(least)} up`,
+    value,
+    adviseDefault(standard),
+  );
 }
 
 interface PgBossSettings extends BossSource {
@@ -211,10 +216,10 @@ class PgBossEngine implements Engine {
     await this.#call(`queue a run of the role ${JSON.stringify(ticket.role)}`, async (boss) => {
       const queues = this.#openQueues(boss);
       try {
-        if (atMs !== undefined && !(await queues.has(ticket))) throw unknownRole(ticket);
+        if (atMs !== undefined && !(await queues.has(ticket))) throw createUnknownRoleError(ticket);
         await queues.put({ ...ticket, failures: 0 }, atMs);
       } catch (cause) {
-        throw isQueueMissing(cause) ? unknownRole(ticket) : cause;
+        throw isQueueMissing(cause) ? createUnknownRoleError(ticket) : cause;
       }
     });
   }
@@ -227,7 +232,7 @@ class PgBossEngine implements Engine {
       this.#refuseIfClosed();
       const { pollIntervalMs } = this.#options;
       const parts = { boss, queues, executor, pollIntervalMs, turns: this.#turns };
-      const worker = outsideScopes(() => new PgBossWorker(parts));
+      const worker = runOutsideScopes(() => new PgBossWorker(parts));
       this.#workers.add(worker);
       return worker;
     });
@@ -248,9 +253,9 @@ class PgBossEngine implements Engine {
   async #call<T>(what: string, ask: (boss: PgBossInstance) => Promise<T>): Promise<T> {
     this.#refuseIfClosed();
     try {
-      return await ask(await outsideScopes(() => this.#options.open()));
+      return await ask(await runOutsideScopes(() => this.#options.open()));
     } catch (cause) {
-      throw bossFailed(what, cause);
+      throw convertBossError(what, cause);
     }
   }
 

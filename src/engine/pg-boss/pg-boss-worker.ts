@@ -11,13 +11,13 @@ import type { Job } from "pg-boss";
 
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { systemClock } from "../../kernel/clock.ts";
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EngineWorker, RunExecutor, ExecutorResult } from "../engine.ts";
 import type { RunTurns } from "../run-turns.ts";
 import type { PgBossInstance } from "./boss-connection.ts";
-import { leadOf, queueOf, type Lead, type LeadQueues } from "./lead-queues.ts";
+import { parseJobData, createQueueName, type Lead, type LeadQueues } from "./lead-queues.ts";
 
 export interface PgBossWorkerOptions {
   readonly boss: PgBossInstance;
@@ -63,7 +63,7 @@ export class PgBossWorker implements EngineWorker {
   constructor(options: PgBossWorkerOptions) {
     this.#options = options;
     const { roles, version } = options.executor;
-    this.#queueNames = roles.map((role) => queueOf({ role, version }));
+    this.#queueNames = roles.map((role) => createQueueName({ role, version }));
     this.#serving = this.#serve();
     this.#beating = this.#beat();
   }
@@ -109,7 +109,7 @@ export class PgBossWorker implements EngineWorker {
   }
 
   #track(queue: string, { id, retryCount, data }: Job<unknown>): void {
-    const lead = leadOf(data);
+    const lead = parseJobData(data);
     // pg-boss delivers the job again later, since another worker may be able to read it.
     if (lead === undefined)
       return warnOnce(
@@ -193,7 +193,7 @@ export class PgBossWorker implements EngineWorker {
       const advice = "The worker retries. Runs whose end was not reported run again.";
       warnOnce(
         this.#outage,
-        `A pg-boss worker could not continue (${messageOf(cause)}). ${advice}`,
+        `A pg-boss worker could not continue (${getErrorMessage(cause)}). ${advice}`,
       );
       return undefined;
     }

@@ -7,7 +7,7 @@ import type * as RestateSdk from "@restatedev/restate-sdk";
 import { systemClock } from "../../kernel/clock.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { idOf, type RunId } from "../../protocol/ids.ts";
+import { parseId, type RunId } from "../../protocol/ids.ts";
 import type { ExecutorResult } from "../engine.ts";
 
 /** Name of the only handler of these objects. */
@@ -43,7 +43,7 @@ const OPTIONS = {
  * Returns the name of the service for a role and version. Restate allows letters, digits, `_`, `.`
  * and `-`: allowed characters of the role make the name readable, and a hash makes it unique.
  */
-export function serviceNameOf(role: string, version: string): string {
+export function createServiceName(role: string, version: string): string {
   const readable = role.replaceAll(/[^A-Za-z0-9_-]+/g, "_").slice(0, 64);
   return `espalier.${readable}.${sha256(JSON.stringify([role, version])).slice(0, 32)}`;
 }
@@ -56,14 +56,14 @@ type ObjectSdk = Pick<typeof RestateSdk, "object" | "RetryableError">;
 type LeadRun = (runId: RunId, lost: AbortSignal) => Promise<ExecutorResult>;
 
 /** Creates the object with this name. */
-export function leadingObject(
+export function createRestateObject(
   { object, RetryableError }: ObjectSdk,
   name: string,
   settle: LeadRun,
 ) {
   const lead = async (context: RestateSdk.ObjectContext): Promise<void> => {
     const settled = await settle(
-      idOf<"RunId">(context.key),
+      parseId<"RunId">(context.key),
       context.request().attemptCompletedSignal,
     ).catch((cause: unknown) => {
       const isLeft = EspalierError.is(cause) && cause.code === "run_released";

@@ -4,12 +4,12 @@
 
 import { isIP } from "node:net";
 
-import { withoutSecrets } from "../../kernel/address.ts";
+import { redactAddress } from "../../kernel/address.ts";
 import { checkCount, checkFields, mismatch, type FieldChecks } from "../../kernel/check.ts";
-import { defined, isPlainObject } from "../../kernel/json.ts";
+import { omitUndefined, isPlainObject } from "../../kernel/json.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import type { Engine } from "../engine.ts";
-import { handOver } from "./restate-ingress.ts";
+import { sendRun } from "./restate-ingress.ts";
 import { serveRestate, type RestateListener } from "./restate-worker.ts";
 
 /**
@@ -131,7 +131,7 @@ export function restateEngine(options: RestateEngineOptions): Engine {
   const listener = createListener(options);
   const ingress = { url: options.ingressUrl, headers: { ...options.headers } };
   return {
-    enqueue: (ticket, atMs) => handOver(ingress, ticket, atMs),
+    enqueue: (ticket, atMs) => sendRun(ingress, ticket, atMs),
     serve: (executor) => serveRestate(executor, listener),
   };
 }
@@ -152,11 +152,11 @@ function createListener(options: RestateEngineOptions): RestateListener {
     const advice = "Set the address under which Restate reaches the workers.";
     throw mismatch("options.workerUrl", "set when host is a wildcard address", workerUrl, advice);
   }
-  return { host, port, identityKeys, ...defined({ adminUrl, headers, workerUrl }) };
+  return { host, port, identityKeys, ...omitUndefined({ adminUrl, headers, workerUrl }) };
 }
 
 function checkUrl(field: string, value: unknown): void {
-  const text = typeof value === "string" ? withoutSecrets(value) : value;
+  const text = typeof value === "string" ? redactAddress(value) : value;
   const url = typeof value === "string" ? URL.parse(value) : null;
   if ((url?.protocol === "http:" || url?.protocol === "https:") && text === value) return;
   const words = "a URL that begins with http:// or https://, without user, query and fragment";

@@ -3,13 +3,13 @@
 
 import type * as Clients from "@restatedev/restate-sdk-clients";
 import { systemClock } from "../../kernel/clock.ts";
-import { randomDigits } from "../../kernel/crypto.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { loadingError } from "../../kernel/optional-package.ts";
-import { type RunTicket, unknownRole } from "../engine.ts";
-import { LEAD, serviceNameOf } from "./leading-object.ts";
+import { generateHexDigits } from "../../kernel/crypto.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { createLoadError } from "../../kernel/optional-package.ts";
+import { type RunTicket, createUnknownRoleError } from "../engine.ts";
+import { LEAD, createServiceName } from "./leading-object.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
-import { findHeaderSecrets, quotesSecret, redactValues } from "../../kernel/redact-values.ts";
+import { findHeaderSecrets, hasSecret, redactValues } from "../../kernel/redact-values.ts";
 
 const PACKAGE = "@restatedev/restate-sdk-clients";
 /** Less than two seconds in total, if each attempt is refused at once. */
@@ -26,7 +26,7 @@ interface Ingress {
 }
 
 /** Sends a run to Restate. Rejects with `unknown_role` or `engine_failed`. */
-export async function handOver(
+export async function sendRun(
   { url: address, headers }: Ingress,
   ticket: RunTicket,
   atMs?: number,
@@ -34,11 +34,11 @@ export async function handOver(
   const { connect, rpc } = await loadClientSdk();
   const url = address.replace(/\/+$/, "");
   const ingress = connect({ url, headers, retry: RETRY });
-  const service = serviceNameOf(ticket.role, ticket.version);
+  const service = createServiceName(ticket.role, ticket.version);
   const delay = atMs === undefined ? 0 : Math.max(0, Math.ceil(atMs - systemClock.nowMs()));
   // The idempotency key belongs to this call: a retry is delivered once, and no other call is
   // dropped.
-  const opts = { idempotencyKey: randomDigits(16), timeout: TIMEOUT_MS, delay };
+  const opts = { idempotencyKey: generateHexDigits(16), timeout: TIMEOUT_MS, delay };
   try {
     await ingress.send<undefined>({
       service,
@@ -49,7 +49,7 @@ export async function handOver(
     });
   } catch (cause) {
     const { status, responseText: reply } = readReply(cause);
-    if (status === 404 && reply.includes(`'${service}'`)) throw unknownRole(ticket);
+    if (status === 404 && reply.includes(`'${service}'`)) throw createUnknownRoleError(ticket);
     const got = status === undefined ? explainUnreachable(cause) : reply;
     throw createRestateError({ url, expected: "to accept the run", status, got, cause, headers });
   }
@@ -59,7 +59,7 @@ async function loadClientSdk(): Promise<ClientSdk> {
   try {
     return await import("@restatedev/restate-sdk-clients");
   } catch (cause) {
-    throw loadingError(PACKAGE, "no run can be sent to Restate", cause);
+    throw createLoadError(PACKAGE, "no run can be sent to Restate", cause);
   }
 }
 
@@ -159,7 +159,7 @@ function createRestateError(failure: RestateFailure): EspalierError {
   const { url, expected, status, advice = pickAdvice(status), headers } = failure;
   const secrets = findHeaderSecrets(headers);
   const got = redactValues(failure.got, secrets);
-  const cause = quotesSecret(failure.cause, secrets) ? undefined : failure.cause;
+  const cause = hasSecret(failure.cause, secrets) ? undefined : failure.cause;
   const reply = tryParseJson(got);
   const detail = isRecord(reply) && typeof reply["message"] === "string" ? reply["message"] : got;
   const words = detail.slice(0, QUOTED) || "an empty reply";
@@ -183,5 +183,5 @@ function pickAdvice(status: number | undefined): string {
 function explainUnreachable(thrown: unknown): string {
   const cause = thrown instanceof Error && thrown.cause !== undefined ? thrown.cause : thrown;
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
-  return messageOf(cause) || String(code);
+  return getErrorMessage(cause) || String(code);
 }

@@ -12,13 +12,13 @@ import type { Socket } from "node:net";
 import type * as RestateSdk from "@restatedev/restate-sdk";
 
 import { systemClock } from "../../kernel/clock.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { loadingError } from "../../kernel/optional-package.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { createLoadError } from "../../kernel/optional-package.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { EngineWorker, RunExecutor, ExecutorResult } from "../engine.ts";
 import { RunTurns } from "../run-turns.ts";
-import { leadingObject, serviceNameOf } from "./leading-object.ts";
+import { createRestateObject, createServiceName } from "./leading-object.ts";
 import { registerWorker } from "./restate-ingress.ts";
 
 /** Address at which a worker listens, and where it registers. */
@@ -50,7 +50,7 @@ export async function serveRestate(
   const { adminUrl, headers = {} } = listener;
   if (adminUrl === undefined) return { close };
   const { workerUrl = formatUrl(listener.host, port) } = listener;
-  const services = executor.roles.map((role) => serviceNameOf(role, executor.version));
+  const services = executor.roles.map((role) => createServiceName(role, executor.version));
   try {
     await registerWorker({ adminUrl, headers, workerUrl, services });
   } catch (cause) {
@@ -66,7 +66,7 @@ async function loadWorkerSdk(): Promise<WorkerSdk> {
   try {
     return await import("@restatedev/restate-sdk");
   } catch (cause) {
-    throw loadingError(PACKAGE, "no run of Restate can be executed", cause);
+    throw createLoadError(PACKAGE, "no run of Restate can be executed", cause);
   }
 }
 
@@ -126,8 +126,10 @@ class RestateWorker {
     const { roles, version } = this.#executor;
     const { identityKeys } = this.#listener;
     const services = roles.map((role) =>
-      leadingObject({ object, RetryableError }, serviceNameOf(role, version), (runId, lost) =>
-        this.#settle(runId, lost),
+      createRestateObject(
+        { object, RetryableError },
+        createServiceName(role, version),
+        (runId, lost) => this.#settle(runId, lost),
       ),
     );
     try {
@@ -147,7 +149,7 @@ class RestateWorker {
    */
   #logMessage(source: string, level: string, message: unknown): void {
     if (source !== "SYSTEM" || level !== "error") return;
-    const text = messageOf(message).slice(0, QUOTED);
+    const text = getErrorMessage(message).slice(0, QUOTED);
     const advice = "Check identityKeys, and the deployment that is registered at its address.";
     warnOnce(
       this,
@@ -187,12 +189,12 @@ function createListenError(host: string, port: number, cause: unknown): Espalier
     code === "EADDRINUSE"
       ? "Choose another port, or end the process that uses it."
       : "See the cause of this error.";
-  const message = `Cannot listen at ${host}, port ${port}: ${messageOf(cause)}. ${advice}`;
+  const message = `Cannot listen at ${host}, port ${port}: ${getErrorMessage(cause)}. ${advice}`;
   return new EspalierError({ code: "engine_failed", message, data: { host, port }, cause });
 }
 
 function createKeysError(cause: unknown): EspalierError {
-  const message = `Expected options.identityKeys to be public keys of Restate's request identity, got: ${messageOf(cause)}. Copy the key that Restate prints when it starts.`;
+  const message = `Expected options.identityKeys to be public keys of Restate's request identity, got: ${getErrorMessage(cause)}. Copy the key that Restate prints when it starts.`;
   const data = { field: "options.identityKeys" };
   return new EspalierError({ code: "invalid_option", message, data, cause });
 }

@@ -7,21 +7,26 @@
 
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
-import { invoke, linkedController, onAbort } from "../../kernel/cancel.ts";
+import { invoke, createLinkedController, addAbortHandler } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { findHeaderSecrets } from "../../kernel/redact-values.ts";
 import { ModelError } from "../model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
-import { withLostInput, redactModelError } from "../http-errors.ts";
-import { heldTools, unheld } from "../held-tools.ts";
-import { replyLimits } from "../reply-limits.ts";
-import { capError, failures, strangeError, toSdkModelError } from "./ai-sdk-errors.ts";
+import { addLostInput, redactModelError } from "../http-errors.ts";
+import { collectHeldTools, restoreReplyArguments } from "../held-tools.ts";
+import { computeReplyLimits } from "../reply-limits.ts";
+import {
+  createCapError,
+  failures,
+  createUnexpectedResponse,
+  toSdkModelError,
+} from "./ai-sdk-errors.ts";
 import {
   toCallOptions,
   type CallSettings,
   OutputCap,
-  sentCap,
+  readSentCap,
   type AskedOptions,
 } from "./call-options.ts";
 import type { FetchedAddresses } from "./ai-sdk-providers.ts";
@@ -46,13 +51,13 @@ export class AiSdkConnection {
   ): Promise<ModelReply> {
     signal.throwIfAborted();
     const { timeoutMs, clock, model } = this.#settings;
-    const limits = replyLimits(request.maxOutputTokens);
+    const limits = computeReplyLimits(request.maxOutputTokens);
     const reply = new SdkReply(limits, model.provider, onDelta);
-    const attempt = linkedController(signal);
+    const attempt = createLinkedController(signal);
     const { signal: attemptSignal } = attempt.controller;
     const stopDeadline = clock.setTimer(timeoutMs, () => attempt.controller.abort());
     try {
-      this.#fetched ??= await withinSignal(attemptSignal, model.supportedUrls);
+      this.#fetched ??= await awaitUnlessAborted(attemptSignal, model.supportedUrls);
       const facts = { cacheKey, fetched: this.#fetched ?? {} };
       const { options, warnings } = toCallOptions(request, this.#settings, facts);
       const asked = { ...options, abortSignal: attemptSignal, includeRawChunks: true };
@@ -64,7 +69,7 @@ export class AiSdkConnection {
       if (attemptSignal.aborted) reply.end();
       if (!reply.isComplete) attemptSignal.throwIfAborted();
       const whole = readSafely(reply, () => reply.finish([...warnings, ...opened.warnings]));
-      return unheld(whole, heldTools(request.tools, false));
+      return restoreReplyArguments(whole, collectHeldTools(request.tools, false));
     } catch (thrown) {
       signal.throwIfAborted();
       const { progress } = reply;
@@ -74,7 +79,7 @@ export class AiSdkConnection {
             toSdkModelError(thrown, progress),
             findHeaderSecrets(this.#settings.headers),
           );
-      throw withLostInput(failed, progress.lostInput);
+      throw addLostInput(failed, progress.lostInput);
     } finally {
       stopDeadline();
       attempt.unlink();
@@ -96,17 +101,17 @@ export class AiSdkConnection {
       const { options, warnings, isBudgeted } = this.#cap.within(asked, cap);
       abortSignal.throwIfAborted();
       const opening = invoke(() => this.#settings.model.doStream(options));
-      const opened = await withinSignal(abortSignal, opening).catch((thrown: unknown) => {
+      const opened = await awaitUnlessAborted(abortSignal, opening).catch((thrown: unknown) => {
         // Not waited for any more.
-        void opening.then(({ stream }) => letGo(stream)).catch(() => undefined);
+        void opening.then(({ stream }) => cancelParts(stream)).catch(() => undefined);
         throw thrown;
       });
       const { stream: parts, request: { body } = {}, response } = opened;
       const contentType = response?.headers?.["content-type"];
-      const sent = sentCap(body);
+      const sent = readSentCap(body);
       if (sent <= cap) return { parts, contentType, warnings: [...learnt, ...warnings] };
-      letGo(parts);
-      if (isBudgeted || !this.#cap.learn(asked, body)) throw capError(sent, cap);
+      cancelParts(parts);
+      if (isBudgeted || !this.#cap.learn(asked, body)) throw createCapError(sent, cap);
       learnt.push(
         `The provider asked for ${sent} output tokens where ${cap} are allowed: broken off, and asked again with a smaller budget for reasoning. The provider may charge the input of both.`,
       );
@@ -115,9 +120,9 @@ export class AiSdkConnection {
 }
 
 /** What the provider gives, unless the signal is aborted before. */
-async function withinSignal<T>(signal: AbortSignal, given: PromiseLike<T> | T): Promise<T> {
+async function awaitUnlessAborted<T>(signal: AbortSignal, given: PromiseLike<T> | T): Promise<T> {
   const aborted = Promise.withResolvers<never>();
-  const unlink = onAbort(signal, () => aborted.reject(signal.reason));
+  const unlink = addAbortHandler(signal, () => aborted.reject(signal.reason));
   try {
     return await Promise.race([given, aborted.promise]);
   } finally {
@@ -132,9 +137,9 @@ async function readParts(
   reply: SdkReply,
 ): Promise<void> {
   const reader = parts.getReader();
-  const cancel = (): void => letGo(reader);
+  const cancel = (): void => cancelParts(reader);
   // A reader that is cancelled says at once that it is done, whatever is still under way below it.
-  const unlink = signal.aborted ? undefined : onAbort(signal, cancel);
+  const unlink = signal.aborted ? undefined : addAbortHandler(signal, cancel);
   try {
     while (!signal.aborted && !reply.isComplete) {
       const { done, value } = await reader.read().catch((thrown: unknown) => {
@@ -161,12 +166,12 @@ async function drainParts(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,
 ): Promise<void> {
-  const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, () => letGo(reader));
+  const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, () => cancelParts(reader));
   try {
     for (let parts = 0; parts < MOST_DRAINED_PARTS; parts += 1) {
       if ((await reader.read()).done) return;
     }
-    letGo(reader);
+    cancelParts(reader);
   } catch {
     // The reply is whole.
   } finally {
@@ -180,10 +185,13 @@ function readSafely<T>(reply: SdkReply, read: () => T): T {
     return read();
   } catch (thrown) {
     if (thrown instanceof ModelError) throw thrown;
-    throw strangeError(`a part that cannot be read (${messageOf(thrown)})`, reply.lostOutputTokens);
+    throw createUnexpectedResponse(
+      `a part that cannot be read (${getErrorMessage(thrown)})`,
+      reply.lostOutputTokens,
+    );
   }
 }
 
-function letGo(parts: Pick<SdkParts, "cancel">): void {
+function cancelParts(parts: Pick<SdkParts, "cancel">): void {
   void parts.cancel().catch(() => undefined);
 }

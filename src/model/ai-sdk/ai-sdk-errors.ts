@@ -1,17 +1,17 @@
 // Every way in which a call over the AI SDK can fail, as a ModelError that says whether and when it may be tried again. Its errors are
 // known by their marks, so that none of its packages is loaded; what they quote of a request is left out.
 
-import { messageOf, type ModelErrorCode } from "../../kernel/error.ts";
+import { getErrorMessage, type ModelErrorCode } from "../../kernel/error.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import {
   AdapterFailures,
-  changedError,
-  codeOfRefusal,
-  plainData,
+  copyModelError,
+  classifyRefusal,
+  pickPlainData,
   isStackOverflow,
-  retryAfterMs,
-  retryDelayIn,
-  withLostInput,
+  readRetryAfterMs,
+  findStatedDelay,
+  addLostInput,
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
@@ -40,8 +40,8 @@ export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelE
   // The body failed with it, in sameOriginFetch.
   if (cause instanceof ModelError) return cause;
   const { lostOutputTokens } = progress;
-  const got = messageOf(thrown);
-  const known = knownFailure(thrown, lostOutputTokens);
+  const got = getErrorMessage(thrown);
+  const known = convertKnownError(thrown, lostOutputTokens);
   if (known !== undefined) return known;
   if (hasErrorName(thrown, "TimeoutError")) {
     return failures.failure({ code: "model_timeout", got, lostOutputTokens, cause: thrown });
@@ -61,12 +61,15 @@ export function toSdkModelError(thrown: unknown, progress: CallProgress): ModelE
 }
 
 /** The provider gave something that the AI SDK does not have. */
-export function strangeError(got: string, lostOutputTokens: number | undefined): ModelError {
+export function createUnexpectedResponse(
+  got: string,
+  lostOutputTokens: number | undefined,
+): ModelError {
   return failures.failure({ code: "model_invalid_reply", got, lostOutputTokens });
 }
 
 /** The provider asked for more than the request allows, and nothing that we know of keeps it from that. */
-export function capError(sentTokens: number, cap: number): ModelError {
+export function createCapError(sentTokens: number, cap: number): ModelError {
   return failures.failure({
     code: "model_invalid_request",
     got: `a request by its provider for ${sentTokens} output tokens where ${cap} are allowed; it was broken off`,
@@ -80,7 +83,7 @@ export function capError(sentTokens: number, cap: number): ModelError {
  * Returns the failure of an answer in which its package has found no event. The package passes on the
  * head of such an answer, and nothing of its body.
  */
-export function silentAnswer(contentType: string | undefined): ModelError {
+export function createSilentAnswerError(contentType: string | undefined): ModelError {
   const type = contentType === undefined ? "" : ` of the type ${contentType}`;
   const got = `an answer${type} without an event`;
   const advice =
@@ -92,25 +95,25 @@ export function silentAnswer(contentType: string | undefined): ModelError {
  * Returns an error in the middle of a stream, in whatever form the provider reports it. `report` is
  * the error as the server sent it. A provider leaves out its details, which may state a delay.
  */
-export function reportedError(
+export function convertReportedError(
   error: unknown,
   lostOutputTokens: number | undefined,
   report: unknown,
 ): ModelError {
   const failure =
-    knownFailure(error, lostOutputTokens) ?? failures.reported(error, lostOutputTokens);
+    convertKnownError(error, lostOutputTokens) ?? failures.reported(error, lostOutputTokens);
   return failure.retryAfterMs === undefined
-    ? withDelay(failure, retryDelayIn(report, ""))
+    ? addRetryDelay(failure, findStatedDelay(report, ""))
     : failure;
 }
 
 /** Returns the failure with a delay before the next request. */
-function withDelay(failure: ModelError, retryAfterMs: number | undefined): ModelError {
-  return retryAfterMs === undefined ? failure : changedError(failure, { retryAfterMs });
+function addRetryDelay(failure: ModelError, retryAfterMs: number | undefined): ModelError {
+  return retryAfterMs === undefined ? failure : copyModelError(failure, { retryAfterMs });
 }
 
 /** Returns the failure for an error of the AI SDK or of a decoder, or `undefined` for any other error. */
-function knownFailure(
+function convertKnownError(
   error: unknown,
   lostOutputTokens: number | undefined,
 ): ModelError | undefined {
@@ -122,22 +125,25 @@ function knownFailure(
     const got = `a body that is not in its encoding (${problem})`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
-  if (Reflect.get(error, API_CALL_MARK) === true) return apiCallError(error, lostOutputTokens);
-  return Reflect.get(error, SDK_MARK) === true ? sdkError(error, lostOutputTokens) : undefined;
+  if (Reflect.get(error, API_CALL_MARK) === true)
+    return convertApiCallError(error, lostOutputTokens);
+  return Reflect.get(error, SDK_MARK) === true
+    ? convertSdkError(error, lostOutputTokens)
+    : undefined;
 }
 
 /** Has no cause: it holds the whole request, and what it knows of the answer is in message and data. */
-function apiCallError(error: Fields, lostOutputTokens: number | undefined): ModelError {
+function convertApiCallError(error: Fields, lostOutputTokens: number | undefined): ModelError {
   const { statusCode: status, responseHeaders, responseBody } = error;
   if (typeof status !== "number") {
-    const got = messageOf(error);
+    const got = getErrorMessage(error);
     return failures.failure({ code: "model_unavailable", got, lostOutputTokens });
   }
   // The connection broke before the first part of the stream.
   if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
   const report = findSdkReport(error);
   // For a body that its provider does not know, the message is only the status in words.
-  const own = messageOf(error);
+  const own = getErrorMessage(error);
   const words = report === undefined ? responseBody : (readFields(report)["message"] ?? report);
   const message = isText(words) && !own.includes(words.trim()) ? `${own}: ${words.trim()}` : own;
   if (status < 400) {
@@ -152,20 +158,20 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
     const known = status === 500 ? {} : { statusCode: status };
     const reported = { message, ...known, ...readFields(report) };
     const failure = failures.reported(reported, lost.lostOutputTokens);
-    return withLostInput(withDelay(failure, delayInHeaders(responseHeaders)), lost.lostInput);
+    return addLostInput(addRetryDelay(failure, readRetryDelay(responseHeaders)), lost.lostInput);
   }
   return failures.failure({
-    code: codeOfRefusal(status, providerCode ?? providerType, message),
+    code: classifyRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
-    data: plainData({ status, providerCode, providerType }),
-    retryAfterMs: delayInHeaders(responseHeaders) ?? retryDelayIn(report, message),
+    data: pickPlainData({ status, providerCode, providerType }),
+    retryAfterMs: readRetryDelay(responseHeaders) ?? findStatedDelay(report, message),
     lostOutputTokens,
   });
 }
 
-function delayInHeaders(headers: unknown): number | undefined {
+function readRetryDelay(headers: unknown): number | undefined {
   const fields = readFields(headers);
-  return retryAfterMs({ get: (name) => [fields[name]].find(isText) ?? null });
+  return readRetryAfterMs({ get: (name) => [fields[name]].find(isText) ?? null });
 }
 
 /** Returns the error in the body of an answer. `data` lacks the fields that the provider does not know. */
@@ -184,7 +190,7 @@ const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
   ["AI_InvalidResponseDataError", "model_protocol_error"],
 ]);
 
-function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
+function convertSdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
   const { name, value } = error;
   // An event that its provider does not know as an error.
   const report = findErrorInBody(value) ?? findErrorInBody(readFields(value)["response"]);
@@ -192,7 +198,7 @@ function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelErr
   const code = isMissingEnd(error)
     ? "model_unavailable"
     : (SDK_CODES.get(name) ?? "model_invalid_request");
-  return failures.failure({ code, got: messageOf(error), lostOutputTokens });
+  return failures.failure({ code, got: getErrorMessage(error), lostOutputTokens });
 }
 
 /** Returns true for an error about the end of a stream, which did not come. */
@@ -214,7 +220,7 @@ function findDecodingProblem(error: unknown): string | undefined {
   if (!isRecord(error)) return undefined;
   const { code, cause } = error;
   const isDecoders = typeof code === "string" && DECODING_CODES.test(code);
-  return isDecoders ? messageOf(error) : findDecodingProblem(cause);
+  return isDecoders ? getErrorMessage(error) : findDecodingProblem(cause);
 }
 
 const NETWORK_CODES = /^(E[A-Z]+|UND_ERR_\w+)$/;

@@ -9,7 +9,7 @@ import type {
 
 import { checkBoolean, checkText, misdefinition } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
-import { defined, isRecord } from "../../kernel/json.ts";
+import { omitUndefined, isRecord } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import {
   checkAccepts,
@@ -211,7 +211,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     supportsStructuredOutputs: options.supportsStructuredOutputs ?? isStructured,
     supportsToolChoice: FORCING.test(model.provider),
     apiType,
-    ...defined({ limits }),
+    ...omitUndefined({ limits }),
     ...(apiType === "responses" ? { minOutputTokens: LEAST_RESPONSES_TOKENS } : {}),
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
     generate: async (request, generation) => await connection.generate(request, generation),

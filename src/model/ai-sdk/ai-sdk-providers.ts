@@ -8,7 +8,7 @@ import type {
 
 import { isRecord } from "../../kernel/json.ts";
 import type { CacheKey, OutputSchema } from "../model.ts";
-import { promptCacheKey, CLAUDE_PROVIDER } from "../well-formed.ts";
+import { buildPromptCacheKey, CLAUDE_PROVIDER } from "../well-formed.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 
 interface ProviderSettings {
@@ -31,23 +31,23 @@ export function addProviderOptions(
   const name = readFirstWord(provider);
   switch (name) {
     case "openai":
-      return { ...given, openai: openaiOptions(provider, settings, given["openai"]) };
+      return { ...given, openai: buildOpenaiOptions(provider, settings, given["openai"]) };
     case "azure": {
       // It reads one of the two, its own first.
       const read = given["azure"] === undefined ? "openai" : "azure";
-      return { ...given, [read]: openaiOptions(provider, settings, given[read]) };
+      return { ...given, [read]: buildOpenaiOptions(provider, settings, given[read]) };
     }
     case "openrouter":
-      return { ...given, openrouter: openrouterOptions(settings, given["openrouter"]) };
+      return { ...given, openrouter: buildOpenrouterOptions(settings, given["openrouter"]) };
     case "ollama":
-      return { ...given, ollama: ollamaOptions(settings, given["ollama"]) };
+      return { ...given, ollama: buildOllamaOptions(settings, given["ollama"]) };
     default:
       return given;
   }
 }
 
 /** Items that are stored are sent as references, which outlive neither a compaction nor thirty days. */
-function openaiOptions(
+function buildOpenaiOptions(
   provider: string,
   { cacheKey, output }: ProviderSettings,
   given: OwnOptions = {},
@@ -56,19 +56,22 @@ function openaiOptions(
     ...(provider.endsWith(".responses") ? { store: false } : {}),
     // It says strict of any schema, and is refused with one that is not.
     ...(output?.strict === false ? { strictJsonSchema: false } : {}),
-    ...(cacheKey === undefined ? {} : { promptCacheKey: promptCacheKey(cacheKey, "role") }),
+    ...(cacheKey === undefined ? {} : { promptCacheKey: buildPromptCacheKey(cacheKey, "role") }),
     ...given,
   };
 }
 
 /** It does not obey the AI SDK's own setting. */
-function openrouterOptions({ reasoning }: ProviderSettings, given: OwnOptions = {}): OwnOptions {
+function buildOpenrouterOptions(
+  { reasoning }: ProviderSettings,
+  given: OwnOptions = {},
+): OwnOptions {
   if (reasoning === undefined || reasoning === "provider-default") return given;
   return { reasoning: { effort: reasoning }, ...given };
 }
 
 /** The cap that its provider sends is one that Ollama does not know. */
-function ollamaOptions(
+function buildOllamaOptions(
   { maxOutputTokens: cap }: ProviderSettings,
   given: OwnOptions = {},
 ): OwnOptions {
@@ -120,12 +123,12 @@ export function findTaken(provider: string): readonly AttachmentKind[] {
 /** Those known to hand on what stands in the result of a tool. Others write it as JSON, base64 and all. */
 const SEES_RESULTS = /^((vertex\.)?anthropic|google|openrouter)\b|^(openai|azure)\b.*\.responses$/;
 
-export function seesResults(provider: string): boolean {
+export function supportsResultAttachments(provider: string): boolean {
   return SEES_RESULTS.test(provider);
 }
 
 /** Whether the models of a provider take texts in which there is no word. */
-export function takesBlanks(provider: string): boolean {
+export function supportsBlankTexts(provider: string): boolean {
   return !CLAUDE_PROVIDER.test(provider);
 }
 

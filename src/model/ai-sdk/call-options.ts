@@ -14,28 +14,33 @@ import type {
 } from "@ai-sdk/provider";
 
 import type { Clock } from "../../kernel/clock.ts";
-import { defined, isRecord, tryParseJson } from "../../kernel/json.ts";
+import { omitUndefined, isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { CacheKey, ModelRequest } from "../model.ts";
-import { heldTools } from "../held-tools.ts";
-import { callIdFormOf, wellFormed, sentCallId, type CallIdForm } from "../well-formed.ts";
+import { collectHeldTools } from "../held-tools.ts";
+import {
+  findProviderIdForm,
+  createWellFormed,
+  adaptCallId,
+  type CallIdForm,
+} from "../well-formed.ts";
 import {
   isFetched,
-  seesResults,
-  takesBlanks,
+  supportsResultAttachments,
+  supportsBlankTexts,
   type FetchedAddresses,
   addProviderOptions,
 } from "./ai-sdk-providers.ts";
 import { readFields, type Fields } from "../wire-json.ts";
-import { mendedJson } from "../../kernel/mend-json.ts";
+import { repairJson } from "../../kernel/mend-json.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
 import { getReplyPieces, type ReplyPiece } from "../../protocol/reply-message.ts";
 import {
-  asText,
+  convertToText,
   getContentParts,
-  followingHeading,
-  sendable,
+  createAttachmentHeading,
+  filterForRecipient,
   type Recipient,
 } from "../written-by.ts";
 
@@ -74,15 +79,17 @@ export function toCallOptions(
   const prompt = toPrompt(request.messages, {
     replayKey: settings.replayKey,
     inputModalities: settings.inputModalities,
-    seesResults: seesResults(settings.model.provider),
-    takesBlanks: takesBlanks(settings.model.provider),
-    callIdForm: callIdFormOf(settings.model.provider),
+    seesResults: supportsResultAttachments(settings.model.provider),
+    takesBlanks: supportsBlankTexts(settings.model.provider),
+    callIdForm: findProviderIdForm(settings.model.provider),
     fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
   });
   // One of several is one of those that are there: the AI SDK has no other word for it.
   const isChosen = (name: string): boolean =>
     typeof choice !== "object" || !("toolNames" in choice) || choice.toolNames.includes(name);
-  const chosen = [...heldTools(tools, false).values()].filter(({ spec }) => isChosen(spec.name));
+  const chosen = [...collectHeldTools(tools, false).values()].filter(({ spec }) =>
+    isChosen(spec.name),
+  );
   const functions = chosen.map(({ spec, strict }): LanguageModelV4FunctionTool => {
     const { name, description, inputSchema } = spec;
     const held = strict === undefined ? { inputSchema } : { inputSchema: strict, strict: true };
@@ -94,9 +101,11 @@ export function toCallOptions(
     toolChoice =
       "toolName" in choice ? { type: "tool", toolName: choice.toolName } : { type: "required" };
   const options: CallOptions = {
-    prompt: wellFormed(prompt),
-    ...(tools.length === 0 ? {} : { tools: wellFormed(functions), ...defined({ toolChoice }) }),
-    ...defined({
+    prompt: createWellFormed(prompt),
+    ...(tools.length === 0
+      ? {}
+      : { tools: createWellFormed(functions), ...omitUndefined({ toolChoice }) }),
+    ...omitUndefined({
       temperature,
       topP: said.topP,
       seed: said.seed,
@@ -111,7 +120,7 @@ export function toCallOptions(
   // The AI SDK has no word for these.
   const { verbosity, parallelToolCalls } = said;
   const unsaid = { "reasoning.summary": said.reasoning?.summary, verbosity, parallelToolCalls };
-  const warnings = Object.keys(defined(unsaid)).map(
+  const warnings = Object.keys(omitUndefined(unsaid)).map(
     (name) =>
       `The setting ${name} is not passed on. Set it in providerOptions, in the form of the provider.`,
   );
@@ -171,15 +180,15 @@ export class OutputCap {
 
   /** Takes note that a request without a budget went out with too high a cap. False: nothing is known that would lower it. */
   learn({ reasoning }: AskedOptions, body: unknown): boolean {
-    if (readFields(fieldsOfBody(body)["thinking"])["budget_tokens"] === undefined) return false;
+    if (readFields(readBodyFields(body)["thinking"])["budget_tokens"] === undefined) return false;
     this.#budgeted.add(reasoning);
     return true;
   }
 }
 
 /** The cap that a provider has sent, under whatever name; 0: unknown, or none. */
-export function sentCap(body: unknown): number {
-  const fields = fieldsOfBody(body);
+export function readSentCap(body: unknown): number {
+  const fields = readBodyFields(body);
   const { generationConfig, inferenceConfig, options } = fields;
   const caps = [
     fields["max_tokens"],
@@ -193,7 +202,7 @@ export function sentCap(body: unknown): number {
 }
 
 /** Some providers give the body as an object, some as text. */
-function fieldsOfBody(body: unknown): Fields {
+function readBodyFields(body: unknown): Fields {
   return readFields(typeof body === "string" ? tryParseJson(body) : body);
 }
 
@@ -231,7 +240,7 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
   let following: UserPart[] = [];
   const toUserParts = (parts: readonly ContentPart[]): UserPart[] =>
     parts.map((part) => toUserPart(part, reader));
-  for (const message of sendable(messages, reader)) {
+  for (const message of filterForRecipient(messages, reader)) {
     if (message.role !== "tool" && following.length > 0) {
       prompt.push({ role: "user", content: following });
       following = [];
@@ -246,7 +255,7 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
         break;
       case "tool": {
         const { toolName, text, content } = message;
-        const toolCallId = sentCallId(message.callId, reader.callIdForm);
+        const toolCallId = adaptCallId(message.callId, reader.callIdForm);
         const isSeen = reader.seesResults && content !== undefined;
         const output: LanguageModelV4ToolResultPart["output"] = isSeen
           ? { type: "content", value: toUserParts(getContentParts(message)) }
@@ -255,7 +264,7 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
         // The results of one reply are one message: Gemini wants as many of them as there were calls.
         if (last?.role === "tool") last.content.push(result);
         else prompt.push({ role: "tool", content: [result] });
-        const heading = followingHeading(toolName, toolCallId);
+        const heading = createAttachmentHeading(toolName, toolCallId);
         if (!isSeen && content !== undefined)
           following = [...following, ...toUserParts([heading, ...content])];
         break;
@@ -273,23 +282,23 @@ function toPrompt(messages: readonly Message[], reader: PromptReader): LanguageM
 
 /** A file that cannot be had by its provider goes as the line that names it: nothing is fetched here. */
 function toUserPart(part: ContentPart, { fetches }: PromptReader): UserPart {
-  if (part.type === "text") return asText(part);
+  if (part.type === "text") return convertToText(part);
   const { data, mediaType, uri, name } = part;
-  const file = { type: "file", mediaType, ...defined({ filename: name }) } as const;
+  const file = { type: "file", mediaType, ...omitUndefined({ filename: name }) } as const;
   if (data !== undefined) return { ...file, data: { type: "data", data } };
   return uri !== undefined && isHttps(uri) && fetches(mediaType, uri)
     ? { ...file, data: { type: "url", url: new URL(uri) } }
-    : asText(part);
+    : convertToText(part);
 }
 
 type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
 /** The value of arguments: providers want one, and most of them an object. */
-export function argumentsValue(text: string): unknown {
+export function parseProviderArguments(text: string): unknown {
   if (text.trim() === "") return {};
   const value = tryParseJson(text);
   if (isRecord(value)) return value;
-  const meant = mendedJson(text);
+  const meant = repairJson(text);
   return isRecord(meant) ? meant : { invalid: text };
 }
 
@@ -304,8 +313,8 @@ function toAssistantParts(piece: ReplyPiece, reader: PromptReader): readonly Ass
     }
     case "call": {
       const { toolName, argumentsText } = piece;
-      const toolCallId = sentCallId(piece.callId, reader.callIdForm);
-      const input = argumentsValue(argumentsText);
+      const toolCallId = adaptCallId(piece.callId, reader.callIdForm);
+      const input = parseProviderArguments(argumentsText);
       return [{ type: "tool-call", toolCallId, toolName, input, ...own }];
     }
     case "opaque": {

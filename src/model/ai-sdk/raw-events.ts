@@ -7,7 +7,7 @@ import type {
   SharedV4Warning,
 } from "@ai-sdk/provider";
 
-import { defined, isRecord } from "../../kernel/json.ts";
+import { omitUndefined, isRecord } from "../../kernel/json.ts";
 import type { ModelErrorOptions } from "../model-error.ts";
 import type { ReportedInput, TokenUsage } from "../token-usage.ts";
 import {
@@ -16,10 +16,10 @@ import {
   isWireObject,
   isText,
   readList,
-  showsServerTools,
+  hasServerToolOutput,
   type Fields,
   readCost,
-  namesServerTools,
+  hasServerToolUsage,
   toTokenUsage,
 } from "../wire-json.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
@@ -52,10 +52,10 @@ export class RawEvents {
     const { message, response, usageMetadata, choices } = event;
     this.#hasChoices ||= readList(choices).length > 0;
     const { delta } = readFields(readList(choices)[0]);
-    this.hasServerTools ||= showsServerTools(readFields(delta));
+    this.hasServerTools ||= hasServerToolOutput(readFields(delta));
     const usage = [event, readFields(message), readFields(response)].map((of) => of["usage"]);
     for (const said of [...usage, usageMetadata])
-      this.#usage = { ...this.#usage, ...defined(readFields(said)) };
+      this.#usage = { ...this.#usage, ...omitUndefined(readFields(said)) };
     this.#takeStatus(event);
     // A server that continues by itself begins another message.
     this.#end = event["type"] === "message_start" ? undefined : (findEnd(event) ?? this.#end);
@@ -92,7 +92,7 @@ export class RawEvents {
     const { usage } = this;
     if (usage === undefined) return undefined;
     const { inputTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
-    return { inputTokens, cachedInputTokens, ...defined({ cacheWriteInputTokens }) };
+    return { inputTokens, cachedInputTokens, ...omitUndefined({ cacheWriteInputTokens }) };
   }
 
   /** Returns the finish of a reply whose last part is missing, or `undefined` if its model had not ended. */
@@ -124,7 +124,7 @@ export function findLostTokens(
   const raw = new RawEvents();
   raw.take(body);
   const { input, usage } = raw;
-  return defined({ lostInput: input, lostOutputTokens: usage?.outputTokens });
+  return omitUndefined({ lostInput: input, lostOutputTokens: usage?.outputTokens });
 }
 
 const UNIFIED: readonly (readonly [Unified, RegExp])[] = [
@@ -275,7 +275,7 @@ export function readSdkUsage({
     hasServerTools:
       hasServerTools ||
       iterations.length > 1 ||
-      namesServerTools(usage.raw) ||
+      hasServerToolUsage(usage.raw) ||
       // Gemini searched the web for the reply: its pages count as input.
       metadata.some(
         ({ groundingMetadata }) =>

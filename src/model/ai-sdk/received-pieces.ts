@@ -6,12 +6,12 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 
-import { defined, parseJson, type JsonObject } from "../../kernel/json.ts";
+import { omitUndefined, parseJson, type JsonObject } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import { isWireObject } from "../wire-json.ts";
-import { argumentsValue } from "./call-options.ts";
+import { parseProviderArguments } from "./call-options.ts";
 
 /**
  * A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some
@@ -49,7 +49,7 @@ export function toReplyPiece(piece: ReceivedPiece, ownId: string): ReplyPiece {
       if (isCompaction(piece.metadata)) {
         const data = {
           text: piece.text,
-          ...defined({ providerOptions: toProviderData(piece.metadata) }),
+          ...omitUndefined({ providerOptions: toProviderData(piece.metadata) }),
         };
         return { type: "opaque", kind: piece.type, data };
       }
@@ -91,7 +91,12 @@ export function toOpaquePart(part: LanguageModelV4StreamPart): OpaquePart | unde
   if (part.type === "custom" && part.kind.endsWith(".message_start")) return undefined;
   if (part.type === "tool-call") {
     const { toolCallId, toolName, input } = part;
-    content = { toolCallId, toolName, input: argumentsValue(input), providerExecuted: true };
+    content = {
+      toolCallId,
+      toolName,
+      input: parseProviderArguments(input),
+      providerExecuted: true,
+    };
   }
   if (part.type === "tool-result") {
     const { toolCallId, toolName, result: value, isError } = part;
@@ -106,7 +111,7 @@ export function toOpaquePart(part: LanguageModelV4StreamPart): OpaquePart | unde
   }
   const { type: _type, providerMetadata: _metadata, ...own } = toPlainJson(content);
   const metadata = "providerMetadata" in part ? part.providerMetadata : undefined;
-  const data = { ...own, ...defined({ providerOptions: toProviderData(metadata) }) };
+  const data = { ...own, ...omitUndefined({ providerOptions: toProviderData(metadata) }) };
   return { type: "opaque", kind: part.type, data };
 }
 

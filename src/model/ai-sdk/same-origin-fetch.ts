@@ -3,11 +3,11 @@
 import { failures } from "./ai-sdk-errors.ts";
 import { readFields, findErrorInBody } from "../wire-json.ts";
 import { followRedirect, isRedirect } from "../http-errors.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { waitForTurnEnd } from "../../kernel/throttle.ts";
 import { tryParseJson } from "../../kernel/json.ts";
 import {
   GrowingBytes,
-  beginsWithEvent,
+  detectEventStream,
   EventSplitter,
   isWholeData,
 } from "../server-sent-events.ts";
@@ -52,7 +52,7 @@ export async function sameOriginFetch(
     const { status } = response;
     const location = response.headers.get("location");
     if (location === null || !isRedirect(status))
-      return withReadableBody(response, () => requestsEvents(url, sent));
+      return createBodyReadable(response, () => isEventRequest(url, sent));
     await response.body?.cancel();
     const redirect = { status, location, from: target, count };
     target = followRedirect(redirect, failures, BASE_URL).href;
@@ -60,7 +60,7 @@ export async function sameOriginFetch(
 }
 
 /** Returns true for a request that asks for a stream of events, in the form of any provider. */
-function requestsEvents(url: string, body = new ArrayBuffer()): boolean {
+function isEventRequest(url: string, body = new ArrayBuffer()): boolean {
   const { stream } = readFields(tryParseJson(Buffer.from(body).toString()));
   return stream === true || url.includes(":streamGenerateContent");
 }
@@ -91,13 +91,13 @@ const BLANK = /^\s*$/;
  * @throws ModelError `model_protocol_error` for an encoding that `fetch` does not decode. A refusal is
  * returned without its body: its status says what to do.
  */
-function withReadableBody(response: Response, requestsEvents: () => boolean): Response {
+function createBodyReadable(response: Response, requestsEvents: () => boolean): Response {
   const { body, headers, ok } = response;
   const encoding = headers.get("content-encoding")?.toLowerCase() ?? "";
   if (!encoding.split(",").every((name) => ENCODINGS.has(name.trim()))) {
     void body?.cancel();
     if (!ok) return new Response(null, response);
-    throw encodingError(encoding);
+    throw createEncodingError(encoding);
   }
   const type = headers.get("content-type") ?? "";
   if (body === null || !ok || !READ_TYPES.test(type)) return response;
@@ -141,7 +141,7 @@ class BodyRewriter {
     for (;;) {
       if (this.#broken !== undefined) {
         // Streams that are piped drop the events that they hold once they fail.
-        await endOfTurn();
+        await waitForTurnEnd();
         throw this.#broken.thrown;
       }
       // A broken connection ends the events; the next pull fails.
@@ -171,12 +171,12 @@ class BodyRewriter {
     if (!this.#hasEvents && this.#beginning.length <= BEGINNING_BYTES) {
       this.#beginning.push(piece.subarray(0, BEGINNING_BYTES + 1));
       if (ZSTD_MAGIC.equals(this.#beginning.bytes.subarray(0, ZSTD_MAGIC.length)))
-        throw this.#refused(encodingError("zstd"));
+        throw this.#refused(createEncodingError("zstd"));
     }
     if (this.#isEvents !== undefined) return this.#rewrite(piece);
     this.#held.push(piece);
     const isLong = this.#beginning.length > UNDECIDED_BYTES;
-    this.#isEvents = beginsWithEvent(this.#opening) ?? (isLong ? true : undefined);
+    this.#isEvents = detectEventStream(this.#opening) ?? (isLong ? true : undefined);
     return this.#isEvents === undefined ? [] : this.#rewrite(Buffer.concat(this.#held.splice(0)));
   }
 
@@ -208,7 +208,7 @@ class BodyRewriter {
     const body = tryParseJson(text);
     const error = findErrorInBody(body);
     if (error !== undefined) throw failures.reported(error, undefined);
-    if (this.#isEvents === true && beginsWithEvent(text) !== false) return;
+    if (this.#isEvents === true && detectEventStream(text) !== false) return;
     if (!EVENTS_OR_PAGE.test(this.#type) && !this.#requestsEvents()) return;
     const got = `a body that is not a stream of events: ${text.trim()}`;
     throw failures.failure({ code: "model_protocol_error", got, ...findLostTokens(body) });
@@ -226,7 +226,7 @@ class BodyRewriter {
 
 const TOO_LONG = `more than ${MAX_EVENT_BYTES} bytes without an event`;
 
-function encodingError(encoding: string): Error {
+function createEncodingError(encoding: string): Error {
   const got = `a body in the encoding ${encoding}, which the request did not accept`;
   return failures.failure({ code: "model_protocol_error", got });
 }

@@ -6,15 +6,15 @@
 
 import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from "@ai-sdk/provider";
 
-import { defined } from "../../kernel/json.ts";
-import { idOf } from "../../protocol/ids.ts";
+import { omitUndefined } from "../../kernel/json.ts";
+import { parseId } from "../../protocol/ids.ts";
 import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply } from "../model.ts";
 import {
   CUT_WARNING,
   OPENED_BYTES,
   ReplyCut,
-  tokensThatCame,
+  estimateReceivedTokens,
   type ReplyLimits,
 } from "../reply-limits.ts";
 import { buildReplyMessage } from "../../protocol/reply-message.ts";
@@ -22,8 +22,8 @@ import {
   failures,
   isMissingEnd,
   isNetworkError,
-  reportedError,
-  silentAnswer,
+  convertReportedError,
+  createSilentAnswerError,
 } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import {
@@ -151,8 +151,9 @@ export class SdkReply {
       case "error":
         if (this.#raw.wasOver || isNetworkError(part.error)) this.end();
         if (this.#finish !== undefined) return;
-        if (isMissingEnd(part.error) && this.#isSilent) throw silentAnswer(this.contentType);
-        throw reportedError(part.error, this.lostOutputTokens, this.#raw.report);
+        if (isMissingEnd(part.error) && this.#isSilent)
+          throw createSilentAnswerError(this.contentType);
+        throw convertReportedError(part.error, this.lostOutputTokens, this.#raw.report);
       case "finish":
         if (part.finishReason.unified === "interrupted") this.end();
         this.#finish ??= part;
@@ -186,7 +187,7 @@ export class SdkReply {
       isCutOff(this.#finish, this.#provider, this.#raw.lacksEnd)
     )
       throw this.#isSilent
-        ? silentAnswer(this.contentType)
+        ? createSilentAnswerError(this.contentType)
         : failures.cutStream(this.lostOutputTokens);
     const finish = this.#finish;
     const callPrefix = this.#responseId ?? "call";
@@ -216,7 +217,7 @@ export class SdkReply {
     return {
       message,
       finishReason,
-      ...defined({
+      ...omitUndefined({
         rawFinishReason: finish?.finishReason.raw,
         usage: finish && readSdkUsage({ ...this.#raw.withUsage(finish), hasServerTools }),
         responseId: this.#responseId,
@@ -246,7 +247,7 @@ export class SdkReply {
         if (id === "" || !isOwn || this.isCut || this.#saidCalls.has(id)) return;
         const index = this.#saidCalls.size;
         this.#saidCalls.set(id, index);
-        this.#onDelta?.({ type: "call", index, callId: idOf<"CallId">(id), toolName });
+        this.#onDelta?.({ type: "call", index, callId: parseId<"CallId">(id), toolName });
         return;
       }
       case "tool-input-delta":
@@ -364,6 +365,6 @@ export class SdkReply {
   }
 
   get #arrivedTokens(): number {
-    return tokensThatCame(this.#cut.bytes, this.#limits);
+    return estimateReceivedTokens(this.#cut.bytes, this.#limits);
   }
 }

@@ -6,10 +6,10 @@ import type { calcPrice, findProvider } from "@pydantic/genai-prices";
 
 import { checkOptions, mustBe, type OptionChecks } from "../check-options.ts";
 import { systemClock } from "../../kernel/clock.ts";
-import { loadingError } from "../../kernel/optional-package.ts";
+import { createLoadError } from "../../kernel/optional-package.ts";
 import { isDay, type ModelPrice } from "../model-price.ts";
 import type { PricedModel, Prices } from "../prices.ts";
-import { sourcePrice, SourcePricesSchema } from "./source-price.ts";
+import { computeSourcePrice, SourcePricesSchema } from "./source-price.ts";
 
 const CHECKS: OptionChecks<NonNullable<Parameters<typeof loadPrices>[0]>> = {
   asOf: mustBe('a day like "2026-09-23"', isDay, "Leave it out for today."),
@@ -66,16 +66,16 @@ export async function loadPrices(
   const { asOf = new Date(systemClock.nowMs()).toISOString().slice(0, "2026-09-23".length) } =
     options;
   const source: PriceSource = await import("@pydantic/genai-prices").catch((cause: unknown) => {
-    throw loadingError(PACKAGE, "prices of other providers are unknown", cause);
+    throw createLoadError(PACKAGE, "prices of other providers are unknown", cause);
   });
   return Object.freeze({
     getPrice: (model: PricedModel): ModelPrice | undefined => {
-      const providerId = providerIdOf(source, model);
+      const providerId = findProviderId(source, model);
       if (providerId === undefined) return undefined;
       const found = source.calcPrice({ input_tokens: 0 }, model.model, { providerId })?.model
         .prices;
       const { data } = SourcePricesSchema().safeParse(found);
-      const known = data === undefined ? undefined : sourcePrice(data, asOf);
+      const known = data === undefined ? undefined : computeSourcePrice(data, asOf);
       if (known === undefined) return undefined;
       const name = known.isHighest ? `${PACKAGE}, highest rate` : PACKAGE;
       return { ...known.price, asOf, source: name };
@@ -83,7 +83,10 @@ export async function loadPrices(
   });
 }
 
-function providerIdOf(source: PriceSource, { provider, baseUrl }: PricedModel): string | undefined {
+function findProviderId(
+  source: PriceSource,
+  { provider, baseUrl }: PricedModel,
+): string | undefined {
   if (baseUrl === undefined) {
     const providerId = IDS.get(provider) ?? provider;
     // The package takes many a name for one that it is part of.

@@ -1,7 +1,7 @@
 // From a model as the package has it to a price of ours. The same for the entry and for the table that is generated.
 
 import { sameJson } from "../../kernel/json.ts";
-import { dearestPrice, tieredPrice, type ModelPrice } from "../model-price.ts";
+import { computeHighestPrice, buildTieredPrice, type ModelPrice } from "../model-price.ts";
 import { lazySchema, lazyUnion, z } from "../../protocol/lazy-schema.ts";
 
 const RateSchema = lazySchema(() =>
@@ -42,16 +42,19 @@ export interface SourcePrice {
  * What a call of text costs on a day (`2026-09-23`): the dearest of what holds at some time of it. Undefined: not known, since something is
  * charged that no usage of ours tells.
  */
-export function sourcePrice(prices: SourcePrices, day: string): SourcePrice | undefined {
-  const found = Array.isArray(prices) ? inForce(prices, day) : [prices];
-  const candidates = found.flatMap(pricesOfRates);
-  const price = dearestPrice(candidates);
+export function computeSourcePrice(prices: SourcePrices, day: string): SourcePrice | undefined {
+  const found = Array.isArray(prices) ? selectCurrentPrices(prices, day) : [prices];
+  const candidates = found.flatMap(convertRates);
+  const price = computeHighestPrice(candidates);
   if (price === undefined) return undefined;
   return { price, isHighest: !candidates.every((one) => sameJson(one, price)) };
 }
 
 /** Of the list, the last that holds without regard to the time of the day, and those after it that hold at some time. */
-function inForce(prices: Extract<SourcePrices, readonly unknown[]>, day: string): readonly Rates[] {
+function selectCurrentPrices(
+  prices: Extract<SourcePrices, readonly unknown[]>,
+  day: string,
+): readonly Rates[] {
   const holds = prices.map(
     ({ constraint }) =>
       constraint === undefined ||
@@ -78,7 +81,7 @@ const [INPUT, CACHED, WRITTEN, OUTPUT, REASONING] = [
 const READ: readonly string[] = [INPUT, CACHED, WRITTEN, OUTPUT, REASONING];
 
 /** Undefined: not a price for text in and text out alone. Several where output of two kinds costs differently. */
-function pricesOfRates(rates: Rates): readonly (ModelPrice | undefined)[] {
+function convertRates(rates: Rates): readonly (ModelPrice | undefined)[] {
   const { [INPUT]: input, [OUTPUT]: output } = rates;
   const isByTokens = Object.keys(rates).every(
     (rate) => READ.includes(rate) || IRRELEVANT.test(rate),
@@ -91,17 +94,19 @@ function pricesOfRates(rates: Rates): readonly (ModelPrice | undefined)[] {
     const starts = [input, cached, written, dear].flatMap((rate) =>
       typeof rate === "object" ? rate.tiers.map(({ start }) => start) : [],
     );
-    return tieredPrice(starts, (tokens) => ({
-      inputUsdPerMillion: rateAt(input, tokens),
-      ...(cached === undefined ? {} : { cachedInputUsdPerMillion: rateAt(cached, tokens) }),
-      ...(written === undefined ? {} : { cacheWriteUsdPerMillion: rateAt(written, tokens) }),
-      outputUsdPerMillion: rateAt(dear, tokens),
+    return buildTieredPrice(starts, (tokens) => ({
+      inputUsdPerMillion: selectTierRate(input, tokens),
+      ...(cached === undefined ? {} : { cachedInputUsdPerMillion: selectTierRate(cached, tokens) }),
+      ...(written === undefined
+        ? {}
+        : { cacheWriteUsdPerMillion: selectTierRate(written, tokens) }),
+      outputUsdPerMillion: selectTierRate(dear, tokens),
     }));
   });
 }
 
 /** As the package has it: the tier of the highest start below the input holds. */
-function rateAt(rate: Rate, inputTokens: number): number {
+function selectTierRate(rate: Rate, inputTokens: number): number {
   if (typeof rate === "number") return rate;
   const reached = rate.tiers
     .filter(({ start }) => inputTokens > start)

@@ -1,9 +1,9 @@
 // The options of openai() for the content of requests: the interface, and settings of the answer.
 
 import { checkBoolean, checkText, mismatch } from "../../kernel/check.ts";
-import { messageOf, type EspalierError } from "../../kernel/error.ts";
-import { jsonCopy } from "../../kernel/json-copy.ts";
-import { deepFreeze, defined, isRecord, type JsonObject } from "../../kernel/json.ts";
+import { getErrorMessage, type EspalierError } from "../../kernel/error.ts";
+import { copyForeignJson } from "../../kernel/json-copy.ts";
+import { deepFreeze, omitUndefined, isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { copyModelSettings } from "../check-model-settings.ts";
 import { mustBe, type OptionChecks } from "../check-options.ts";
@@ -148,9 +148,9 @@ function checkExtraBody(field: string, extraBody: unknown): void {
     throw mismatch(`${field}.${own}`, "left out", extraBody[own], advice);
   }
   try {
-    jsonCopy(extraBody);
+    copyForeignJson(extraBody);
   } catch (cause) {
-    throw mismatch(field, `plain JSON, but ${messageOf(cause)}`, extraBody, advice);
+    throw mismatch(field, `plain JSON, but ${getErrorMessage(cause)}`, extraBody, advice);
   }
 }
 
@@ -158,7 +158,7 @@ function checkExtraBody(field: string, extraBody: unknown): void {
  * Returns the error for a setting that this interface has no field for, under its public name.
  * `undefined` if all settings can be sent.
  */
-export function uncarriedError(
+export function findUncarriedError(
   api: OpenAiApi,
   field: string,
   { seed, stopSequences, reasoning }: ModelSettings,
@@ -167,7 +167,7 @@ export function uncarriedError(
     api === "chat_completions"
       ? { "reasoning.summary": reasoning?.summary }
       : { seed, stopSequences };
-  const [found] = Object.entries<unknown>(defined(uncarried));
+  const [found] = Object.entries<unknown>(omitUndefined(uncarried));
   if (found === undefined) return undefined;
   const [name, value] = found;
   return mismatch(`${field}.${name}`, "left out", value, UNCARRIED_ADVICE[api]);
@@ -179,9 +179,12 @@ const UNCARRIED_ADVICE: Readonly<Record<OpenAiApi, string>> = {
 };
 
 /** Returns the options that go into each request. */
-export function requestOptions(options: OpenAiModelOptions, hasCacheKeys: boolean): RequestOptions {
+export function createRequestOptions(
+  options: OpenAiModelOptions,
+  hasCacheKeys: boolean,
+): RequestOptions {
   const { serviceTier, promptCacheKey, strictTools = false, extraBody = {} } = options;
-  const copy = deepFreeze(jsonCopy(extraBody));
+  const copy = deepFreeze(copyForeignJson(extraBody));
   return {
     settings: copyModelSettings(options),
     serviceTier,

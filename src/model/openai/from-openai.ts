@@ -2,20 +2,20 @@
 // the loop relies on: a message, and calls that name their tool.
 
 import {
-  defined,
+  omitUndefined,
   isRecord,
   type JsonObject,
   type JsonValue,
   tryParseJson,
 } from "../../kernel/json.ts";
-import { idOf } from "../../protocol/ids.ts";
+import { parseId } from "../../protocol/ids.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
 import { buildReplyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import {
   CUT_WARNING,
-  tokensThatCame,
+  estimateReceivedTokens,
   type ReplyCut,
   type ReplyLimits,
   OPENED_BYTES,
@@ -29,7 +29,7 @@ import {
   readFields,
   isText,
   readList,
-  namesServerTools,
+  hasServerToolUsage,
   toTokenUsage,
   addCachedInput,
   type Fields,
@@ -69,7 +69,7 @@ export function parseBody(
   const error = findErrorInBody(response);
   if (error !== undefined) throw failures.reported(error, undefined);
   // Broken JSON is what is left of a reply; anything else was never one.
-  const came = tokensThatCame(Buffer.byteLength(body), limits);
+  const came = estimateReceivedTokens(Buffer.byteLength(body), limits);
   throw refuse(
     `a body that is not a JSON object: ${body}`,
     body.startsWith("{") ? came : undefined,
@@ -77,7 +77,7 @@ export function parseBody(
 }
 
 /** How large the data of a piece is. */
-export function dataBytes(data: ProviderData | undefined): number {
+export function measureProviderData(data: ProviderData | undefined): number {
   return data === undefined ? 0 : Buffer.byteLength(JSON.stringify(data));
 }
 
@@ -102,7 +102,7 @@ export function readFailedCall(report: unknown): CompletionCall | undefined {
 }
 
 /** The reply that such a call is: to be checked, and corrected, like any other. It is cut like any other, too. */
-export function toReplyOfFailedCall(
+export function convertFailedCall(
   call: CompletionCall,
   cut: ReplyCut,
   reasoning: readonly ReplyPiece[] = [],
@@ -146,7 +146,7 @@ export function toReply(
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({
+    ...omitUndefined({
       usage: readChatUsage(usage, serviceTier, hasServerTools),
       responseId,
       responseModel,
@@ -183,7 +183,7 @@ export function toCallPiece(
   { id, name, argumentsText, data }: CompletionCall,
   ownId: string,
 ): ReplyPiece {
-  const callId = idOf<"CallId">(id === "" ? ownId : id);
+  const callId = parseId<"CallId">(id === "" ? ownId : id);
   return { type: "call", callId, toolName: name, argumentsText, data };
 }
 
@@ -227,7 +227,7 @@ export function readChatUsage(
     reasoning: readCount(usage["completion_tokens_details"], "reasoning_tokens"),
     costUsd,
     serviceTier,
-    hasServerTools: hasServerTools || namesServerTools(usage),
+    hasServerTools: hasServerTools || hasServerToolUsage(usage),
   });
 }
 
@@ -315,7 +315,7 @@ export class ChatReasoning {
     if (thought !== "" || details.length > 0) {
       // The reasoning that came in a field beside the text.
       const own = {
-        ...defined({ field: this.#field }),
+        ...omitUndefined({ field: this.#field }),
         ...(details.length === 0 ? {} : { details }),
       } satisfies ReasoningData;
       pieces.push({ type: "reasoning", text: thought, data: { [NAMESPACE]: own } });
@@ -440,18 +440,18 @@ export function writeThinking(
   if (option !== undefined) return undefined;
   let hasThinking = false;
   const parts = pieces.flatMap((piece): readonly JsonObject[] => {
-    if (piece.type === "text") return textParts(piece.text);
+    if (piece.type === "text") return createTextParts(piece.text);
     if (piece.type !== "reasoning") return [];
     const { thinking, isText } = readOwnData(piece.data, NAMESPACE);
     if (!isWireObject(thinking)) return [];
     hasThinking = true;
-    const sent = isText === true ? piece.text : textParts(piece.text);
+    const sent = isText === true ? piece.text : createTextParts(piece.text);
     return [{ type: "thinking", thinking: sent, ...thinking }];
   });
   return hasThinking ? parts : undefined;
 }
 
-function textParts(text: string): readonly JsonObject[] {
+function createTextParts(text: string): readonly JsonObject[] {
   return text === "" ? [] : [{ type: "text", text }];
 }
 

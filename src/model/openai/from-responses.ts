@@ -1,8 +1,8 @@
 // A response of the Responses interface as our reply: what each of its items is to us, and what all of them add up to. Lenient towards
 // servers that leave out or bend what OpenAI sends.
 
-import { defined, isRecord } from "../../kernel/json.ts";
-import { idOf, type CallId } from "../../protocol/ids.ts";
+import { omitUndefined, isRecord } from "../../kernel/json.ts";
+import { parseId, type CallId } from "../../protocol/ids.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
@@ -11,10 +11,10 @@ import {
   type ReplyPiece,
   getReplyPieces,
 } from "../../protocol/reply-message.ts";
-import { withLostInput } from "../http-errors.ts";
+import { addLostInput } from "../http-errors.ts";
 import type { TokenUsage } from "../token-usage.ts";
-import { failures, protocolError } from "./openai-errors.ts";
-import { dataBytes } from "./from-openai.ts";
+import { failures, createProtocolError } from "./openai-errors.ts";
+import { measureProviderData } from "./from-openai.ts";
 import {
   readCost,
   readCount,
@@ -22,7 +22,7 @@ import {
   isWireObject,
   isText,
   readList,
-  namesServerTools,
+  hasServerToolUsage,
   toTokenUsage,
   type Fields,
   readOwnData,
@@ -30,13 +30,13 @@ import {
 import type { Message } from "../../protocol/message.ts";
 import { getContentParts } from "../written-by.ts";
 import { RememberedEach } from "../remembered.ts";
-import { RESPONSES_CALL_ID, sentCallId, wireText } from "../well-formed.ts";
+import { RESPONSES_CALL_ID, adaptCallId, stringifyForWire } from "../well-formed.ts";
 import {
-  mendedArguments,
-  requestFields,
-  textOfFields,
-  toolsWriter,
-  wireParts,
+  repairArguments,
+  buildRequestFields,
+  stringifyFields,
+  createToolsWriter,
+  convertToWireParts,
 } from "./request-fields.ts";
 import type { WireSettings } from "./to-openai.ts";
 
@@ -56,12 +56,12 @@ const WRONG_SERVER =
   'Check that the base URL belongs to a server with the Responses API, or set api: "chat_completions".';
 
 /** The server answered with something that is no response. */
-export function noResponseError(got: string, lostOutputTokens: number | undefined): Error {
-  return protocolError(got, lostOutputTokens, WRONG_SERVER);
+export function createNoResponseError(got: string, lostOutputTokens: number | undefined): Error {
+  return createProtocolError(got, lostOutputTokens, WRONG_SERVER);
 }
 
 /** The error that a response, or an event without a type, reports in place of an answer. */
-export function reportIn(response: Fields): unknown {
+export function findResponseReport(response: Fields): unknown {
   const { error, object } = response;
   if (isRecord(error) || typeof error === "string") return error;
   return object === "error" ? response : undefined;
@@ -71,20 +71,20 @@ export function reportIn(response: Fields): unknown {
  * Returns the failure of a response that has failed or was cancelled, with the output that was charged
  * for it, or `undefined`. `arrivedTokens`: the output that came.
  */
-export function failureOfResponse(
+export function findResponseFailure(
   response: Fields,
   arrivedTokens: number | undefined,
 ): ModelError | undefined {
   const { status } = response;
-  const error = reportIn(response);
+  const error = findResponseReport(response);
   if (error === undefined && status !== "failed" && status !== "cancelled") return undefined;
-  const charged = outputTokensOf(response) ?? arrivedTokens;
+  const charged = readOutputTokens(response) ?? arrivedTokens;
   const lost = charged && Math.max(charged, arrivedTokens ?? 0);
   return status === "cancelled" ? failures.cancelled(lost) : failures.failed(error, lost);
 }
 
 /** The output tokens that were charged for a reply that did not come. */
-export function outputTokensOf(response: Fields): number | undefined {
+export function readOutputTokens(response: Fields): number | undefined {
   const tokens = readCount(response["usage"], "output_tokens") ?? 0;
   return tokens === 0 ? undefined : tokens;
 }
@@ -95,8 +95,8 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ]);
 
 /** The id of a call, or one by its place where the server gives none. */
-export function callIdIn({ call_id: callId, id }: Fields, index: number): CallId {
-  return idOf<"CallId">([callId, id].find(isText) ?? `call.${index}`);
+export function readCallId({ call_id: callId, id }: Fields, index: number): CallId {
+  return parseId<"CallId">([callId, id].find(isText) ?? `call.${index}`);
 }
 
 /** The usage of a response; `undefined` if it has no figures. */
@@ -118,7 +118,7 @@ export function readResponseUsage(
     costUsd,
     reasoning: readCount(usage["output_tokens_details"], "reasoning_tokens"),
     serviceTier,
-    hasServerTools: hasServerTools || namesServerTools(usage),
+    hasServerTools: hasServerTools || hasServerToolUsage(usage),
   });
 }
 
@@ -166,16 +166,17 @@ export function readItem(
           : undefined;
       if (text === "" && own === undefined) return NO_ITEM;
       const data = own && { [NAMESPACE]: own };
-      return { ...NO_ITEM, pieces: [{ type, text, data }], dataBytes: dataBytes(data) };
+      return { ...NO_ITEM, pieces: [{ type, text, data }], dataBytes: measureProviderData(data) };
     }
     case "function_call": {
       const { name, arguments: args = "" } = item;
-      if (!isText(name)) throw protocolError("a tool call that names no tool", lostOutputTokens);
+      if (!isText(name))
+        throw createProtocolError("a tool call that names no tool", lostOutputTokens);
       const written = typeof args === "string" ? args : JSON.stringify(args);
       const [toolName = "", argumentsText = ""] = admit([name, written]);
       // Half a name would be the name of another tool.
       if (toolName !== name) return NO_ITEM;
-      const callId = callIdIn(item, index);
+      const callId = readCallId(item, index);
       return { ...NO_ITEM, pieces: [{ type: "call", callId, toolName, argumentsText }] };
     }
     default: {
@@ -184,7 +185,7 @@ export function readItem(
       if (!isText(type) || !isWireObject(kept)) return NO_ITEM;
       const data = { [NAMESPACE]: kept };
       const pieces: readonly ReplyPiece[] = [{ type: "opaque", kind: type, data }];
-      return { ...NO_ITEM, pieces, dataBytes: dataBytes(data) };
+      return { ...NO_ITEM, pieces, dataBytes: measureProviderData(data) };
     }
   }
 }
@@ -205,7 +206,7 @@ const UNSUPPORTED =
  *
  * @throws ModelError `model_protocol_error` for a response that is not there yet, or only calls unknown tools.
  */
-export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]): ModelReply {
+export function convertResponseToReply(response: Fields, items: readonly ReadItem[]): ModelReply {
   const { status = "completed", incomplete_details: incomplete, id, model } = response;
   const pieces = items.flatMap((item) => item.pieces);
   const kinds = pieces.flatMap((piece) => (piece.type === "opaque" ? [piece.kind] : []));
@@ -215,11 +216,11 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
   );
   const usage = readResponseUsage(response, hasServerCalls);
   if (!pieces.some(({ type }) => type === "call" || type === "text")) {
-    const lost = outputTokensOf(response);
+    const lost = readOutputTokens(response);
     if (status === "queued" || status === "in_progress")
-      throw withLostInput(failures.unfinished(status, lost), usage);
+      throw addLostInput(failures.unfinished(status, lost), usage);
     const call = kinds.find((kind) => UNSUPPORTED.test(kind));
-    if (call !== undefined) throw withLostInput(failures.unsupportedCall(call, lost), usage);
+    if (call !== undefined) throw addLostInput(failures.unsupportedCall(call, lost), usage);
   }
   const message = buildReplyMessage(pieces);
   const refusal = items.map((item) => item.refusal).join("");
@@ -231,7 +232,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== "completed" && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage }),
+    ...omitUndefined({ usage }),
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
   };
@@ -255,23 +256,23 @@ export function toResponses(
   isStreaming: boolean,
   isSealed: boolean,
 ): string {
-  const head = `{"model":${wireText(modelId)}${textOfTools(request.tools, options)},"input":[`;
+  const head = `{"model":${stringifyForWire(modelId)}${textOfTools(request.tools, options)},"input":[`;
   const input = writtenItems.of(request.messages, writeItems).filter((text) => text !== "");
   const fields = {
-    ...requestFields("responses", request, options),
+    ...buildRequestFields("responses", request, options),
     store: false,
     ...(isSealed ? { include: ["reasoning.encrypted_content"] } : {}),
     ...(isStreaming ? { stream: true, stream_options: { include_obfuscation: false } } : {}),
     ...options.extraBody,
   };
   const cap = `],"max_output_tokens":${request.maxOutputTokens}`;
-  return `${head}${input.join(",")}${cap}${textOfFields(fields)}}`;
+  return `${head}${input.join(",")}${cap}${stringifyFields(fields)}}`;
 }
 
 const writtenItems = new RememberedEach<Message, string>();
 
 /** A tool of which nothing is said is strict here, unlike in Chat Completions. */
-const textOfTools = toolsWriter(({ spec, strict }) => {
+const textOfTools = createToolsWriter(({ spec, strict }) => {
   const { name, description, inputSchema } = spec;
   const parameters = strict ?? inputSchema;
   return { type: "function", name, description, parameters, strict: strict !== undefined };
@@ -279,7 +280,7 @@ const textOfTools = toolsWriter(({ spec, strict }) => {
 
 /** Returns the items of a message without the brackets around them; a reply that said nothing has none. */
 function writeItems(message: Message): string {
-  return wireText(toItems(message)).slice(1, -1);
+  return stringifyForWire(toItems(message)).slice(1, -1);
 }
 
 function toItems(message: Message): readonly object[] {
@@ -291,9 +292,9 @@ function toItems(message: Message): readonly object[] {
     return refusal === undefined ? items : [...items, { role, content: refusal }];
   }
   const hasParts = message.content !== undefined;
-  const content = hasParts ? wireParts("responses", getContentParts(message)) : text;
+  const content = hasParts ? convertToWireParts("responses", getContentParts(message)) : text;
   if (role === "user") return [{ role, content }];
-  const call_id = sentCallId(message.callId, RESPONSES_CALL_ID);
+  const call_id = adaptCallId(message.callId, RESPONSES_CALL_ID);
   return [{ type: "function_call_output", call_id, output: content }];
 }
 
@@ -305,7 +306,7 @@ function toItem(piece: ReplyPiece): readonly object[] {
       if (typeof encrypted_content !== "string") return [];
       // Lengths are kept where the summary is not the text as one part.
       const whole = piece.text === "" ? [] : [piece.text];
-      const texts = Array.isArray(summary) ? slices(piece.text, summary) : whole;
+      const texts = Array.isArray(summary) ? splitSummary(piece.text, summary) : whole;
       const parts = texts.map((text) => ({ type: "summary_text", text }));
       return [{ type: "reasoning", summary: parts, encrypted_content }];
     }
@@ -315,8 +316,8 @@ function toItem(piece: ReplyPiece): readonly object[] {
     }
     case "call": {
       const { callId, toolName: name, argumentsText } = piece;
-      const args = mendedArguments(argumentsText) ?? argumentsText;
-      const call_id = sentCallId(callId, RESPONSES_CALL_ID);
+      const args = repairArguments(argumentsText) ?? argumentsText;
+      const call_id = adaptCallId(callId, RESPONSES_CALL_ID);
       return [{ type: "function_call", call_id, name, arguments: args }];
     }
     case "opaque":
@@ -327,7 +328,7 @@ function toItem(piece: ReplyPiece): readonly object[] {
 /** What stands between the parts of a summary in the text of their piece. */
 export const BETWEEN_SUMMARIES = "\n\n";
 
-function slices(text: string, lengths: readonly unknown[]): readonly string[] {
+function splitSummary(text: string, lengths: readonly unknown[]): readonly string[] {
   let from = 0;
   return lengths.map((length) => {
     const part = text.slice(from, from + Number(length));

@@ -23,12 +23,12 @@ import {
 } from "node:zlib";
 
 import { systemClock, type Clock } from "../../kernel/clock.ts";
-import { isRecord, defined } from "../../kernel/json.ts";
+import { isRecord, omitUndefined } from "../../kernel/json.ts";
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import type { Proxy } from "./proxy.ts";
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { GrowingBytes } from "../server-sent-events.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { waitForTurnEnd } from "../../kernel/throttle.ts";
 
 /** The parts of an address that `http` takes, and the address. Parsing it costs more than a request's head. */
 export interface RequestTarget {
@@ -73,7 +73,7 @@ const BROKEN: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 const transports = new Map<string, NodeTransport>();
 
 /** The transport to servers like the one at `url`. */
-export function transportTo(url: string, proxy: Proxy | undefined): NodeTransport {
+export function getTransport(url: string, proxy: Proxy | undefined): NodeTransport {
   const scheme = new URL(url).protocol === "https:" ? "https:" : "http:";
   const key = JSON.stringify([scheme, proxy?.url, proxy?.noProxy]);
   const transport = transports.get(key) ?? new NodeTransport(scheme, proxy);
@@ -97,9 +97,9 @@ export class NodeTransport {
     const proxyEnv = proxy && {
       http_proxy: proxy.url,
       https_proxy: proxy.url,
-      ...defined({ no_proxy: proxy.noProxy }),
+      ...omitUndefined({ no_proxy: proxy.noProxy }),
     };
-    const options = { keepAlive: true, timeout: IDLE_MS, ...defined({ proxyEnv }) };
+    const options = { keepAlive: true, timeout: IDLE_MS, ...omitUndefined({ proxyEnv }) };
     this.#agent = this.#isSecure ? new HttpsAgent(options) : new HttpAgent(options);
     const connect = this.#agent.createConnection.bind(this.#agent);
     this.#agent.createConnection = (to, opened) => {
@@ -247,10 +247,10 @@ export class UndecodableBody extends Error {}
 function decodeBody(body: Readable, encoding: string | null): AsyncIterable<Uint8Array> {
   const name = encoding?.trim().toLowerCase() ?? "";
   if (name === "identity" || name === "") return new StreamPieces(body);
-  return piecesThrough(body, name);
+  return decodePieces(body, name);
 }
 
-async function* piecesThrough(
+async function* decodePieces(
   body: Readable,
   name: string,
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -281,7 +281,7 @@ async function* piecesThrough(
   } catch (thrown) {
     // zlib complains, and not only of what is missing.
     const isWrong = isRecord(thrown) && "errno" in thrown && thrown["code"] !== CUT;
-    throw decoder.errored === thrown && isWrong ? undecodable(messageOf(thrown)) : thrown;
+    throw decoder.errored === thrown && isWrong ? undecodable(getErrorMessage(thrown)) : thrown;
   }
 }
 
@@ -369,7 +369,7 @@ export class StreamPieces implements AsyncIterableIterator<Uint8Array, undefined
 
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (this.#bytesOfTurn >= BYTES_AT_ONCE) {
-      await endOfTurn();
+      await waitForTurnEnd();
       this.#bytesOfTurn = 0;
     }
     for (;;) {

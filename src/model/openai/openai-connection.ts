@@ -6,28 +6,28 @@
 
 import { APIError, OpenAI, type ClientOptions } from "openai";
 
-import { CancelSignal, offAbort, onAbort, invoke } from "../../kernel/cancel.ts";
+import { CancelSignal, removeAbortHandler, addAbortHandler, invoke } from "../../kernel/cancel.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { findHeaderSecrets, findKeySecrets } from "../../kernel/redact-values.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { ModelError } from "../model-error.ts";
 import {
-  uncarriedError,
+  findUncarriedError,
   type OpenAiApi,
   type Relented,
   type ReplyStream,
   type WireApi,
 } from "./answer-options.ts";
-import { chatApi } from "./streamed-reply.ts";
+import { createChatApi } from "./streamed-reply.ts";
 import {
   GrowingBytes,
-  beginsWithEvent,
+  detectEventStream,
   EventSplitter,
   isWholeData,
 } from "../server-sent-events.ts";
 import {
-  transportTo,
+  getTransport,
   type WireResponse,
   ACCEPTED_ENCODINGS,
   checkStatus,
@@ -40,24 +40,24 @@ import {
 } from "./node-transport.ts";
 import {
   failures,
-  protocolError,
+  createProtocolError,
   toOpenAiError,
-  uncarriedSettingError,
-  withoutBlindRetry,
-  unreachedError,
+  createUncarriedSettingError,
+  preventBlindRetry,
+  createUnreachedError,
 } from "./openai-errors.ts";
 import {
   isStackOverflow,
-  withLostInput,
+  addLostInput,
   type CallProgress,
   redactModelError,
   followRedirect,
   isRedirect,
 } from "../http-errors.ts";
 import { markOwnReply } from "../check-reply.ts";
-import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
+import { computeReplyLimits, estimateReceivedTokens, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
-import { heldTools, unheld } from "../held-tools.ts";
+import { collectHeldTools, restoreReplyArguments } from "../held-tools.ts";
 import { isLastReplyMended } from "./request-fields.ts";
 import { ResponsesApi } from "./streamed-response.ts";
 import type { WireSettings } from "./to-openai.ts";
@@ -112,7 +112,7 @@ class LeanClient extends OpenAI {
     const { headers } = req;
     if (this.#isDecoding && !stream && !headers.has(ACCEPT_ENCODING))
       headers.set(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
-    const head = { target: requestTarget(new URL(url)), headers: [...headers].flat() };
+    const head = { target: createRequestTarget(new URL(url)), headers: [...headers].flat() };
     this.#heads.set(stream, head);
     return head;
   }
@@ -137,11 +137,11 @@ class LeanClient extends OpenAI {
         if (location === null || !isRedirect(status)) throw this.#refusal(response, opening);
         const redirect = { status, location, from: head.target.href, count: redirects };
         const option = "Set baseUrl to the address of the server";
-        const target = requestTarget(followRedirect(redirect, failures, option));
+        const target = createRequestTarget(followRedirect(redirect, failures, option));
         return await this.#exchange({ ...head, target }, body, signal, redirects + 1);
       },
       (thrown: unknown) => {
-        throw unreachedError(thrown);
+        throw createUnreachedError(thrown);
       },
     );
   }
@@ -161,14 +161,14 @@ class LeanClient extends OpenAI {
   }
 }
 
-export function requestTarget(url: URL): RequestTarget {
+export function createRequestTarget(url: URL): RequestTarget {
   const { href, hostname, host, port, pathname, search } = url;
   const path = `${pathname}${search}`;
   return { href, host: hostname.replace(/^\[|\]$/g, ""), authority: host, port, path };
 }
 
 /** Sends requests by a `fetch` of the user's. */
-export function sendBy(fetch: typeof globalThis.fetch): Send {
+export function createFetchSender(fetch: typeof globalThis.fetch): Send {
   return async ({ target, headers }, body, { abortSignal: signal }) => {
     const response = await fetch(target.href, {
       method: "POST",
@@ -222,7 +222,7 @@ export class OpenAiConnection {
   constructor(settings: ConnectionSettings) {
     this.#settings = settings;
     this.#api =
-      settings.api === "chat_completions" ? chatApi(settings) : new ResponsesApi(settings);
+      settings.api === "chat_completions" ? createChatApi(settings) : new ResponsesApi(settings);
     const { apiKey = NO_KEY, baseUrl = OPENAI_URL, headers, fetch, proxy } = settings;
     this.#client = new LeanClient({
       path: this.#api.path,
@@ -233,7 +233,7 @@ export class OpenAiConnection {
       // One layer retries, and one deadline counts: ours.
       maxRetries: 0,
       timeout: NEVER_MS,
-      send: fetch === undefined ? transportTo(baseUrl, proxy).send : sendBy(fetch),
+      send: fetch === undefined ? getTransport(baseUrl, proxy).send : createFetchSender(fetch),
       isDecoding: fetch === undefined,
     });
   }
@@ -242,16 +242,16 @@ export class OpenAiConnection {
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
     const { signal, onDelta, cacheKey } = options;
     const { timeoutMs, clock } = this.#settings;
-    const uncarried = uncarriedError(this.#api.name, "settings", request.settings ?? {});
-    if (uncarried !== undefined) throw uncarriedSettingError(uncarried);
+    const uncarried = findUncarriedError(this.#api.name, "settings", request.settings ?? {});
+    if (uncarried !== undefined) throw createUncarriedSettingError(uncarried);
     signal.throwIfAborted();
     /** Of the attempt: aborted with its caller, at its deadline, or by its reader. */
     const stop = new CancelSignal();
     const follow = (): void => stop.abort(signal.reason);
-    onAbort(signal, follow);
+    addAbortHandler(signal, follow);
     const stopIn = (ms: number): (() => void) => clock.setTimer(ms, () => stop.abort(undefined));
     const stopDeadline = stopIn(timeoutMs);
-    const limits = replyLimits(request.maxOutputTokens);
+    const limits = computeReplyLimits(request.maxOutputTokens);
     const write = (): Buffer => this.#api.write({ ...request, cacheKey }, onDelta !== undefined);
     let warnings: readonly string[] = NO_WARNINGS;
     try {
@@ -262,8 +262,8 @@ export class OpenAiConnection {
         let reply: ModelReply | Relented;
         try {
           const response = await this.#client.ask(onDelta !== undefined, body, stop);
-          const held = heldTools(request.tools, this.#settings.options.strictTools);
-          reply = unheld(await answer.read(response), held);
+          const held = collectHeldTools(request.tools, this.#settings.options.strictTools);
+          reply = restoreReplyArguments(await answer.read(response), held);
         } catch (thrown) {
           signal.throwIfAborted();
           const isChanged = (): boolean => !write().equals(body);
@@ -271,12 +271,12 @@ export class OpenAiConnection {
           reply = this.#afterFailure(request, limits, failed);
         }
         if (!("warning" in reply))
-          return markOwnReply(warnings.length === 0 ? reply : withWarnings(reply, warnings));
+          return markOwnReply(warnings.length === 0 ? reply : addWarnings(reply, warnings));
         if (reply.warning !== undefined) warnings = [...warnings, reply.warning];
       }
     } finally {
       stopDeadline();
-      offAbort(signal, follow);
+      removeAbortHandler(signal, follow);
     }
   }
 
@@ -294,16 +294,16 @@ export class OpenAiConnection {
     const failed = isLate
       ? failures.timeout(timeoutMs, progress.lostOutputTokens)
       : redactModelError(toOpenAiError(thrown, progress, this.#api.name), secrets);
-    const error = withLostInput(failed, progress.lostInput);
+    const error = addLostInput(failed, progress.lostInput);
     // Only as long as nothing was paid for .
     const isPaid = isLate || error.lostOutputTokens !== undefined;
     const relented = isPaid ? undefined : this.#api.relent?.(request, error);
     if (relented !== undefined && isChanged()) return relented;
-    throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
+    throw isLastReplyMended(request.messages) ? preventBlindRetry(error) : error;
   }
 }
 
-function withWarnings(reply: ModelReply, warnings: readonly string[]): ModelReply {
+function addWarnings(reply: ModelReply, warnings: readonly string[]): ModelReply {
   return { ...reply, warnings: [...warnings, ...(reply.warnings ?? [])] };
 }
 
@@ -363,8 +363,8 @@ class AnswerReader {
       });
       // A page of HTML and the like.
       const text = UTF8.decode(this.#opening.bytes).trim();
-      if (text !== "" && beginsWithEvent(text) === false)
-        throw protocolError(`a body that is not a stream of events: ${text}`, undefined);
+      if (text !== "" && detectEventStream(text) === false)
+        throw createProtocolError(`a body that is not a stream of events: ${text}`, undefined);
     } catch (thrown) {
       if (reply?.isComplete !== true) throw thrown;
     }
@@ -380,7 +380,7 @@ class AnswerReader {
       return this.#api.read(body, this.#limits);
     } catch (thrown) {
       throw isStackOverflow(thrown)
-        ? failures.tooDeep(tokensThatCame(bytes.length, this.#limits))
+        ? failures.tooDeep(estimateReceivedTokens(bytes.length, this.#limits))
         : thrown;
     }
   }
@@ -392,7 +392,7 @@ class AnswerReader {
     /** What is kept of a body or an unfinished event is charged, too: nothing else may have come. */
     const excess = (got: string, heldBytes: number): ModelError => {
       const lost = reply?.lostOutputTokens ?? 0;
-      return failures.excess(got, Math.max(lost, tokensThatCame(heldBytes, this.#limits)));
+      return failures.excess(got, Math.max(lost, estimateReceivedTokens(heldBytes, this.#limits)));
     };
     let bytes = 0;
     let stay: (() => void) | undefined;
@@ -403,7 +403,7 @@ class AnswerReader {
         if (this.#isJson && bytes > bodyBytes)
           throw excess(`a body of more than ${bodyBytes} bytes`, bytes);
         if (isOpening || this.#isJson) this.#opening.push(piece);
-        if (isOpening) this.#isJson ||= beginsWithJson(this.#opening.bytes);
+        if (isOpening) this.#isJson ||= isJsonStart(this.#opening.bytes);
         if (this.#isJson) continue;
         if (bytes > streamBytes) throw excess(`a stream of more than ${streamBytes} bytes`, 0);
         events.push(piece, take);
@@ -420,7 +420,7 @@ class AnswerReader {
 
 const OPENING_BYTES = 1_000;
 
-function beginsWithJson(bytes: Uint8Array): boolean {
+function isJsonStart(bytes: Uint8Array): boolean {
   const first = bytes.find((byte) => byte > 32);
   return first === 123 || first === 91; // "{" and "["
 }

@@ -2,15 +2,15 @@
 
 import { APIError } from "openai";
 
-import { messageOf, type EspalierError } from "../../kernel/error.ts";
+import { getErrorMessage, type EspalierError } from "../../kernel/error.ts";
 import {
   AdapterFailures,
-  codeOfRefusal,
-  modelError,
-  plainData,
+  classifyRefusal,
+  createModelError,
+  pickPlainData,
   isStackOverflow,
-  retryAfterMs,
-  retryDelayIn,
+  readRetryAfterMs,
+  findStatedDelay,
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
@@ -33,26 +33,27 @@ export const failures = new AdapterFailures({
 export function toOpenAiError(thrown: unknown, progress: CallProgress, api: OpenAiApi): ModelError {
   if (thrown instanceof ModelError) return thrown;
   const { lostOutputTokens } = progress;
-  if (thrown instanceof UndecodableBody) return protocolError(thrown.message, lostOutputTokens);
-  if (isApiError(thrown)) return statusError(thrown, api);
+  if (thrown instanceof UndecodableBody)
+    return createProtocolError(thrown.message, lostOutputTokens);
+  if (isApiError(thrown)) return convertStatusError(thrown, api);
   if (progress.isAnswering)
     return isStackOverflow(thrown)
       ? failures.tooDeep(lostOutputTokens)
       : failures.cutReply(thrown, lostOutputTokens);
   return failures.failure({
     code: "model_invalid_reply",
-    got: `an error from the client: ${messageOf(thrown)}`,
+    got: `an error from the client: ${getErrorMessage(thrown)}`,
     cause: thrown,
   });
 }
 
 /** No response came: what sent the request threw this. */
-export function unreachedError(cause: unknown): ModelError {
+export function createUnreachedError(cause: unknown): ModelError {
   if (cause instanceof ModelError) return cause;
   const { name, code, cause: reason, statusCode, message } = readFields(cause);
   // A `fetch` says it in words, of its own or in what caused it.
   const said = [cause, reason].map(
-    (one) => `${one instanceof Error ? one.name : ""} ${messageOf(one)}`,
+    (one) => `${one instanceof Error ? one.name : ""} ${getErrorMessage(one)}`,
   );
   if (name === "AbortError" || said.some((text) => /timed? ?out/i.test(text)))
     return failures.failure({ code: "model_timeout", got: "no connection in time", cause });
@@ -68,12 +69,12 @@ export function unreachedError(cause: unknown): ModelError {
   }
   // What was tried at each address of a host has no message of its own.
   const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
-  const got = `no connection (${causes.map(messageOf).join("; ")})`;
+  const got = `no connection (${causes.map(getErrorMessage).join("; ")})`;
   return failures.failure({ code: "model_unavailable", got, cause });
 }
 
 /** The server answered with something that is no reply. `advice`: default as for Chat Completions. */
-export function protocolError(
+export function createProtocolError(
   got: string,
   lostOutputTokens: number | undefined,
   advice = WRONG_SERVER,
@@ -82,16 +83,16 @@ export function protocolError(
 }
 
 /** A setting of a request has no field in the interface that it would go over. */
-export function uncarriedSettingError(error: EspalierError): ModelError {
+export function createUncarriedSettingError(error: EspalierError): ModelError {
   const { message, data } = error;
-  return modelError({ code: "model_invalid_request", message, data });
+  return createModelError({ code: "model_invalid_request", message, data });
 }
 
 /**
  * The failure of a request in which arguments of the last reply were mended. Status 500 is how servers fail that cannot read them, and
  * the same request would fail again.
  */
-export function withoutBlindRetry(error: ModelError): ModelError {
+export function preventBlindRetry(error: ModelError): ModelError {
   if (error.data["status"] !== 500) return error;
   const { data, lostOutputTokens } = error;
   return failures.failure({
@@ -109,13 +110,13 @@ function isApiError(thrown: unknown): thrown is APIError {
 }
 
 /** Has no cause: all that the client's own error knows is in message and data, and its body may quote what we sent. */
-function statusError(error: APIError, api: OpenAiApi): ModelError {
+function convertStatusError(error: APIError, api: OpenAiApi): ModelError {
   const { status = 0, code: word, type, message, headers, requestID } = error;
   // A model, or a deployment of one, that is not there is another matter, and a server says so.
   const isNowhere =
     status === 405 || (status === 404 && !/model|deployment/i.test(`${String(word)} ${message}`));
   const hasNone = api === "responses" && isNowhere;
-  const code = hasNone ? "model_protocol_error" : codeOfRefusal(status, word, message);
+  const code = hasNone ? "model_protocol_error" : classifyRefusal(status, word, message);
   const advice = hasNone
     ? 'The server at this address has no Responses API. Set api: "chat_completions", or correct the base URL.'
     : // Some models take tools, or anything at all, over Responses only.
@@ -126,7 +127,7 @@ function statusError(error: APIError, api: OpenAiApi): ModelError {
     code,
     got: `status ${message}`,
     ...(advice === undefined ? {} : { advice }),
-    data: plainData({ status, providerCode: word, providerType: type, requestId: requestID }),
-    retryAfterMs: (headers && retryAfterMs(headers)) ?? retryDelayIn(error.error, message),
+    data: pickPlainData({ status, providerCode: word, providerType: type, requestId: requestID }),
+    retryAfterMs: (headers && readRetryAfterMs(headers)) ?? findStatedDelay(error.error, message),
   });
 }

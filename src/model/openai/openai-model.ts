@@ -5,12 +5,12 @@
 import { checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { checkModelSettings, SETTING_NAMES } from "../check-model-settings.ts";
 import {
-  areHeaders,
+  isHeaderRecord,
   checkAccepts,
   checkHeaders,
   checkOptions,
@@ -22,21 +22,21 @@ import {
 import type { Model, ModelRequest } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
-import { withComputed } from "../remembered.ts";
+import { addComputedFields } from "../remembered.ts";
 import { isOpenAiItself, isStandardTier } from "../prices.ts";
-import { callIdFormAt } from "../well-formed.ts";
+import { findHostIdForm } from "../well-formed.ts";
 import {
   ANSWER_CHECKS,
   checkApi,
   isApi,
-  requestOptions,
-  uncarriedError,
+  createRequestOptions,
+  findUncarriedError,
   type OpenAiModelOptions,
   REASONING_FIELDS,
   type OpenAiApi,
 } from "./answer-options.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
-import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
+import { checkProxy, isHttpAddress, resolveProxy } from "./proxy.ts";
 
 /**
  * Options of `openai()`: connection, price and limits, and the content of requests.
@@ -236,7 +236,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   const own = {
     id: modelId,
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
-    ...defined({ countTokens, limits }),
+    ...omitUndefined({ countTokens, limits }),
     ...(typeof tier === "string" ? { serviceTier: tier } : {}),
     checkSettings: (roleSettings) => refuseUncarried(api(), "modelSettings", roleSettings),
     assertReady: () => {
@@ -249,7 +249,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   } satisfies Omit<Model, "provider">;
   // The environment has a say in these until the model is used.
   return Object.freeze(
-    withComputed(own, {
+    addComputedFields(own, {
       provider: () => options.provider ?? address().provider,
       // Elsewhere the user's word for the provider says whose prices hold.
       baseUrl: () => {
@@ -292,7 +292,7 @@ function describeAddress(baseUrl: string | undefined, modelId: string) {
     isOpenAiItself: isItself,
     /** At OpenAI or at Azure, which take all fields that OpenAI has. */
     isAtOpenAi: OPENAI_HOSTS.test(hostname),
-    callIdForm: callIdFormAt(hostname),
+    callIdForm: findHostIdForm(hostname),
     /** The interface that is spoken without the option `api`. */
     usualApi,
   };
@@ -309,7 +309,7 @@ function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettin
       message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; for a server that needs no key, set ${URL_VARIABLE} or the option baseUrl.`,
       data: { model: modelId, variable: KEY_VARIABLE, option: "apiKey" },
     });
-  if (!areHeaders({ authorization: apiKey ?? "" })) {
+  if (!isHeaderRecord({ authorization: apiKey ?? "" })) {
     const field = options.apiKey === undefined ? KEY_VARIABLE : "openai.apiKey";
     const expected = "characters that HTTP allows in a header";
     // The key is not quoted.
@@ -323,7 +323,7 @@ function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettin
   return {
     modelId,
     api,
-    options: requestOptions(options, api === "responses" || isAtOpenAi),
+    options: createRequestOptions(options, api === "responses" || isAtOpenAi),
     apiKey: apiKey === "" ? undefined : apiKey,
     baseUrl,
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
@@ -337,7 +337,9 @@ function readSettings(modelId: string, options: OpenAiOptions): ConnectionSettin
     fetch: options.fetch,
     // A fetch of the user's finds its own way.
     proxy:
-      options.fetch === undefined ? proxyTo(baseUrl ?? OPENAI_ORIGIN, options.proxy) : undefined,
+      options.fetch === undefined
+        ? resolveProxy(baseUrl ?? OPENAI_ORIGIN, options.proxy)
+        : undefined,
   };
 }
 
@@ -361,7 +363,7 @@ function readVariable(name: string): string | undefined {
 }
 
 function refuseUncarried(api: OpenAiApi, field: string, settings: ModelSettings): void {
-  const refused = uncarriedError(api, field, settings);
+  const refused = findUncarriedError(api, field, settings);
   if (refused !== undefined) throw refused;
 }
 

@@ -2,7 +2,7 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 
 export interface Proxy {
   readonly url: string;
@@ -21,7 +21,7 @@ export function checkProxy(field: string, proxy: unknown): void {
  *
  * @throws EspalierError `invalid_option` for an address that cannot be used, and where Node cannot go through a proxy.
  */
-export function proxyTo(
+export function resolveProxy(
   url: string,
   option: string | false | undefined,
   // The agents of a Node that has this flag know `proxyEnv`. To list the flags takes milliseconds.
@@ -40,7 +40,7 @@ export function proxyTo(
   const address = option ?? read(variable);
   if (address === undefined) return undefined;
   const noProxy = option === undefined ? read("NO_PROXY") : undefined;
-  const proxy: Proxy = { url: address, ...defined({ noProxy }) };
+  const proxy: Proxy = { url: address, ...omitUndefined({ noProxy }) };
   const isAble = canProxy();
   if (!isAble && isDirect(url, proxy.noProxy)) return undefined;
   checkProxyUrl(field, proxy.url);

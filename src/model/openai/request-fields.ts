@@ -2,20 +2,20 @@
 
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
-import { heldTools, type HeldTool } from "../held-tools.ts";
+import { collectHeldTools, type HeldTool } from "../held-tools.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
-import { promptCacheKey, wireText } from "../well-formed.ts";
-import { remembered } from "../remembered.ts";
+import { buildPromptCacheKey, stringifyForWire } from "../well-formed.ts";
+import { getOrCompute } from "../remembered.ts";
 import type { OpenAiApi, RequestOptions, WireRequest } from "./answer-options.ts";
 import { type Fields } from "../wire-json.ts";
-import { mendedJson } from "../../kernel/mend-json.ts";
+import { repairJson } from "../../kernel/mend-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
-import { asText } from "../written-by.ts";
+import { convertToText } from "../written-by.ts";
 
 /** How the model is to answer a request: as the options of the model say, and over them as the request does. */
-function settingsFor({ settings }: ModelRequest, options: ModelSettings): ModelSettings {
+function mergeRequestSettings({ settings }: ModelRequest, options: ModelSettings): ModelSettings {
   if (settings === undefined) return options;
   const reasoning = { ...options.reasoning, ...settings.reasoning };
   const merged = { ...options, ...settings };
@@ -23,13 +23,13 @@ function settingsFor({ settings }: ModelRequest, options: ModelSettings): ModelS
 }
 
 /** The fields of a request over one of the interfaces, in a fixed order; undefined: left out. */
-export function requestFields(
+export function buildRequestFields(
   api: OpenAiApi,
   request: WireRequest,
   options: RequestOptions,
 ): Fields {
   const { temperature, output, tools, cacheKey } = request;
-  const settings = settingsFor(request, options.settings);
+  const settings = mergeRequestSettings(request, options.settings);
   const { reasoning, verbosity, topP: top_p, parallelToolCalls } = settings;
   const { promptCacheKey: by, serviceTier: service_tier } = options;
   const format = output && { name: output.name, strict: output.strict, schema: output.schema };
@@ -37,10 +37,10 @@ export function requestFields(
     // Without tools, servers refuse any field about them.
     ...(tools.length === 0
       ? {}
-      : { tool_choice: choiceField(api, request), parallel_tool_calls: parallelToolCalls }),
+      : { tool_choice: buildToolChoice(api, request), parallel_tool_calls: parallelToolCalls }),
     service_tier,
     prompt_cache_key:
-      cacheKey === undefined || by === false ? undefined : promptCacheKey(cacheKey, by),
+      cacheKey === undefined || by === false ? undefined : buildPromptCacheKey(cacheKey, by),
   };
   if (api === "responses") {
     const text = { verbosity, format: format && { type: "json_schema", ...format } };
@@ -54,7 +54,7 @@ export function requestFields(
 }
 
 /** One of several: all tools stay listed, so that the provider's cache holds. */
-function choiceField(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unknown {
+function buildToolChoice(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unknown {
   if (choice === undefined || typeof choice === "string") return choice;
   const wireTool = (name: string): object =>
     api === "chat_completions"
@@ -69,23 +69,23 @@ function choiceField(api: OpenAiApi, { toolChoice: choice }: ModelRequest): unkn
 }
 
 /** Fields as text that continues an open object; those that are undefined are left out. */
-export function textOfFields(fields: Fields): string {
-  const text = wireText(fields).slice(1, -1);
+export function stringifyFields(fields: Fields): string {
+  const text = stringifyForWire(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;
 }
 
 /** The tools as text that continues an open object, written once for as long as their list lives; without tools nothing. */
-export function toolsWriter(
+export function createToolsWriter(
   wireTool: (tool: HeldTool) => object,
 ): (tools: readonly ToolSpec[], options: RequestOptions) => string {
-  const written = new WeakMap<ReturnType<typeof heldTools>, string>();
+  const written = new WeakMap<ReturnType<typeof collectHeldTools>, string>();
   return (tools, { strictTools }) =>
     tools.length === 0
       ? ""
-      : remembered(
+      : getOrCompute(
           written,
-          heldTools(tools, strictTools),
-          (held) => `,"tools":${wireText([...held.values()].map(wireTool))}`,
+          collectHeldTools(tools, strictTools),
+          (held) => `,"tools":${stringifyForWire([...held.values()].map(wireTool))}`,
         );
 }
 
@@ -95,10 +95,10 @@ export function toolsWriter(
  * Arguments that are no JSON object, without a small slip or as one that holds what the model wrote: many servers parse them, and some fail on
  * anything else. Nothing at all is an empty object. Undefined: they go back as they are.
  */
-export function mendedArguments(text: string): string | undefined {
+export function repairArguments(text: string): string | undefined {
   if (text.trim() === "") return "{}";
   if (isRecord(tryParseJson(text))) return undefined;
-  const meant = mendedJson(text);
+  const meant = repairJson(text);
   return JSON.stringify(isRecord(meant) ? meant : { [UNREADABLE]: text });
 }
 
@@ -109,7 +109,7 @@ export function isLastReplyMended(messages: readonly Message[]): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   return (
     last?.toolCalls.some(({ argumentsText }) => {
-      const mended = mendedArguments(argumentsText);
+      const mended = repairArguments(argumentsText);
       return mended?.startsWith(`{"${UNREADABLE}":`) === true;
     }) === true
   );
@@ -121,11 +121,14 @@ export function isLastReplyMended(messages: readonly Message[]): boolean {
  * Returns the parts of a message in the words of an interface. Responses, whose results of tools are written like user messages, has no
  * word for sounds. A part that an interface has no word for becomes the line that names it.
  */
-export function wireParts(api: OpenAiApi, content: readonly ContentPart[]): readonly object[] {
+export function convertToWireParts(
+  api: OpenAiApi,
+  content: readonly ContentPart[],
+): readonly object[] {
   const type = api === "chat_completions" ? "text" : "input_text";
   return content.map((part) => {
-    const shown = part.type === "text" ? undefined : wireAttachment(api, part);
-    return shown ?? { type, text: asText(part).text };
+    const shown = part.type === "text" ? undefined : convertToWireAttachment(api, part);
+    return shown ?? { type, text: convertToText(part).text };
   });
 }
 
@@ -137,7 +140,7 @@ const AUDIO_FORMATS: Readonly<Record<string, string>> = {
   "audio/x-wav": "wav",
 };
 
-function wireAttachment(api: OpenAiApi, attachment: Attachment): object | undefined {
+function convertToWireAttachment(api: OpenAiApi, attachment: Attachment): object | undefined {
   const { type, data, mediaType, uri, name = "" } = attachment;
   const isChat = api === "chat_completions";
   if (type === "audio") {

@@ -5,7 +5,7 @@
 // - What is kept of a reply is never longer than its limit.
 
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
-import { idOf } from "../../protocol/ids.ts";
+import { parseId } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { ModelDelta } from "../../protocol/stream-part.ts";
 import type { ModelReply } from "../model.ts";
@@ -13,10 +13,10 @@ import {
   CUT_WARNING,
   OPENED_BYTES,
   ReplyCut,
-  tokensThatCame,
+  estimateReceivedTokens,
   type ReplyLimits,
 } from "../reply-limits.ts";
-import { withLostInput } from "../http-errors.ts";
+import { addLostInput } from "../http-errors.ts";
 import type { ReportedInput } from "../token-usage.ts";
 import { AlikeChunks, GrowingText } from "./growing-text.ts";
 import {
@@ -28,10 +28,10 @@ import {
   toCallPiece,
   readCall,
   type CompletionCall,
-  dataBytes,
+  measureProviderData,
   readFailedCall,
   findFirstChoice,
-  toReplyOfFailedCall,
+  convertFailedCall,
   findReport,
   readReportedTokens,
   toReply,
@@ -39,13 +39,13 @@ import {
   findUsage,
   parseBody,
 } from "./from-openai.ts";
-import { failures, protocolError } from "./openai-errors.ts";
+import { failures, createProtocolError } from "./openai-errors.ts";
 import {
   findErrorInBody,
   readFields,
   isText,
   readList,
-  showsServerTools,
+  hasServerToolOutput,
   type Fields,
 } from "../wire-json.ts";
 import { toOpenAi, type WireSettings } from "./to-openai.ts";
@@ -73,7 +73,7 @@ export class StreamedReply {
   #dataBytes = 0;
   readonly #reasoning: ChatReasoning;
   readonly #text = new GrowingText();
-  readonly #alike = new AlikeChunks(bareText);
+  readonly #alike = new AlikeChunks(readBareText);
   #data: ProviderData | undefined;
   #refusal = "";
   readonly #calls: GrowingCall[] = [];
@@ -148,7 +148,10 @@ export class StreamedReply {
     if (!isRecord(chunk)) {
       const error = findErrorInBody(chunk);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
-      throw protocolError(`a chunk that is not a JSON object: ${data}`, this.lostOutputTokens);
+      throw createProtocolError(
+        `a chunk that is not a JSON object: ${data}`,
+        this.lostOutputTokens,
+      );
     }
     const text = this.#takeChunk(chunk, findFirstChoice(chunk));
     if (text !== "") this.#alike.learn(data, text);
@@ -182,7 +185,7 @@ export class StreamedReply {
     if (error !== undefined) {
       this.#failedCall = readFailedCall(error);
       if (this.#failedCall === undefined)
-        throw withLostInput(failures.reported(error, this.lostOutputTokens), this.lostInput);
+        throw addLostInput(failures.reported(error, this.lostOutputTokens), this.lostInput);
       this.#hasBegun = true;
       this.#hasEnded = true;
       return "";
@@ -211,18 +214,18 @@ export class StreamedReply {
     if (!this.#hasBegun && this.#report !== undefined)
       throw failures.reported(this.#report, undefined);
     if (!this.#hasBegun && this.#hasEnded)
-      throw protocolError("a stream without choices", undefined);
+      throw createProtocolError("a stream without choices", undefined);
     if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
       const reasoning = this.#reasoning.piecesWith("", undefined);
-      return toReplyOfFailedCall(this.#failedCall, this.#cut, reasoning);
+      return convertFailedCall(this.#failedCall, this.#cut, reasoning);
     }
     const { isCut } = this;
     const said = this.#reasoning.piecesWith(String(this.#text), this.#data);
     const calls = isCut ? this.#calls.filter(({ name }) => name !== "") : this.#calls;
     const callPieces = calls.map(({ argumentsText, index, ...call }) => {
       if (call.name === "")
-        throw protocolError("a tool call that names no tool", this.#arrivedTokens);
+        throw createProtocolError("a tool call that names no tool", this.#arrivedTokens);
       return toCallPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
     });
     // With the reported usage, unless what came counts for more.
@@ -244,11 +247,11 @@ export class StreamedReply {
     const thought = this.#reasoning.take(delta, this.#text.length, admit);
     this.#countBeside(thought.openedBytes, thought.dataBytes);
     if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
-    this.#hasServerTools ||= showsServerTools(delta);
+    this.#hasServerTools ||= hasServerToolOutput(delta);
     const { data } = readExtraContent(delta);
     if (data !== undefined) {
       this.#data = data;
-      this.#countBeside(0, dataBytes(data));
+      this.#countBeside(0, measureProviderData(data));
     }
     const text = joinTexts(delta["content"]);
     this.#takeText(text);
@@ -311,7 +314,7 @@ export class StreamedReply {
     this.#say(call, argumentsText);
     if (piece.data !== undefined) {
       call.data = piece.data;
-      this.#countBeside(0, dataBytes(piece.data));
+      this.#countBeside(0, measureProviderData(piece.data));
     }
   }
 
@@ -321,7 +324,7 @@ export class StreamedReply {
     if (!isSaid && (toolName === "" || (call.id === "" && argumentsText === ""))) return;
     call.isSaid = true;
     if (!isSaid) {
-      const callId = idOf<"CallId">(call.id === "" ? this.#ownId(index) : call.id);
+      const callId = parseId<"CallId">(call.id === "" ? this.#ownId(index) : call.id);
       this.#onDelta({ type: "call", index, callId, toolName });
     }
     const text = isSaid ? argumentsText : String(call.argumentsText);
@@ -345,12 +348,12 @@ export class StreamedReply {
 
   /** What is sealed is base64 for the most part: it stands for reasoning that was paid for. */
   get #arrivedTokens(): number {
-    return tokensThatCame(this.#cut.bytes + (this.#dataBytes * 3) / 4, this.#limits);
+    return estimateReceivedTokens(this.#cut.bytes + (this.#dataBytes * 3) / 4, this.#limits);
   }
 }
 
 /** The text of a chunk that has nothing else to say; undefined of any other. */
-function bareText(data: string): string | undefined {
+function readBareText(data: string): string | undefined {
   const chunk = tryParseJson(data);
   const choice = isRecord(chunk) ? findFirstChoice(chunk) : undefined;
   if (!isRecord(chunk) || choice === undefined || findReport(chunk) !== undefined) return undefined;
@@ -363,27 +366,27 @@ function bareText(data: string): string | undefined {
 
 // Chat Completions, which every server speaks, as the connection uses it.
 
-export function chatApi(settings: WireSettings): WireApi {
+export function createChatApi(settings: WireSettings): WireApi {
   const { reasoningField } = settings;
   return {
     name: "chat_completions",
     path: "/chat/completions",
     write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
     read: (body, limits) => {
-      const response = parseBody(body, limits, protocolError);
+      const response = parseBody(body, limits, createProtocolError);
       const reply = new StreamedReply(limits, () => undefined, reasoningField);
       if (reply.takeWhole(response)) return reply.finish();
       const error = findErrorInBody(response);
       const refused =
         error === undefined
-          ? protocolError(`a response without choices: ${body}`, undefined)
+          ? createProtocolError(`a response without choices: ${body}`, undefined)
           : failures.reported(error, undefined);
-      throw withLostInput(refused, reply.lostInput);
+      throw addLostInput(refused, reply.lostInput);
     },
     stream: (limits, onDelta) => new StreamedReply(limits, onDelta, reasoningField),
     rescue: (body, limits) => {
       const failed = readFailedCall(body);
-      return failed === undefined ? undefined : toReplyOfFailedCall(failed, new ReplyCut(limits));
+      return failed === undefined ? undefined : convertFailedCall(failed, new ReplyCut(limits));
     },
   };
 }

@@ -15,18 +15,18 @@ import {
   OPENED_BYTES,
   ReplyCut,
   countBytes,
-  tokensThatCame,
+  estimateReceivedTokens,
   type ReplyLimits,
 } from "../reply-limits.ts";
 import type { ReportedInput } from "../token-usage.ts";
 import {
-  callIdIn,
-  failureOfResponse,
-  noResponseError,
-  outputTokensOf,
+  readCallId,
+  findResponseFailure,
+  createNoResponseError,
+  readOutputTokens,
   readItem,
-  reportIn,
-  toReplyOfResponse,
+  findResponseReport,
+  convertResponseToReply,
   readResponseUsage,
   type AdmitTexts,
   type ReadItem,
@@ -39,8 +39,8 @@ import type { ReplyStream, Relented, WireApi, WireRequest } from "./answer-optio
 import { findErrorInBody, readFields, isText, type Fields } from "../wire-json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
-import { sendable, textOnly } from "../written-by.ts";
-import { withLostInput } from "../http-errors.ts";
+import { filterForRecipient, stripToText } from "../written-by.ts";
+import { addLostInput } from "../http-errors.ts";
 import { parseBody } from "./from-openai.ts";
 import type { WireSettings } from "./to-openai.ts";
 
@@ -134,7 +134,10 @@ export class StreamedResponse implements ReplyStream {
     if (!isRecord(event)) {
       const error = findErrorInBody(event);
       if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
-      throw noResponseError(`an event that is not a JSON object: ${data}`, this.lostOutputTokens);
+      throw createNoResponseError(
+        `an event that is not a JSON object: ${data}`,
+        this.lostOutputTokens,
+      );
     }
     this.#read(event);
   }
@@ -148,18 +151,18 @@ export class StreamedResponse implements ReplyStream {
     if (this.isCut) {
       // With the reported usage, unless what came counts for more.
       const { usage, ...response } = this.#response ?? {};
-      const isHonest = this.#cut.isHonest(outputTokensOf({ usage }));
+      const isHonest = this.#cut.isHonest(readOutputTokens({ usage }));
       const ended = { ...response, ...CUT_END, ...(isHonest ? { usage } : {}) };
-      return { ...toReplyOfResponse(ended, this.#items()), warnings: [CUT_WARNING] };
+      return { ...convertResponseToReply(ended, this.#items()), warnings: [CUT_WARNING] };
     }
     if (this.#response === undefined) {
       if (this.#isQueued && this.#slots.size === 0) throw failures.unfinished("queued", undefined);
       if (this.#report !== undefined) throw failures.reported(this.#report, this.lostOutputTokens);
       if (this.#isMarked && this.#slots.size === 0)
-        throw noResponseError("a stream without a response", undefined);
+        throw createNoResponseError("a stream without a response", undefined);
       throw failures.cutStream(this.lostOutputTokens);
     }
-    return toReplyOfResponse(this.#response, this.#items());
+    return convertResponseToReply(this.#response, this.#items());
   }
 
   #read(event: Fields): void {
@@ -167,7 +170,7 @@ export class StreamedResponse implements ReplyStream {
     if (read !== undefined) return read(this, event);
     // An event of another interface may be a report in a form of the server's own.
     if (event["type"] !== undefined) return;
-    const error = reportIn(event);
+    const error = findResponseReport(event);
     if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
     this.#report ??= findErrorInBody(event);
   }
@@ -202,7 +205,7 @@ export class StreamedResponse implements ReplyStream {
     [
       "error",
       (reply, event) => {
-        throw failures.reported(reportIn(event) ?? event, reply.lostOutputTokens);
+        throw failures.reported(findResponseReport(event) ?? event, reply.lostOutputTokens);
       },
     ],
   ]);
@@ -257,8 +260,8 @@ export class StreamedResponse implements ReplyStream {
     const ended: Fields = { status, ...readFields(response) };
     const { lostOutputTokens } = this;
     const failure =
-      failureOfResponse({ ...ended, status }, lostOutputTokens) ??
-      failureOfResponse(ended, lostOutputTokens);
+      findResponseFailure({ ...ended, status }, lostOutputTokens) ??
+      findResponseFailure(ended, lostOutputTokens);
     if (failure !== undefined) {
       this.#failed = ended;
       throw failure;
@@ -275,7 +278,7 @@ export class StreamedResponse implements ReplyStream {
   /** Some servers send all of the output, or a part, only at the end. */
   #takeOutput(response: Fields): void {
     const { output } = response;
-    this.#cut.trust(outputTokensOf(response));
+    this.#cut.trust(readOutputTokens(response));
     const done = [...this.#slots.values()].filter((slot) => slot.done !== undefined);
     if (Array.isArray(output) && output.length > done.length) {
       for (const place of this.#slots.keys()) if (place >= output.length) this.#slots.delete(place);
@@ -309,7 +312,7 @@ export class StreamedResponse implements ReplyStream {
     const callIndex = isText(toolName) ? this.#callCount : undefined;
     if (callIndex !== undefined && isText(toolName)) {
       this.#callCount += 1;
-      const callId = callIdIn(kept, place);
+      const callId = readCallId(kept, place);
       this.#onDelta({ type: "call", index: callIndex, callId, toolName });
     }
     const slot: Slot = {
@@ -338,7 +341,7 @@ export class StreamedResponse implements ReplyStream {
   /** What is sealed is base64 for the most part: it stands for reasoning that was paid for. */
   get #arrivedTokens(): number {
     const bytes = this.#cut.bytes + (this.#dataBytes * 3) / 4;
-    return this.#wholeTokens ?? tokensThatCame(bytes, this.#limits);
+    return this.#wholeTokens ?? estimateReceivedTokens(bytes, this.#limits);
   }
 }
 
@@ -405,7 +408,7 @@ export class ResponsesApi implements WireApi {
 
   write(request: WireRequest, isStreaming: boolean): Buffer {
     const bare = this.#bare;
-    const shown = sendable(request.messages, this.#settings);
+    const shown = filterForRecipient(request.messages, this.#settings);
     const messages =
       bare === undefined ? shown : shown.map((message) => bare.get(message) ?? message);
     const sent = { ...request, messages };
@@ -413,17 +416,17 @@ export class ResponsesApi implements WireApi {
   }
 
   read(body: string, limits: ReplyLimits): ModelReply {
-    const response = parseBody(body, limits, noResponseError);
-    const failure = failureOfResponse(response, undefined);
-    if (failure !== undefined) throw withLostInput(failure, readResponseUsage(response));
+    const response = parseBody(body, limits, createNoResponseError);
+    const failure = findResponseFailure(response, undefined);
+    if (failure !== undefined) throw addLostInput(failure, readResponseUsage(response));
     if (!Array.isArray(response["output"])) {
       const error = findErrorInBody(response);
       throw error === undefined
-        ? noResponseError(`a response without output: ${body}`, undefined)
+        ? createNoResponseError(`a response without output: ${body}`, undefined)
         : failures.reported(error, undefined);
     }
     const reply = new StreamedResponse(limits, () => undefined);
-    reply.takeWhole(response, tokensThatCame(Buffer.byteLength(body), limits));
+    reply.takeWhole(response, estimateReceivedTokens(Buffer.byteLength(body), limits));
     return reply.finish();
   }
 
@@ -439,13 +442,13 @@ export class ResponsesApi implements WireApi {
     if (data["providerCode"] !== "invalid_encrypted_content" && !UNREADABLE.test(message))
       return undefined;
     const bare = (this.#bare ??= new WeakMap());
-    const refused = sendable(request.messages, this.#settings).filter(
+    const refused = filterForRecipient(request.messages, this.#settings).filter(
       (sent) => sent.role === "assistant" && sent.parts !== undefined && !bare.has(sent),
     );
     // Another call has met it meanwhile.
     if (refused.length === 0) return { warning: undefined };
     for (const whole of refused) {
-      const [plain = whole] = textOnly([whole]);
+      const [plain = whole] = stripToText([whole]);
       bare.set(whole, plain);
     }
     const warning = `The reasoning of ${refused.length} earlier replies was left out, since the provider could not read it: ${message}`;

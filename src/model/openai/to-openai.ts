@@ -5,15 +5,15 @@ import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { Message } from "../../protocol/message.ts";
 import {
   getContentParts,
-  followingHeading,
-  attachedBytesOf,
+  createAttachmentHeading,
+  sumAttachedBytes,
   hasContent,
   isPlain,
-  sendable,
+  filterForRecipient,
 } from "../written-by.ts";
 import type { ModelRequest } from "../model.ts";
 import { RememberedEach } from "../remembered.ts";
-import { sentCallId, type CallIdForm, wireText } from "../well-formed.ts";
+import { adaptCallId, type CallIdForm, stringifyForWire } from "../well-formed.ts";
 import { getReplyPieces } from "../../protocol/reply-message.ts";
 import {
   findReasoningField,
@@ -23,11 +23,11 @@ import {
   type ReasoningOption,
 } from "./from-openai.ts";
 import {
-  mendedArguments,
-  requestFields,
-  textOfFields,
-  toolsWriter,
-  wireParts,
+  repairArguments,
+  buildRequestFields,
+  stringifyFields,
+  createToolsWriter,
+  convertToWireParts,
 } from "./request-fields.ts";
 import type { RequestOptions } from "./answer-options.ts";
 
@@ -56,9 +56,9 @@ export function toOpenAi(
   settings: WireSettings,
   isStreaming: boolean,
 ): string {
-  const head = `{"model":${wireText(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
+  const head = `{"model":${stringifyForWire(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
   const { replayKey, reasoningField } = settings;
-  const shown = sendable(request.messages, settings);
+  const shown = filterForRecipient(request.messages, settings);
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
   const isThought = (message: Message): boolean =>
     message.role === "assistant" &&
@@ -66,26 +66,27 @@ export function toOpenAi(
       (part) => findReasoningField(part, reasoningField) === "reasoning_content",
     ) === true;
   const isFilled = !isPlain(shown) && shown.some(isThought);
-  const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
-  const write = (message: Message): string => wireText(wireMessage(message, settings, isFilled));
-  const messages = withFollowing(written.of(shown, write), shown, settings).join(",");
+  const written = getTextCache(`${isFilled} ${reasoningField} ${replayKey}`);
+  const write = (message: Message): string =>
+    stringifyForWire(convertToWireMessage(message, settings, isFilled));
+  const messages = addAttachmentMessages(written.of(shown, write), shown, settings).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
-    ...requestFields("chat_completions", request, settings.options),
+    ...buildRequestFields("chat_completions", request, settings.options),
     ...(isStreaming ? { stream: true, stream_options: { include_usage: true } } : {}),
     ...settings.options.extraBody,
   };
-  return `${head}${messages}${cap}${textOfFields(fields)}}`;
+  return `${head}${messages}${cap}${stringifyFields(fields)}}`;
 }
 
 /** Results of tools are texts: what else belongs to them follows the last result of their reply, as one message of the user's. */
-function withFollowing(
+function addAttachmentMessages(
   written: readonly string[],
   messages: readonly Message[],
   { replayKey, callIdForm }: WireSettings,
 ): readonly string[] {
-  if (attachedBytesOf(messages) === 0) return written;
-  const attached = textsUnder(`attached ${replayKey}`);
+  if (sumAttachedBytes(messages) === 0) return written;
+  const attached = getTextCache(`attached ${replayKey}`);
   const texts: string[] = [];
   let following: string[] = [];
   for (const [index, text] of written.entries()) {
@@ -93,9 +94,14 @@ function withFollowing(
     texts.push(text);
     if (message?.role !== "tool") continue;
     if (hasContent(message)) {
-      const heading = followingHeading(message.toolName, sentCallId(message.callId, callIdForm));
+      const heading = createAttachmentHeading(
+        message.toolName,
+        adaptCallId(message.callId, callIdForm),
+      );
       const write = (): string =>
-        wireText(wireParts("chat_completions", [heading, ...message.content])).slice(1, -1);
+        stringifyForWire(
+          convertToWireParts("chat_completions", [heading, ...message.content]),
+        ).slice(1, -1);
       following.push(...attached.of([message], write));
     }
     if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
@@ -105,7 +111,7 @@ function withFollowing(
   return texts;
 }
 
-const textOfTools = toolsWriter(({ spec, strict }) => {
+const textOfTools = createToolsWriter(({ spec, strict }) => {
   const { name, description, inputSchema } = spec;
   const parameters =
     strict === undefined ? { parameters: inputSchema } : { parameters: strict, strict: true };
@@ -118,24 +124,24 @@ const textOfTools = toolsWriter(({ spec, strict }) => {
  */
 const texts = new Map<string, RememberedEach<Message, string>>();
 
-function textsUnder(form: string): RememberedEach<Message, string> {
+function getTextCache(form: string): RememberedEach<Message, string> {
   const written = texts.get(form) ?? new RememberedEach<Message, string>();
   texts.set(form, written);
   return written;
 }
 
 /** `isFilled`: a reply without reasoning has the field for it, too. */
-function wireMessage(message: Message, settings: WireSettings, isFilled: boolean): object {
+function convertToWireMessage(message: Message, settings: WireSettings, isFilled: boolean): object {
   const { reasoningField, callIdForm } = settings;
   const { role, text } = message;
   if (role === "system") return { role, content: text };
   if (role === "tool")
-    return { role, tool_call_id: sentCallId(message.callId, callIdForm), content: text };
+    return { role, tool_call_id: adaptCallId(message.callId, callIdForm), content: text };
   if (role === "user") {
     const hasParts = message.content !== undefined;
     return {
       role,
-      content: hasParts ? wireParts("chat_completions", getContentParts(message)) : text,
+      content: hasParts ? convertToWireParts("chat_completions", getContentParts(message)) : text,
     };
   }
   const pieces = getReplyPieces(message);
@@ -144,8 +150,8 @@ function wireMessage(message: Message, settings: WireSettings, isFilled: boolean
     if (piece.type === "text") extra = { ...extra, ...writeExtraContent(piece) };
     if (piece.type !== "call") return [];
     const { callId, toolName: name, argumentsText } = piece;
-    const call = { name, arguments: mendedArguments(argumentsText) ?? argumentsText };
-    const id = sentCallId(callId, callIdForm);
+    const call = { name, arguments: repairArguments(argumentsText) ?? argumentsText };
+    const id = adaptCallId(callId, callIdForm);
     return [{ id, type: "function", function: call, ...writeExtraContent(piece) }];
   });
   const saysOtherwise = calls.length > 0 || message.refusal !== undefined;

@@ -6,18 +6,18 @@ import type { PausedAgent } from "./paused-run.ts";
  * Returns the task as it is persisted. Attachments are stored once: with the task, until the
  * history contains them.
  */
-export function taskToKeep({ taskText, facts, currentState }: AgentRuntime): MessageContent {
+export function getPersistedTask({ taskText, facts, currentState }: AgentRuntime): MessageContent {
   return currentState.log.isTaskHandled ? taskText : facts.task;
 }
 
 /** Returns the record of an agent, without its state and the names of its subagents. */
-export function agentRecord(node: AgentRuntime): Omit<PausedAgent, "state" | "ordinals"> {
+export function createAgentRecord(node: AgentRuntime): Omit<PausedAgent, "state" | "ordinals"> {
   const { identity, role, facts } = node;
   const { runId: _ofAll, ...place } = identity;
   return {
     ...place,
     role: role.name,
-    task: taskToKeep(node),
+    task: getPersistedTask(node),
     metadata: facts.metadata,
     spawnCallId: facts.spawnCallId ?? null,
     spawnStepId: facts.spawnStepId ?? null,

@@ -5,12 +5,12 @@
 import type { AgentState, OpenStep, StepReply } from "../../agent/agent-state.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import {
-  historyFromPersisted,
-  stateFromPersisted,
+  parsePersistedHistory,
+  parsePersistedState,
   UNCOMPILED,
 } from "../../agent/agent-snapshot.ts";
-import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
-import { changedBy } from "../../kernel/json-delta.ts";
+import { omitUndefined, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { applyDeltaInPlace } from "../../kernel/json-delta.ts";
 import {
   ExecutionIdSchema,
   type AgentId,
@@ -24,8 +24,8 @@ import type { Question } from "../../protocol/question.ts";
 import type { StepContext } from "../../protocol/step-context.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import { modelEffectName } from "./effect-names.ts";
-import { recordFrom, type JournalRecord } from "./journal-record.ts";
+import { formatModelEffectName } from "./effect-names.ts";
+import { parseRecord, type JournalRecord } from "./journal-record.ts";
 import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
 
@@ -148,7 +148,7 @@ export class AgentSteps {
         this.#place(CreatedSchema().parse(value["agent"]));
         return;
       default:
-        this.#do(recordFrom(value));
+        this.#do(parseRecord(value));
     }
   }
 
@@ -160,8 +160,8 @@ export class AgentSteps {
         return;
       case "state": {
         const isFirst = this.#kept === undefined;
-        this.#keep(changedBy(this.#kept, record.delta));
-        if (isFirst) this.#opening = historyFromPersisted(this.#kept);
+        this.#keep(applyDeltaInPlace(this.#kept, record.delta));
+        if (isFirst) this.#opening = parsePersistedHistory(this.#kept);
         return;
       }
       case "effect":
@@ -216,7 +216,7 @@ export class AgentSteps {
           execution,
           executionId,
           steps: log.steps,
-          ...defined({ open, output: log.output }),
+          ...omitUndefined({ open, output: log.output }),
         };
       })
       .filter(({ execution, steps }) => execution > 0 || steps.length > 0);
@@ -236,7 +236,7 @@ export class AgentSteps {
 
   /** Returns a copy of the present state. */
   #readState(): AgentState | undefined {
-    if (this.#kept !== undefined) this.#present ??= stateFromPersisted(this.#kept, UNCOMPILED);
+    if (this.#kept !== undefined) this.#present ??= parsePersistedState(this.#kept, UNCOMPILED);
     return this.#present;
   }
 
@@ -263,7 +263,7 @@ export class AgentSteps {
       startedAtMs,
       context,
       messageCount,
-      ...defined({ reply }),
+      ...omitUndefined({ reply }),
       executions: executions.toSorted(
         (left, right) => order.indexOf(left.call.callId) - order.indexOf(right.call.callId),
       ),
@@ -272,7 +272,9 @@ export class AgentSteps {
   }
 
   #findReply(position: EffectPosition): StepReply | undefined {
-    const outcome = InferOutcomeSchema().safeParse(this.#outcomes.get(modelEffectName(position)));
+    const outcome = InferOutcomeSchema().safeParse(
+      this.#outcomes.get(formatModelEffectName(position)),
+    );
     if (outcome.data?.type !== "replied") return undefined;
     const { message, finishReason } = outcome.data.reply;
     return { message, finishReason };
@@ -280,11 +282,11 @@ export class AgentSteps {
 }
 
 function findRecordedAgent(value: Readonly<Record<string, unknown>>, agentId: AgentId): unknown {
-  return agentsIn(value["run"]).find((one) => readAgentId(one) === agentId);
+  return readAgents(value["run"]).find((one) => readAgentId(one) === agentId);
 }
 
 /** Returns the agents of an unparsed paused run. */
-export function agentsIn(run: unknown): readonly unknown[] {
+export function readAgents(run: unknown): readonly unknown[] {
   const agents = isRecord(run) ? run["agents"] : undefined;
   return Array.isArray(agents) ? agents : [];
 }
@@ -294,7 +296,7 @@ function readAgentId(value: unknown): unknown {
 }
 
 /** Returns the texts of an unparsed record, by hash. */
-export function definitionsIn(value: unknown): Readonly<Record<string, unknown>> {
+export function readDefinitions(value: unknown): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) return {};
   if (value["type"] === "definition") return { [String(value["hash"])]: value["text"] };
   const run = value["type"] === "restored" ? value["run"] : undefined;

@@ -6,12 +6,12 @@ import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 /**
  * Returns `model.3`, or `model.3.1` for a model call that the step makes for its second tool call.
  */
-export function modelEffectName({ stepNumber, sideCall }: EffectPosition): string {
+export function formatModelEffectName({ stepNumber, sideCall }: EffectPosition): string {
   return sideCall === undefined ? `model.${stepNumber}` : `model.${stepNumber}.${sideCall.name}`;
 }
 
 /** Returns `tool.3.1:search`. */
-export function toolEffectName({
+export function formatToolEffectName({
   stepNumber,
   index,
   toolName,

@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { findAskedQuestions } from "../../agent/agent-state.ts";
-import { contentText } from "../../protocol/message-content.ts";
+import { formatContent } from "../../protocol/message-content.ts";
 import { lazySchema, z } from "../../protocol/lazy-schema.ts";
 import {
   AgentIdSchema,
@@ -18,14 +18,14 @@ import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
 import { BudgetLedger } from "../../budget/ledger.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
-import { redoOperation } from "../../budget/redo-operation.ts";
-import { failedIn, parsePausedRun } from "./paused-run.ts";
+import { replayOperation } from "../../budget/redo-operation.ts";
+import { collectFailedAgents, parsePausedRun } from "./paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
 import {
   describeInvalidRecord,
-  recordFrom,
+  parseRecord,
   type JournalRecord,
   type RecordOf,
 } from "./journal-record.ts";
@@ -81,7 +81,7 @@ export async function foldJournal(
   const fold = new JournalFold(runId);
   const reading = new Turns(RECORDS_PER_TURN);
   for await (const line of lines)
-    await reading.did(fold.takeLine(() => codec.read(line).map(recordFrom)));
+    await reading.did(fold.takeLine(() => codec.read(line).map(parseRecord)));
   return { ...(await fold.end()), codec };
 }
 
@@ -129,7 +129,7 @@ class JournalFold {
   /** Takes the records of the next line. Returns how many there are. */
   takeLine(read: () => readonly JournalRecord[]): number {
     this.#count += 1;
-    return madeOfLine(this.#runId, this.#count, () => {
+    return readJournalLine(this.#runId, this.#count, () => {
       const records = read();
       for (const record of records) this.#do(record);
       return records.length;
@@ -141,11 +141,11 @@ class JournalFold {
    */
   async end(): Promise<FoldedRun> {
     const head = this.#head;
-    if (head === undefined) throw withoutRecords(this.#runId);
+    if (head === undefined) throw createEmptyJournalError(this.#runId);
     try {
       return await this.#buildRun(head);
     } catch (cause) {
-      throw invalidJournal(this.#runId, this.#count, cause);
+      throw createInvalidJournalError(this.#runId, this.#count, cause);
     }
   }
 
@@ -286,13 +286,13 @@ class JournalFold {
     }
     const agentId = "agentId" in done ? done.agentId : this.#holders.get(done.leaseId);
     if (agentId === undefined) throw new TypeError("its lease was never granted");
-    redoOperation(this.#ledger.getAccount(agentId), done);
+    replayOperation(this.#ledger.getAccount(agentId), done);
     if (done.operation === "toolCall") this.#getAgent(done.agentId).charge();
   }
 
   #noteOperation({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
     if (by === undefined) return;
-    const text = record.type === "letter" ? { text: contentText(record.text) } : {};
+    const text = record.type === "letter" ? { text: formatContent(record.text) } : {};
     this.#getAgent(by.agentId).noteOperation({ callId: by.callId, childId, ...text });
   }
 
@@ -313,7 +313,7 @@ class JournalFold {
     this.#said = undefined;
     this.#stops = [];
     this.#failed.clear();
-    for (const agentId of failedIn(run)) this.#failed.add(agentId);
+    for (const agentId of collectFailedAgents(run)) this.#failed.add(agentId);
     this.#status = "open";
     this.#lastAtMs = run.pausedAtMs;
     this.#trace = readTrace(run);
@@ -408,20 +408,20 @@ const TraceSchema = lazySchema(() =>
 );
 
 /** Returns the error for an empty journal. */
-export function withoutRecords(runId: RunId): EspalierError {
-  return invalidJournal(runId, 0, new Error("it has no records"));
+export function createEmptyJournalError(runId: RunId): EspalierError {
+  return createInvalidJournalError(runId, 0, new Error("it has no records"));
 }
 
 /**
  * Parses a line with `make`. Throws `unsupported_version`, or `invalid_journal` if the line is
  * invalid.
  */
-export function madeOfLine<Value>(runId: RunId, number: number, read: () => Value): Value {
+export function readJournalLine<Value>(runId: RunId, number: number, read: () => Value): Value {
   try {
     return read();
   } catch (cause) {
     const isOfOtherVersion = EspalierError.is(cause) && cause.code === "unsupported_version";
-    throw isOfOtherVersion ? cause : invalidJournal(runId, number, cause);
+    throw isOfOtherVersion ? cause : createInvalidJournalError(runId, number, cause);
   }
 }
 
@@ -429,7 +429,11 @@ export function madeOfLine<Value>(runId: RunId, number: number, read: () => Valu
  * Returns the error for a journal that cannot be read from this record on, or that misses an
  * earlier record.
  */
-export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {
+export function createInvalidJournalError(
+  runId: RunId,
+  number: number,
+  cause: unknown,
+): EspalierError {
   return new EspalierError({
     code: "invalid_journal",
     message: `Cannot read the journal: record ${number} is invalid: ${describeInvalidRecord(cause)}. Restore the store from a copy; nothing was changed.`,

@@ -2,22 +2,22 @@
 // last recorded phase.
 
 import type { AgentState } from "../../agent/agent-state.ts";
-import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
+import { parsePersistedState } from "../../agent/agent-snapshot.ts";
 import { markStarted, pauseExecution } from "../../agent/transition.ts";
 import { deepFreeze, isRecord, sameJson } from "../../kernel/json.ts";
-import { changedBy } from "../../kernel/json-delta.ts";
+import { applyDeltaInPlace } from "../../kernel/json-delta.ts";
 import { CallEndSchema, type CallEnd } from "../../agent/effects.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";
-import { childNameOf } from "../../agent/agent-identity.ts";
+import { getChildName } from "../../agent/agent-identity.ts";
 import type { BudgetAccount } from "../../budget/budget-account.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
 import {
-  fingerprint,
+  createEventFingerprint,
   InFlightWork,
   type ChildOperation,
   takeFirst,
@@ -99,7 +99,7 @@ export class FoldedAgent {
     const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#created;
     this.#work.children.push({ childId, callId, nth });
     if (!isNew) return;
-    const number = Number(childNameOf(agentPath).split("#").at(-1));
+    const number = Number(getChildName(agentPath).split("#").at(-1));
     this.#ordinals[role] = Math.max(this.#ordinals[role] ?? 0, number);
   }
 
@@ -115,7 +115,7 @@ export class FoldedAgent {
    * again when that phase is repeated.
    */
   #save({ phase, delta }: RecordOf<"state">): void {
-    this.#state = changedBy(this.#state, delta);
+    this.#state = applyDeltaInPlace(this.#state, delta);
     this.#work = new InFlightWork();
     if (phase !== "prepare" && phase !== "open") this.#recorded = [];
     if (phase !== "paused" && phase !== "ended") return;
@@ -216,7 +216,7 @@ export class FoldedAgent {
 
   /** Returns the agent as its journal leaves it. */
   toRestored({ openLeases, isLiving }: RestoringRun): RestoredAgent {
-    const kept = stateFromPersisted(deepFreeze(this.#state));
+    const kept = parsePersistedState(deepFreeze(this.#state));
     const inFlight = this.#work;
     const { outcomes, begun, over, leases } = inFlight;
     for (const name of outcomes.keys()) begun.delete(name);
@@ -291,5 +291,5 @@ const STAMPS = new Set([
 
 function fingerprintEvent(event: StoredEvent): string {
   const body = Object.fromEntries(Object.entries(event).filter(([key]) => !STAMPS.has(key)));
-  return fingerprint(body, { stepId: event["stepId"], callId: event["callId"] });
+  return createEventFingerprint(body, { stepId: event["stepId"], callId: event["callId"] });
 }

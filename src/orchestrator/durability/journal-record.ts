@@ -1,7 +1,7 @@
 // The records of a journal. A journal is an ordered stream of records of one run. Each prefix that
 // ends between two batches is a state that the run was in.
 
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { JsonDelta } from "../../kernel/json-delta.ts";
 import { AccountSchema } from "../../protocol/account.ts";
@@ -190,7 +190,7 @@ export type JournalRecord = {
 export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
 
 /** Parses a record. Throws for an invalid value; `describeInvalidRecord` returns the reason. */
-export function recordFrom(value: unknown): JournalRecord {
+export function parseRecord(value: unknown): JournalRecord {
   const kind = isRecord(value) ? value["type"] : undefined;
   if (isKind(kind)) return RECORDS[kind]().parse(value);
   const kinds = Object.keys(RECORDS).join(", ");
@@ -204,6 +204,6 @@ function isKind(kind: unknown): kind is keyof Records {
 /** Describes the problem of an invalid record in one line. */
 export function describeInvalidRecord(cause: unknown): string {
   const [issue] = cause instanceof z.ZodError ? cause.issues : [];
-  if (issue === undefined) return messageOf(cause);
+  if (issue === undefined) return getErrorMessage(cause);
   return [...(issue.path.length === 0 ? [] : [issue.path.join(".")]), issue.message].join(": ");
 }

@@ -14,12 +14,12 @@
 // continues the event numbers after the last persisted one.
 
 import type { Clock } from "../../kernel/clock.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { waitForTurnEnd } from "../../kernel/throttle.ts";
 import { sleep } from "../../kernel/cancel.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { outsideScopes } from "../../protocol/correlation.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { runOutsideScopes } from "../../protocol/correlation.ts";
 import type { Ownership, Mail, RunStore, StoredStatus } from "../../store/run-store.ts";
-import { storeFailed } from "../../store/store-errors.ts";
+import { createStoreError } from "../../store/store-errors.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
 
@@ -202,7 +202,7 @@ export class Journal {
    * Returns `false` if the journal is broken for another reason, or the run is over.
    */
   async giveUp(why: EspalierError): Promise<boolean> {
-    await endOfTurn(); // The last batch also ends with a turn (D1).
+    await waitForTurnEnd(); // The last batch also ends with a turn (D1).
     if (!this.#isSuspended || this.#isBroken || this.#isClosing) return false;
     this.#isClosing = this.#isGivenUp = true;
     await Promise.race([this.#whenWritten("end"), this.broken]).catch(() => undefined);
@@ -257,7 +257,7 @@ export class Journal {
     if (opened === undefined) return;
     // Unread mail is for the next owner of the run, so the run stays open.
     const { upTo } = this.#handled;
-    await tried(clock, () => store.release(opened.ownership, status, upTo)).catch(() => undefined);
+    await retry(clock, () => store.release(opened.ownership, status, upTo)).catch(() => undefined);
   }
 
   /** Stops writing and sending heartbeats, so that the next process can take the run over. */
@@ -277,7 +277,7 @@ export class Journal {
     this.#due = this.#last;
     if (this.#isWriting) return;
     this.#isWriting = true;
-    outsideScopes(() => setImmediate(() => void this.#write()));
+    runOutsideScopes(() => setImmediate(() => void this.#write()));
   }
 
   #writeLater(): void {
@@ -286,7 +286,7 @@ export class Journal {
       this.#stopDelay = undefined;
       if (this.#last > this.#kept) this.#writeSoon();
     };
-    this.#stopDelay = outsideScopes(() => this.#options.clock.setTimer(EVENT_DELAY_MS, write));
+    this.#stopDelay = runOutsideScopes(() => this.#options.clock.setTimer(EVENT_DELAY_MS, write));
   }
 
   async #write(): Promise<void> {
@@ -301,7 +301,7 @@ export class Journal {
         const firstNumber = recordCount + this.#lineCount + 1;
         const hasProgress = this.#hasProgress;
         this.#hasProgress = false;
-        await tried(clock, () => store.append(ownership, { firstNumber, records, hasProgress }));
+        await retry(clock, () => store.append(ownership, { firstNumber, records, hasProgress }));
         this.#lineCount += records.length;
         this.#kept = last;
         if (seq > 0) this.#onKept(seq);
@@ -318,7 +318,7 @@ export class Journal {
     this.#opened = await this.#options.open();
     for (const number of this.#opened.posts) this.#noteHandled(number);
     this.#beatLater();
-    await endOfTurn();
+    await waitForTurnEnd();
     this.#claim.resolve();
     return this.#opened;
   }
@@ -336,9 +336,9 @@ export class Journal {
       }
       this.#waiters.splice(index, 1);
       waiter.resolve();
-      await endOfTurn();
+      await waitForTurnEnd();
     }
-    await endOfTurn();
+    await waitForTurnEnd();
   }
 
   #beatLater(): void {
@@ -361,8 +361,8 @@ export class Journal {
   #fail(cause: unknown): void {
     if (this.#isBroken) return;
     this.abandon();
-    const message = `Cannot persist the run: the store failed with: ${messageOf(cause)}. The run stopped at its last record. Resume it once the store works.`;
-    this.#break(EspalierError.is(cause) ? cause : storeFailed("other", message, cause));
+    const message = `Cannot persist the run: the store failed with: ${getErrorMessage(cause)}. The run stopped at its last record. Resume it once the store works.`;
+    this.#break(EspalierError.is(cause) ? cause : createStoreError("other", message, cause));
   }
 }
 
@@ -370,7 +370,7 @@ export class Journal {
  * Sends a request to a store, and retries transient failures. A failed request may have been
  * executed: requests to a store are idempotent.
  */
-export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
+export async function retry<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
   for (const delayMs of RETRY_DELAYS_MS) {
     try {
       return await ask();

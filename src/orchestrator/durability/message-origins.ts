@@ -12,12 +12,12 @@ export interface InheritedMessage {
 }
 
 /** Returns the inherited messages of a subagent. `before`: the inherited messages of its parent. */
-export function inheritedFrom(
+export function collectInheritedMessages(
   messages: readonly Message[],
   parentAgentId: AgentId,
   before: readonly InheritedMessage[],
 ): readonly InheritedMessage[] {
-  return originsOf(messages, before)
+  return resolveOrigins(messages, before)
     .map((agentId, index) => {
       const message = messages[index];
       return message === undefined ? [] : [{ message, agentId: agentId ?? parentAgentId }];
@@ -29,7 +29,7 @@ export function inheritedFrom(
  * Returns for each message the agent that had it first. `null` if it was not inherited. Both lists
  * are in the order of the history.
  */
-export function originsOf(
+export function resolveOrigins(
   messages: readonly (Message | null)[],
   inherited: readonly InheritedMessage[],
 ): readonly (AgentId | null)[] {

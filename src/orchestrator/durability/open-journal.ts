@@ -5,9 +5,9 @@ import { pid } from "node:process";
 
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import { contentText, type MessageContent } from "../../protocol/message-content.ts";
+import { formatContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { PausedRunRecord } from "./paused-run.ts";
@@ -15,7 +15,7 @@ import type { SessionRef } from "../sessions/session-ref.ts";
 import type { FoldedJournal } from "./fold-journal.ts";
 import {
   Journal,
-  tried,
+  retry,
   type JournalOptions,
   type OpenJournal,
   type RunStorage,
@@ -27,20 +27,20 @@ import { RunJournal } from "./run-journal.ts";
 const MOST_TITLE_CHARACTERS = 200;
 
 /** Returns the title of a run, for lists of runs. */
-export function titleOf(role: string, task: MessageContent): string {
-  return `${role}: ${contentText(task)}`.slice(0, MOST_TITLE_CHARACTERS);
+export function toRunTitle(role: string, task: MessageContent): string {
+  return `${role}: ${formatContent(task)}`.slice(0, MOST_TITLE_CHARACTERS);
 }
 
 /** Returns the journal of a new run. `claimed` is the ownership of an existing empty journal. */
-export function newJournal(
+export function startJournal(
   storage: RunStorage,
   run: Headed,
   title: string,
   claimed?: Ownership,
 ): RunJournal {
-  const owner = newOwner();
+  const owner = createOwner();
   const own = (): Promise<Ownership> =>
-    tried(storage.clock, () => createOrClaim(storage, run.runId, title, owner));
+    retry(storage.clock, () => createOrClaim(storage, run.runId, title, owner));
   const open = async (): Promise<OpenJournal> => ({
     ownership: claimed ?? (await own()),
     recordCount: 0,
@@ -84,7 +84,7 @@ function beginJournal(options: JournalOptions, { runId, limits, ...more }: Heade
   const journal = createJournal(options);
   const head = { type: "run", version: JOURNAL_VERSION, runId, limits: { ...limits } } as const;
   const { session, traceparent } = more;
-  journal.append({ ...head, ...defined({ session, traceparent }) });
+  journal.append({ ...head, ...omitUndefined({ session, traceparent }) });
   return journal;
 }
 
@@ -99,15 +99,15 @@ function createJournal(options: JournalOptions): RunJournal {
  * Returns the journal of a paused run that continues: a new one, or its existing one if that has
  * not advanced since. `refused` is called if the store rejects the journal.
  */
-export function resumedJournal(
+export function createResumedJournal(
   storage: RunStorage,
   run: PausedRunRecord,
   refused: () => void = () => undefined,
 ): RunJournal {
-  const owner = newOwner();
+  const owner = createOwner();
   const open = async (): Promise<OpenJournal> => {
     try {
-      return await tried(storage.clock, () => reopenJournal(storage, run, owner));
+      return await retry(storage.clock, () => reopenJournal(storage, run, owner));
     } catch (cause) {
       refused();
       throw cause;
@@ -130,19 +130,19 @@ async function reopenJournal(
   const found = await store.find(runId);
   if (found === undefined) {
     const [root] = run.agents;
-    const title = titleOf(root?.role ?? "", root?.task ?? "");
+    const title = toRunTitle(root?.role ?? "", root?.task ?? "");
     return { ownership: await store.create(runId, title, owner), recordCount: 0, posts: [] };
   }
   // Without records, its first process crashed before the first record.
   const before = found.recordCount > 0 ? await fold(store, runId) : undefined;
   const { status, run: kept, recordCount = 0, posts = [] } = before ?? {};
   const isSame = status !== "open" && kept?.eventCount === run.eventCount;
-  if (before !== undefined && !isSame) throw alreadyResumed(run);
+  if (before !== undefined && !isSame) throw createAlreadyResumedError(run);
   const ownership = await store.claim(runId, { owner, staleAfterMs });
   if ((await store.find(runId))?.recordCount === recordCount)
     return { ownership, recordCount, posts };
   await putBack(store, ownership); // Another process was faster, and has already released the run.
-  throw alreadyResumed(run);
+  throw createAlreadyResumedError(run);
 }
 
 /** Loads the reader of journals on first use, because most runs never need it. */
@@ -163,7 +163,7 @@ export async function putBack(store: RunStore, ownership: Ownership): Promise<vo
  * Returns the journal of a run that continues after its process crashed. `failure` is the error if
  * the run only continues to fail.
  */
-export function recoveredJournal(
+export function createRecoveredJournal(
   storage: RunStorage,
   ownership: Ownership,
   { recordCount, posts, codec }: FoldedJournal,
@@ -171,7 +171,7 @@ export function recoveredJournal(
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount, posts });
   const journal = createJournal({ ...storage, open, codec, isClaimed: true });
-  journal.append({ type: "recovered", ...defined({ failure }) });
+  journal.append({ type: "recovered", ...omitUndefined({ failure }) });
   return journal;
 }
 
@@ -179,11 +179,11 @@ export function recoveredJournal(
  * Returns this process as an owner. The token keeps others from writing, so it is random even with
  * an `ids` option.
  */
-export function newOwner(): RunOwner {
+export function createOwner(): RunOwner {
   return { token: randomIds.next("owner"), hostname: hostname(), processId: pid };
 }
 
-export function alreadyResumed({
+export function createAlreadyResumedError({
   runId,
   pauseCount,
 }: Pick<PausedRunRecord, "runId" | "pauseCount">): EspalierError {

@@ -2,7 +2,7 @@
 // the latest notes of each. For traces only: an unreadable event is skipped, and nothing else of
 // the run depends on it.
 
-import { defined, isRecord } from "../../kernel/json.ts";
+import { omitUndefined, isRecord } from "../../kernel/json.ts";
 import {
   assertEvent,
   isEventType,
@@ -34,7 +34,7 @@ interface Scope {
 }
 
 /** Returns an event of a journal. `undefined` if its type is unknown here. */
-export function keptEvent(value: unknown): EspalierEvent | undefined {
+export function parseKnownEvent(value: unknown): EspalierEvent | undefined {
   return isKeptEvent(value) ? value : undefined;
 }
 
@@ -72,7 +72,7 @@ export class OpenSpans {
   });
 
   take(value: unknown): void {
-    const event = keptEvent(value);
+    const event = parseKnownEvent(value);
     if (event === undefined) return;
     const { seq, atMs } = event;
     const scope = this.#scopes.place({ seq, atMs, scope: event, body: event });
@@ -121,7 +121,7 @@ export class OpenSpans {
 }
 
 function pickTraceIds({ traceId, spanId, parentSpanId, isSampled }: TraceIds): TraceIds {
-  return { traceId, spanId, ...defined({ parentSpanId, isSampled }) };
+  return { traceId, spanId, ...omitUndefined({ parentSpanId, isSampled }) };
 }
 
 /**

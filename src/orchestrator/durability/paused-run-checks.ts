@@ -3,13 +3,13 @@
 // the limits of the roles in code apply (run/role-ceilings.ts), and a signature detects every
 // alteration.
 
-import { backgroundOf } from "../../agent/agent-state.ts";
+import { getBackgroundChildren } from "../../agent/agent-state.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { countFailures, NO_FAILURES } from "../../policies/failure-counts.ts";
 import { LEDGER_AXES, type LedgerAccount } from "../../protocol/account.ts";
-import { questionIdOf, stepIdOf, type AgentId } from "../../protocol/ids.ts";
+import { createQuestionId, createStepId, type AgentId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { callHashOf } from "../../protocol/question.ts";
+import { computeCallHash } from "../../protocol/question.ts";
 import { PAUSE_CODES } from "../../protocol/stop.ts";
 import {
   addUsage,
@@ -89,11 +89,11 @@ function findHistoryProblem({ state, executionId }: PausedAgent): string | undef
   const isPaused = status === "paused";
   if (isPaused !== PAUSE_REASONS.has(reason.code)) return `it is ${status} for another reason`;
   if (isPaused && telemetry.endedAtMs !== undefined) return "it is both paused and ended";
-  const background = backgroundOf(state);
+  const background = getBackgroundChildren(state);
   if (new Set(background).size < background.length) return "it lists a background subagent twice";
   for (const [index, { number, stepId, tools }] of log.steps.entries()) {
     if (number !== index + 1) return `step ${index + 1} is missing`;
-    if (isPaused && stepId !== stepIdOf(executionId, number))
+    if (isPaused && stepId !== createStepId(executionId, number))
       return `step ${number} is of another execution`;
     const answered = tools.executions.map(({ call }) => call);
     if (!sameJson(answered, tools.calls)) return `step ${number} lacks the result of a call`;
@@ -137,7 +137,7 @@ function findStepProblem(agent: PausedAgent): string | undefined {
   if (state.status !== "paused" || state.step === undefined) return undefined;
   const { step, conversation, log } = state;
   const number = log.steps.length + 1;
-  if (step.number !== number || step.stepId !== stepIdOf(executionId, number))
+  if (step.number !== number || step.stepId !== createStepId(executionId, number))
     return "its open step does not follow its last one";
   const { toolCalls = [] } = step.reply?.message ?? {};
   if (toolCalls.length > 0) {
@@ -169,12 +169,12 @@ export function findDeferralProblem(
     const call = toolCalls[index];
     const isAboutCall =
       call !== undefined &&
-      question.questionId === questionIdOf(stepId, index) &&
+      question.questionId === createQuestionId(stepId, index) &&
       question.callId === callId &&
       question.toolName === call.toolName &&
       question.agentId === agentId &&
       question.agentPath === agentPath &&
-      callHash === callHashOf(call);
+      callHash === computeCallHash(call);
     if (!isAboutCall)
       return `question ${question.questionId} is not about a call that its model made`;
   }

@@ -5,7 +5,7 @@ import type { KeyObject } from "node:crypto";
 
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { canonicalJson, deepFreeze, isRecord } from "../../kernel/json.ts";
+import { stringifyCanonical, deepFreeze, isRecord } from "../../kernel/json.ts";
 
 /** A secret of at least 32 bytes. Text counts as UTF-8. */
 type SigningKey = string | Uint8Array;
@@ -33,7 +33,7 @@ export class PausedRunSigner {
   sign<Run extends object>(run: Run): Run & { readonly signature: string } {
     const [key] = this.#keys;
     if (key === undefined) throw new Error("A signer has a key.");
-    const signature = this.#digest(key, canonicalJson(run));
+    const signature = this.#digest(key, stringifyCanonical(run));
     return deepFreeze({ ...run, signature });
   }
 
@@ -43,14 +43,14 @@ export class PausedRunSigner {
    * Throws `invalid_signature` if it is missing or wrong.
    */
   verify({ signature, ...run }: Readonly<Record<string, unknown>>): unknown {
-    if (typeof signature !== "string") throw invalidSignature("missing");
-    const text = canonicalJson(run);
+    if (typeof signature !== "string") throw createInvalidSignatureError("missing");
+    const text = stringifyCanonical(run);
     const given = Buffer.from(signature);
     const isValid = this.#keys.some((key) => {
       const expected = Buffer.from(this.#digest(key, text));
       return given.length === expected.length && this.#crypto.timingSafeEqual(given, expected);
     });
-    if (!isValid) throw invalidSignature("wrong");
+    if (!isValid) throw createInvalidSignatureError("wrong");
     return JSON.parse(text);
   }
 
@@ -105,7 +105,7 @@ const PROBLEMS = {
 } as const;
 
 /** Returns the error for a paused run whose signature does not allow it to continue. */
-export function invalidSignature(problem: keyof typeof PROBLEMS): EspalierError {
+export function createInvalidSignatureError(problem: keyof typeof PROBLEMS): EspalierError {
   return new EspalierError({
     code: "invalid_signature",
     message: `Cannot continue the paused run: ${PROBLEMS[problem]}.`,

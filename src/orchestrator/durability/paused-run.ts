@@ -2,9 +2,9 @@
 // continue the run. Versioned. An invalid value is rejected as a whole, before anything happens.
 
 import type { QuestionDeferral } from "../../agent/agent-state.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { shown } from "../../kernel/check.ts";
-import { canonicalJson, isRecord, type JsonObject } from "../../kernel/json.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { describeReceived } from "../../kernel/check.ts";
+import { stringifyCanonical, isRecord, type JsonObject } from "../../kernel/json.ts";
 import { AgentSnapshotSchema } from "../../agent/agent-snapshot.ts";
 import { AccountSchema } from "../../protocol/account.ts";
 import {
@@ -26,7 +26,7 @@ import { PriceUsedSchema } from "../../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { DynamicRoleSchema } from "../../protocol/subagent.ts";
 import type { SettledStatus } from "../../protocol/stop.ts";
-import { argumentsHashOf, QuestionSchema, type Question } from "../../protocol/question.ts";
+import { computeArgumentsHash, QuestionSchema, type Question } from "../../protocol/question.ts";
 import { ToolRuleSchema } from "../../protocol/tool-rule.ts";
 
 /** Version of the fields of a paused run. */
@@ -191,10 +191,10 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
   try {
     run = PausedRunSchema().parse(value);
   } catch (cause) {
-    throw invalidPausedRun(describeProblem(value, cause), cause);
+    throw createPausedRunError(describeProblem(value, cause), cause);
   }
   const problem = findRunProblem(run);
-  if (problem !== undefined) throw invalidPausedRun(problem);
+  if (problem !== undefined) throw createPausedRunError(problem);
   return run;
 }
 
@@ -202,7 +202,7 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
  * Returns the failed agents in the order of their ends. Within one millisecond, subagents come
  * before their parents.
  */
-export function failedIn({ agents }: PausedRunRecord): readonly AgentId[] {
+export function collectFailedAgents({ agents }: PausedRunRecord): readonly AgentId[] {
   return agents
     .filter(({ state }) => state.log.errors.length > 0)
     .toReversed()
@@ -217,9 +217,9 @@ function getEndTime({ state }: PausedAgent): number {
 /** Describes why a value is not a paused run, for an error. */
 function describeProblem(value: unknown, cause: unknown): string {
   if (value instanceof Promise) return "it is a promise; await it";
-  if (!isRecord(value)) return `it is ${shown(value)}`;
+  if (!isRecord(value)) return `it is ${describeReceived(value)}`;
   if ("pausedRun" in value) return "it is the result";
-  if (!(cause instanceof z.ZodError)) return messageOf(cause);
+  if (!(cause instanceof z.ZodError)) return getErrorMessage(cause);
   return z.prettifyError(new z.ZodError(cause.issues.slice(0, MOST_ISSUES)));
 }
 
@@ -230,7 +230,7 @@ export function parsePausedText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw invalidPausedRun("it is not JSON; it may be truncated", cause);
+    throw createPausedRunError("it is not JSON; it may be truncated", cause);
   }
 }
 
@@ -301,7 +301,7 @@ function findQuestionMismatch({ agents, questions }: PausedRunRecord): string | 
     getDeferrals(agent).flatMap((deferral) => (deferral.type === "question" ? [deferral] : [])),
   );
   const asked = waiting.map(({ question }) => question);
-  if (canonicalJson(asked) !== canonicalJson(questions))
+  if (stringifyCanonical(asked) !== stringifyCanonical(questions))
     return "its questions do not match its agents";
   const forged = waiting.find(isForged);
   return forged === undefined ? undefined : `question ${forged.question.questionId} was altered`;
@@ -316,9 +316,9 @@ export function isForged({
   argumentsText,
 }: Pick<QuestionDeferral, "question" | "argumentsText">): boolean {
   return (
-    question.argumentsHash !== argumentsHashOf(question.toolName, question.arguments) ||
+    question.argumentsHash !== computeArgumentsHash(question.toolName, question.arguments) ||
     computeCanonicalText(argumentsText) !==
-      canonicalJson(question.writtenArguments ?? question.arguments)
+      stringifyCanonical(question.writtenArguments ?? question.arguments)
   );
 }
 
@@ -330,7 +330,7 @@ function findDefinitionMismatch({ definitions }: PausedRunRecord): string | unde
 
 function computeCanonicalText(text: string): string | undefined {
   try {
-    return canonicalJson(JSON.parse(text));
+    return stringifyCanonical(JSON.parse(text));
   } catch {
     return undefined;
   }
@@ -360,12 +360,12 @@ export function listAwaitedChildren(agent: PausedAgent): readonly AgentId[] {
 }
 
 /** Returns the error for a run that cannot continue with the given roles, tools or hooks. */
-export function cannotContinue(message: string, data: JsonObject): EspalierError {
+export function createCannotContinueError(message: string, data: JsonObject): EspalierError {
   return new EspalierError({ code: "invalid_paused_run", message, data });
 }
 
 /** Returns the error for a value that is not a paused run, or that contradicts itself. */
-export function invalidPausedRun(problem: string, cause?: unknown): EspalierError {
+export function createPausedRunError(problem: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_paused_run",
     message: `Invalid paused run: ${problem}. Pass result.pausedRun complete and unchanged.`,

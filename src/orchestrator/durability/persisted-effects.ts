@@ -9,7 +9,7 @@
 import { lazyObject, z } from "../../protocol/lazy-schema.ts";
 import type { Persistence } from "../../agent/persistence.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
-import { mayDelegate } from "../../agent/agent-role.ts";
+import { canStartSubagents } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { Lease, LeaseOutcome } from "../../budget/lease.ts";
@@ -21,23 +21,23 @@ import {
 } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import {
-  differenceFrom,
+  findCallDifference,
   parseRecordOf,
   restoreCall,
-  shownArguments,
+  pickShownArguments,
   type StoredCall,
 } from "../../agent/tool-calls/parsed-call.ts";
 import { callTool, requestPermission } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
-import { permittedAgain, refuseCall } from "../../agent/tool-calls/questions.ts";
+import { confirmPermission, refuseCall } from "../../agent/tool-calls/questions.ts";
 import { emitResult } from "../../agent/tool-calls/record.ts";
 import { INTERRUPTED, type Permission } from "../../agent/tool-calls/call-outcome.ts";
-import { defined, sameJson } from "../../kernel/json.ts";
+import { omitUndefined, sameJson } from "../../kernel/json.ts";
 import type { LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
-import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
+import { formatModelEffectName, permitEffectName, formatToolEffectName } from "./effect-names.ts";
 import { takeFirst, type InFlightWork } from "../../agent/in-flight.ts";
 import type { RunJournal } from "./run-journal.ts";
 
@@ -81,7 +81,7 @@ export class PersistedEffects implements Persistence {
     position: EffectPosition,
     work: () => Promise<LeaseOutcome>,
   ): Promise<LeaseOutcome> {
-    return this.inFlight?.takeLease(modelEffectName(position)) ?? (await work());
+    return this.inFlight?.takeLease(formatModelEffectName(position)) ?? (await work());
   }
 
   async infer(
@@ -89,7 +89,7 @@ export class PersistedEffects implements Persistence {
     lease: Lease,
     work: () => Promise<InferOutcome>,
   ): Promise<InferOutcome> {
-    const name = modelEffectName(position);
+    const name = formatModelEffectName(position);
     const known = this.outcome(name);
     if (known !== undefined) return readInferOutcome(known);
     const { run } = this.agent;
@@ -113,10 +113,10 @@ export class PersistedEffects implements Persistence {
   // Tool calls
 
   async callTool(call: CallInProgress): Promise<CallEnd> {
-    const name = toolEffectName(call);
+    const name = formatToolEffectName(call);
     const known = this.outcome(name);
     if (known !== undefined) {
-      const recorded = recordedEnd(known, call);
+      const recorded = restoreCallEnd(known, call);
       // Emitted again, because the process that emitted it is gone.
       if (recorded.type === "executed") emitResult(this.agent, call, recorded);
       return recorded;
@@ -144,7 +144,7 @@ export class PersistedEffects implements Persistence {
    */
   #isActedUponLater(end: CallEnd): boolean {
     const { identity, role, stepper } = this.agent;
-    const isAlone = identity.parentAgentId === null && !mayDelegate(role);
+    const isAlone = identity.parentAgentId === null && !canStartSubagents(role);
     if (!isAlone || stepper !== undefined || end.type === "deferred") return false;
     return end.failure === undefined && end.execution.type === "succeeded";
   }
@@ -163,7 +163,7 @@ export class PersistedEffects implements Persistence {
    * repeated needs no wait.
    */
   authorize(call: CallInProgress, bound: OwnCall): Permission | Promise<Permission> {
-    if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(call)))
+    if (!isRepeatable(bound.tool) && this.hadBegun(formatToolEffectName(call)))
       return { type: "unrunnable", outcome: INTERRUPTED };
     const name = permitEffectName(call);
     const permit = this.outcome(name);
@@ -185,7 +185,7 @@ export class PersistedEffects implements Persistence {
 
   begin(call: CallInProgress, tool: OwnCall["tool"]): Promise<void> | undefined {
     if (isRepeatable(tool)) return undefined;
-    return this.#recordBegin(toolEffectName(call));
+    return this.#recordBegin(formatToolEffectName(call));
   }
 
   /**
@@ -307,9 +307,9 @@ function createPermit({
   bound,
   isApproved,
 }: Extract<Permission, { readonly type: "granted" }>): z.infer<ReturnType<typeof PermitSchema>> {
-  const { arguments: shown, writtenArguments, unparsed } = shownArguments(bound);
+  const { arguments: shown, writtenArguments, unparsed } = pickShownArguments(bound);
   const parsedArguments = writtenArguments === undefined ? undefined : shown;
-  const parts = defined({ parsedArguments, unparsed, isApproved });
+  const parts = omitUndefined({ parsedArguments, unparsed, isApproved });
   return { arguments: bound.input, ...parts, ...parseRecordOf(bound) };
 }
 
@@ -334,8 +334,8 @@ async function restorePermission(
   const stored = parsePermit(permit);
   const bound = restoreCall(tool, stored);
   if (bound.type === "rejected") return bound;
-  const difference = differenceFrom(bound, stored);
-  if (difference === undefined) return await permittedAgain(call, bound);
+  const difference = findCallDifference(bound, stored);
+  if (difference === undefined) return await confirmPermission(call, bound);
   // Without an approval only guards allowed the call, and they decide about the present value.
   return stored.isApproved
     ? refuseCall(tool, "blocked", difference)
@@ -353,7 +353,7 @@ function restoreBegunCall(bound: OwnCall, permit: unknown): OwnCall {
  * Returns the end of a call as it was recorded. An open question is taken from the record, so that
  * the state does not change.
  */
-export function recordedEnd(recorded: unknown, { deferral, onEnd }: CallInProgress): CallEnd {
+export function restoreCallEnd(recorded: unknown, { deferral, onEnd }: CallInProgress): CallEnd {
   const end = structuredClone(CallEndSchema().parse(recorded)); // Like a model call: see `readInferOutcome`.
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;

@@ -215,7 +215,7 @@ export class RecordCodec {
       const own = Object.keys(before);
       if (isSame(own, keys)) return this.#diffParts(before, keys, value);
       const present = keys.filter((key) => !isAbsent(value[key]));
-      if (keepsOrder(own, present)) {
+      if (hasSameKeyOrder(own, present)) {
         const gone = own.filter((key) => !Object.hasOwn(value, key));
         return this.#diffParts(before, [...keys, ...gone], value);
       }
@@ -399,7 +399,7 @@ function isSame(left: readonly string[], right: readonly string[]): boolean {
  * Returns true if a copy with these keys, to which new keys are appended, has the keys of the value
  * in order.
  */
-function keepsOrder(copy: readonly string[], value: readonly string[]): boolean {
+function hasSameKeyOrder(copy: readonly string[], value: readonly string[]): boolean {
   const places = copy.length > FEW_KEYS ? new Map(copy.map((key, at) => [key, at])) : undefined;
   let next = 0;
   for (const key of value) {

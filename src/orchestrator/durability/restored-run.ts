@@ -5,7 +5,7 @@ import type { AgentState, PendingState, SettledState } from "../../agent/agent-s
 import type { InFlightWork } from "../../agent/in-flight.ts";
 import type { PersistedHold } from "../../budget/ledger-operation.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import { failedIn, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
+import { collectFailedAgents, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
 
 /** Agent of a restored run. */
 export interface RestoredAgent extends Omit<PausedAgent, "state"> {
@@ -25,11 +25,11 @@ export interface RestoredRun extends Omit<PausedRunRecord, "version" | "agents">
 }
 
 /** Returns the restored form of a paused run. */
-export function restoredFrom(paused: PausedRunRecord): RestoredRun {
+export function restorePausedRun(paused: PausedRunRecord): RestoredRun {
   const { version: _form, agents, ...run } = paused;
   return {
     ...run,
     agents: agents.map((agent) => ({ ...agent, state: restoreState(agent.state) })),
-    failedIds: failedIn(paused),
+    failedIds: collectFailedAgents(paused),
   };
 }

@@ -3,13 +3,13 @@
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { Persistence } from "../../agent/persistence.ts";
-import { deltaOf } from "../../kernel/json-delta.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { diffJson } from "../../kernel/json-delta.ts";
+import { waitForTurnEnd } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { LedgerAccount } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { agentRecord, taskToKeep } from "./agent-record.ts";
+import { createAgentRecord, getPersistedTask } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import type { InFlightWork } from "../../agent/in-flight.ts";
@@ -83,7 +83,7 @@ export class RunJournal {
 
   /** Resolves once no model call or user function is in progress. */
   async whenIdle(): Promise<void> {
-    await endOfTurn(); // Work that may begin does so before this point.
+    await waitForTurnEnd(); // Work that may begin does so before this point.
     if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
   }
 
@@ -98,7 +98,7 @@ export class RunJournal {
 
   /** Records the creation of an agent, with its account. */
   created(node: AgentRuntime, { nth = 0, ...recorded }: Created): void {
-    this.append({ type: "agent", agent: agentRecord(node), nth, ...recorded });
+    this.append({ type: "agent", agent: createAgentRecord(node), nth, ...recorded });
     this.save(node, "born", node.currentState);
   }
 
@@ -112,7 +112,7 @@ export class RunJournal {
       agentId,
       executionId,
       execution,
-      task: taskToKeep(node),
+      task: getPersistedTask(node),
       spawnCallId,
       spawnStepId,
       isBackground,
@@ -124,7 +124,7 @@ export class RunJournal {
   /** Records the state at the end of a phase. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
     this.save(node, phase, state);
-    if (phase === "decide" && !wasInterrupted(state)) this.writer.noteProgress();
+    if (phase === "decide" && !hasInterruptedCall(state)) this.writer.noteProgress();
   }
 
   /**
@@ -134,7 +134,7 @@ export class RunJournal {
   save({ identity: { agentId }, mailbox }: AgentRuntime, phase: string, state: AgentState): void {
     const letters = mailbox?.takeLetterCount() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId, letters });
-    const delta = deltaOf(this.#states.get(agentId), state);
+    const delta = diffJson(this.#states.get(agentId), state);
     this.#states.set(agentId, state);
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
@@ -170,7 +170,7 @@ export class RunJournal {
  * Returns true if a crash interrupted a call of the last step: completing such a step is not
  * progress.
  */
-function wasInterrupted({ log }: AgentState): boolean {
+function hasInterruptedCall({ log }: AgentState): boolean {
   const { executions = [] } = log.steps.at(-1)?.tools ?? {};
   return executions.some(({ errorCode }) => errorCode === INTERRUPTED.errorCode);
 }

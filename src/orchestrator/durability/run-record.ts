@@ -8,23 +8,27 @@
 // 3. A later `run` record does not invalidate earlier events, agents and executions.
 
 import {
-  historyInStep,
-  requestOfStep,
-  textsOfStep,
+  findStepHistory,
+  rebuildStepRequest,
+  collectStepTextHashes,
   type RebuiltRequest,
 } from "../../agent/shown-messages.ts";
-import { unknownAgent } from "../../agent/agent-identity.ts";
+import { createUnknownAgentError } from "../../agent/agent-identity.ts";
 import { deepFreeze, isRecord, parseJson } from "../../kernel/json.ts";
-import { endOfTurn, Turns } from "../../kernel/throttle.ts";
+import { waitForTurnEnd, Turns } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import { idOf, isId, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
+import { parseId, isId, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
-import { madeOfLine, withoutRecords } from "./fold-journal.ts";
+import { readAgents, AgentSteps, readDefinitions, type RecordedExecution } from "./agent-steps.ts";
+import { readJournalLine, createEmptyJournalError } from "./fold-journal.ts";
 import { RECORDS_PER_TURN, RecordCodec } from "./record-codec.ts";
-import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
-import { keptEvent } from "./open-spans.ts";
+import {
+  collectInheritedMessages,
+  resolveOrigins,
+  type InheritedMessage,
+} from "./message-origins.ts";
+import { parseKnownEvent } from "./open-spans.ts";
 
 const RECORDS_PER_PLACE = 800;
 /** Maximum number of cached texts. Most agents refer to the same few. */
@@ -194,12 +198,14 @@ export class RunRecord {
   > {
     const steps = await this.#readSteps(agentId);
     const state = steps.stateIn(execution);
-    const texts = await this.#readTexts(state === undefined ? [] : textsOfStep(state, stepNumber));
+    const texts = await this.#readTexts(
+      state === undefined ? [] : collectStepTextHashes(state, stepNumber),
+    );
     const step = { field: "stepNumber", stepNumber, agentPath: steps.agentPath };
-    const rebuilt = requestOfStep(state, step, (hash) => texts.get(hash));
+    const rebuilt = rebuildStepRequest(state, step, (hash) => texts.get(hash));
     const inherited = await this.#readInherited(agentId);
-    const history = state && historyInStep(state, stepNumber);
-    return deepFreeze({ ...rebuilt, inheritedFrom: originsOf(history ?? [], inherited) });
+    const history = state && findStepHistory(state, stepNumber);
+    return deepFreeze({ ...rebuilt, inheritedFrom: resolveOrigins(history ?? [], inherited) });
   }
 
   /**
@@ -262,7 +268,7 @@ export class RunRecord {
     let number = after;
     for await (const line of this.#store.read(this.#runId, number + 1, limit)) {
       number += 1;
-      const records = madeOfLine(this.#runId, number, () =>
+      const records = readJournalLine(this.#runId, number, () =>
         codec.scan(line, (value) => see(value, number)),
       );
       yield { number, records };
@@ -288,8 +294,8 @@ export class RunRecord {
         return;
       case "definition":
       case "restored":
-        for (const hash of Object.keys(definitionsIn(value))) this.#definitions.set(hash, line);
-        for (const agent of agentsIn(value["run"])) this.#noteAgent(agent, line);
+        for (const hash of Object.keys(readDefinitions(value))) this.#definitions.set(hash, line);
+        for (const agent of readAgents(value["run"])) this.#noteAgent(agent, line);
         return;
       case "agent":
         this.#noteAgent(value["agent"], line);
@@ -326,7 +332,7 @@ export class RunRecord {
   #getAgent(agentId: AgentId): KnownAgent {
     const known = this.#agents.get(agentId);
     if (known !== undefined) return known;
-    throw unknownAgent(agentId);
+    throw createUnknownAgentError(agentId);
   }
 
   async #readSteps(agentId: AgentId): Promise<AgentSteps> {
@@ -335,8 +341,8 @@ export class RunRecord {
     if (this.#last?.agentId === agentId && this.#last.line === line) return this.#last.steps;
     const steps = new AgentSteps(agentId);
     await this.#readOwn(lines, steps);
-    madeOfLine(this.#runId, line, () => steps.stateIn(undefined));
-    await endOfTurn();
+    readJournalLine(this.#runId, line, () => steps.stateIn(undefined));
+    await waitForTurnEnd();
     this.#last = { agentId, line, steps };
     return steps;
   }
@@ -345,8 +351,8 @@ export class RunRecord {
   async #readOwn(lines: readonly number[], steps: AgentSteps): Promise<void> {
     const isOwn = (value: unknown): boolean => steps.isOwn(value);
     for await (const { value, line } of this.#read(lines, isOwn)) {
-      madeOfLine(this.#runId, line, () => steps.take(value));
-      await endOfTurn(); // Parsing a record takes longer than skipping a hundred.
+      readJournalLine(this.#runId, line, () => steps.take(value));
+      await waitForTurnEnd(); // Parsing a record takes longer than skipping a hundred.
     }
   }
 
@@ -387,8 +393,8 @@ export class RunRecord {
       else if (line !== undefined) lines.add(line);
     }
     const inOrder = [...lines].toSorted((left, right) => left - right);
-    for await (const { value } of this.#read(inOrder, bringsTexts)) {
-      const definitions = definitionsIn(value);
+    for await (const { value } of this.#read(inOrder, hasDefinitions)) {
+      const definitions = readDefinitions(value);
       for (const hash of hashes)
         if (Object.hasOwn(definitions, hash)) found.set(hash, String(definitions[hash]));
     }
@@ -408,7 +414,11 @@ export class RunRecord {
     const opening = await this.#readOpening(agentId);
     const begin = opening[0]?.role === "system" ? 1 : 0;
     const messages = opening.slice(begin, begin + inherited);
-    return inheritedFrom(messages, parentAgentId, await this.#readInherited(parentAgentId));
+    return collectInheritedMessages(
+      messages,
+      parentAgentId,
+      await this.#readInherited(parentAgentId),
+    );
   }
 
   /** Returns the messages with which the history of an agent began, from its first lines. */
@@ -423,13 +433,13 @@ export class RunRecord {
   }
 }
 
-function bringsTexts(value: unknown): boolean {
-  return Object.keys(definitionsIn(value)).length > 0;
+function hasDefinitions(value: unknown): boolean {
+  return Object.keys(readDefinitions(value)).length > 0;
 }
 
 function readEvent(value: unknown): EspalierEvent | undefined {
   return isRecord(value) && value["type"] === "event"
-    ? keptEvent(deepFreeze(value["event"]))
+    ? parseKnownEvent(deepFreeze(value["event"]))
     : undefined;
 }
 
@@ -458,12 +468,12 @@ export async function readRecording(
   const record = new RunRecord(store, runId ?? UNNAMED);
   await record.advance();
   const [rootId] = record.agentIds;
-  if (runId === undefined || rootId === undefined) throw withoutRecords(runId ?? UNNAMED);
+  if (runId === undefined || rootId === undefined) throw createEmptyJournalError(runId ?? UNNAMED);
   return { record, rootId };
 }
 
 /** Placeholder for the id of a run whose journal does not contain its id. */
-const UNNAMED = idOf<"RunId">("unknown");
+const UNNAMED = parseId<"RunId">("unknown");
 
 /** Returns the run id in the first line of a journal. */
 function findRunId(line: string): RunId | undefined {

@@ -5,13 +5,23 @@
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { isWholeReply } from "../../agent/agent-state.ts";
-import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
-import { parsedJson, schemaHashOf, storedCallOf } from "../../agent/tool-calls/parsed-call.ts";
-import { shown } from "../../kernel/check.ts";
+import { findAnswerProblem } from "../../agent/tool-calls/ask-approver.ts";
+import {
+  tryCloneJson,
+  computeSchemaHash,
+  getStoredCall,
+} from "../../agent/tool-calls/parsed-call.ts";
+import { describeReceived } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { fingerprintOf } from "../../kernel/fingerprint.ts";
-import { canonicalJson, defined, isRecord, type JsonObject, sameJson } from "../../kernel/json.ts";
+import { computeFingerprint } from "../../kernel/fingerprint.ts";
+import {
+  stringifyCanonical,
+  omitUndefined,
+  isRecord,
+  type JsonObject,
+  sameJson,
+} from "../../kernel/json.ts";
 import type { AgentId, QuestionId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { type Answer, AnswerSchema, isOverdue, type Question } from "../../protocol/question.ts";
@@ -19,7 +29,7 @@ import { bindCall, type BoundCall, rebindCall } from "../../tools/bind-call.ts";
 import type { ToolSet } from "../../tools/tool-set.ts";
 import type { Tool } from "../../tools/tool.ts";
 import {
-  cannotContinue,
+  createCannotContinueError,
   isForged,
   type PausedAgent,
   type PausedRunRecord,
@@ -50,22 +60,22 @@ export function matchAnswers(
     const question = open.get(questionId);
     if (question === undefined) throw explainOther(index, answer);
     if (answers.has(questionId))
-      throw makeWrongAnswer(
+      throw createWrongAnswer(
         "duplicate",
         index,
         `a second answer to ${nameQuestion(question)}. Pass one`,
         question,
       );
-    const problem = problemWith(answer, question);
+    const problem = findAnswerProblem(answer, question);
     if (problem !== undefined) {
       const code = answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
       const got = `one that does not fit ${nameQuestion(question)}: ${problem}. Answer the question as it was asked`;
-      throw makeWrongAnswer(code, index, got, question);
+      throw createWrongAnswer(code, index, got, question);
     }
     if (isOverdue(question, nowMs)) {
       const outcome = question.kind === "approval" ? "denied" : "failed";
       const got = `one after the deadline of ${nameQuestion(question)}. Leave the answer out: the question counts as ${outcome}`;
-      throw makeWrongAnswer("late", index, got, question);
+      throw createWrongAnswer("late", index, got, question);
     }
     answers.set(questionId, answer);
   }
@@ -110,14 +120,14 @@ export function assertAllAnswered(
   if (missing === undefined) return;
   const { questionId, agentPath } = missing;
   const message = `Expected an answer to every open question, got none to ${nameQuestion(missing)}. Add an answer to it.`;
-  throw makeInvalidAnswer(message, { problem: "missing", questionId, agentPath });
+  throw createInvalidAnswer(message, { problem: "missing", questionId, agentPath });
 }
 
 /** Throws `invalid_answer` for a value that is not a list. */
 export function checkAnswerList(values: unknown): asserts values is readonly unknown[] {
   if (Array.isArray(values)) return;
-  const message = `Expected answers to be an array, got ${shown(values)}. Pass an array: [answer].`;
-  throw makeInvalidAnswer(message, { problem: "malformed" });
+  const message = `Expected answers to be an array, got ${describeReceived(values)}. Pass an array: [answer].`;
+  throw createInvalidAnswer(message, { problem: "malformed" });
 }
 
 /**
@@ -137,7 +147,7 @@ function checkCall(agent: RestoredAgent, question: Question): void {
   )
     return;
   const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: the question shows another call than ${callId} of ${toolName}. Resume the paused run as it was stored.`;
-  throw cannotContinue(message, { toolName, questionId, agentPath });
+  throw createCannotContinueError(message, { toolName, questionId, agentPath });
 }
 
 /** Checks that the tool still exists, and accepts the arguments that an approval has changed. */
@@ -147,13 +157,13 @@ function checkAskedTool(tools: ToolSet, question: Question, answer: Answer | und
   const isOwn = tool?.kind === "function" || tool?.kind === "delegation";
   if (tool === undefined || (kind === "approval" ? !isOwn : tool.kind !== "external")) {
     const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: its tool ${toolName} is missing, or is of another kind. Resume with the roles that the run was started with.`;
-    throw cannotContinue(message, { toolName, questionId, agentPath });
+    throw createCannotContinueError(message, { toolName, questionId, agentPath });
   }
   if (answer?.type !== "approved" || answer.arguments === undefined) return;
   const bound = rebindCall(tool, answer.arguments);
   if (bound.type !== "rejected") return;
   const message = `Expected the arguments of the answer to ${questionId} of ${agentPath} to fit ${toolName}, got others. ${bound.text}`;
-  throw makeInvalidAnswer(message, { problem: "invalid_arguments", questionId, agentPath });
+  throw createInvalidAnswer(message, { problem: "invalid_arguments", questionId, agentPath });
 }
 
 function parseAnswer(index: number, value: unknown): Answer {
@@ -163,7 +173,7 @@ function parseAnswer(index: number, value: unknown): Answer {
   const why =
     isRecord(value) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
   const got = `something else${why}. Create it with approve, deny, provideResult or provideError`;
-  throw makeWrongAnswer("malformed", index, got);
+  throw createWrongAnswer("malformed", index, got);
 }
 
 /** Parses a value by the schema of answers. `undefined` if the value is nested too deeply. */
@@ -183,14 +193,14 @@ function explainUnknownAnswer(
 ): EspalierError {
   if (!run.answered.includes(questionId)) {
     const got = `one to ${questionId}, which is not a question of this run. Take the questions from pausedRun.questions`;
-    return makeWrongAnswer("unknown", index, got, { questionId });
+    return createWrongAnswer("unknown", index, got, { questionId });
   }
   // The id of a question is `<executionId>.<step>.<index>`.
   const askedBy = questionId.split(".").slice(0, -2).join(".");
   const asker = run.agents.find(({ executionId }) => executionId === askedBy);
   const of = asker === undefined ? "" : ` of ${asker.agentPath}`;
   const got = `one to ${questionId}${of}, which is already answered. Leave the answer out`;
-  return makeWrongAnswer("already_answered", index, got, {
+  return createWrongAnswer("already_answered", index, got, {
     questionId,
     agentPath: asker?.agentPath,
   });
@@ -218,7 +228,7 @@ interface About {
 }
 
 /** Returns an `invalid_answer` about an answer in a list. */
-export function makeWrongAnswer(
+export function createWrongAnswer(
   problem: AnswerProblem,
   index: number,
   got: string,
@@ -226,10 +236,14 @@ export function makeWrongAnswer(
 ): EspalierError {
   const { questionId, agentPath } = about;
   const message = `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`;
-  return makeInvalidAnswer(message, { problem, index, ...defined({ questionId, agentPath }) });
+  return createInvalidAnswer(message, {
+    problem,
+    index,
+    ...omitUndefined({ questionId, agentPath }),
+  });
 }
 
-function makeInvalidAnswer(
+function createInvalidAnswer(
   message: string,
   data: JsonObject & { readonly problem: AnswerProblem },
 ): EspalierError {
@@ -283,7 +297,7 @@ export function verifyWaitingCalls(
   const unverified = new Set(mismatches.filter(isReproducible).map(({ deferral }) => deferral));
   return unverified.size === 0
     ? run
-    : { ...run, agents: run.agents.map(markUnverified(unverified)) };
+    : { ...run, agents: run.agents.map(flagUnverified(unverified)) };
 }
 
 function listWaitingCalls({ agents }: PausedRunRecord): readonly WaitingCall[] {
@@ -302,7 +316,7 @@ function listWaitingCalls({ agents }: PausedRunRecord): readonly WaitingCall[] {
 
 function findMismatch(waiting: WaitingCall, tool: Tool): Mismatch | undefined {
   const { step, deferral, call } = waiting;
-  const { input, value, schemaHash, fingerprint } = storedCallOf(deferral);
+  const { input, value, schemaHash, fingerprint } = getStoredCall(deferral);
   const bind = (): BoundCall => bindCall(tool, call.argumentsText, isWholeReply(step));
   const bound = bind();
   const parsed = describeValue(bound);
@@ -312,16 +326,16 @@ function findMismatch(waiting: WaitingCall, tool: Tool): Mismatch | undefined {
   const isAsWritten =
     sameJson(input, bound.input) &&
     (value !== undefined || sameJson(deferral.question.arguments, bound.input));
-  if (!isAsWritten && schemaHash === schemaHashOf(tool)) throw makeAlteredCallError(waiting);
-  const stored = value === undefined ? (fingerprint ?? "") : canonicalJson(value);
+  if (!isAsWritten && schemaHash === computeSchemaHash(tool)) throw createAlteredCallError(waiting);
+  const stored = value === undefined ? (fingerprint ?? "") : stringifyCanonical(value);
   return isAsWritten && parsed === stored ? undefined : mismatch;
 }
 
 /** Returns the same text for equal values. `undefined` if the arguments were rejected. */
 function describeValue(bound: BoundCall): string | undefined {
   if (bound.type === "rejected") return undefined;
-  const value = parsedJson(bound.value);
-  return value === undefined ? (fingerprintOf(bound.value) ?? "") : canonicalJson(value);
+  const value = tryCloneJson(bound.value);
+  return value === undefined ? (computeFingerprint(bound.value) ?? "") : stringifyCanonical(value);
 }
 
 /**
@@ -341,7 +355,7 @@ function waitForClock(): void {
   while (performance.now() - startMs < CLOCK_STEP_MS);
 }
 
-function markUnverified(
+function flagUnverified(
   unverified: ReadonlySet<WaitingQuestion>,
 ): (agent: PausedAgent) => PausedAgent {
   return (agent) => {
@@ -356,12 +370,12 @@ function markUnverified(
   };
 }
 
-function makeAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierError {
+function createAlteredCallError({ agent, deferral, call }: WaitingCall): EspalierError {
   const { agentPath } = agent;
   const { callId, toolName } = call;
   const { questionId } = deferral.question;
   const message = `Cannot accept the answer to question ${questionId} of ${agentPath}: the arguments of the call ${callId} of ${toolName} differ from those that the model wrote. Resume the paused run as it was stored, with the beforeTool hooks that it was paused with.`;
-  return cannotContinue(message, { toolName, questionId, agentPath });
+  return createCannotContinueError(message, { toolName, questionId, agentPath });
 }
 
 // Calls of runs that this process has paused. They were parsed here, and are not parsed again
@@ -379,5 +393,5 @@ export function rememberWaitingCalls(run: PausedRunRecord): void {
 }
 
 function digestCall({ runId, traceId }: PausedRunRecord, { call, deferral }: WaitingCall): string {
-  return sha256(canonicalJson([runId, traceId, call, deferral]));
+  return sha256(stringifyCanonical([runId, traceId, call, deferral]));
 }

@@ -10,16 +10,19 @@ import type { Hook } from "../../hooks/hook.ts";
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import { unknownToolName } from "../../policies/child-tools.ts";
+import { findUnknownToolName } from "../../policies/child-tools.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
-import { type ArgumentProblem, problemLines } from "../../tools/arguments/argument-problems.ts";
+import {
+  type ArgumentProblem,
+  describeProblemLines,
+} from "../../tools/arguments/argument-problems.ts";
 import type { ToolGuard } from "../../tools/tool-guard.ts";
 import { type BudgetGrant, checkRaisable } from "../../budget/ledger-grant.ts";
-import { cannotContinue, type PausedAgent } from "../durability/paused-run.ts";
+import { createCannotContinueError, type PausedAgent } from "../durability/paused-run.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
-import { makeDynamicRole } from "../tree/admission.ts";
+import { createDynamicRole } from "../tree/admission.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { ResumeGrant } from "./start-options.ts";
@@ -28,7 +31,7 @@ import type { ResumeGrant } from "./start-options.ts";
  * Returns the role of the root: the given role, or the orchestrator's role with this name. Throws
  * `invalid_paused_run` if the orchestrator has no such role.
  */
-export function rootRole(
+export function resolveRootRole(
   run: { readonly agents: readonly { readonly role: string }[] },
   givenRole: AgentRole | undefined,
   roles: readonly AgentRole[],
@@ -38,7 +41,7 @@ export function rootRole(
   if (role !== undefined && role.name === name) return role;
   const got = role === undefined ? "none" : `"${role.name}"`;
   const message = `Cannot continue the run: it was started with the role "${name}", got ${got}. List the role in the orchestrator's roles, or pass it as options.role.`;
-  throw cannotContinue(message, { role: name ?? "" });
+  throw createCannotContinueError(message, { role: name ?? "" });
 }
 
 /**
@@ -55,11 +58,11 @@ export function findAgentRoles(
     const { role, refusal } =
       draft === undefined || parent === undefined
         ? { role: registry.find(name), refusal: undefined }
-        : makeDynamicRole(parent, { role: name, draft }, registry);
+        : createDynamicRole(parent, { role: name, draft }, registry);
     if (role === undefined) {
       const got = refusal === undefined ? "none" : `an unusable one: ${refusal.message}`;
       const message = `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`;
-      throw cannotContinue(message, { role: name, agentPath });
+      throw createCannotContinueError(message, { role: name, agentPath });
     }
     roles.set(agentId, role);
   }
@@ -79,7 +82,7 @@ export interface AgentGrant extends BudgetGrant {
  * `invalid_paused_run` for an ended run that no grant can continue. Throws `invalid_option` for a
  * grant to an unknown agent, or without a limit to raise.
  */
-export function placeGrants(
+export function resolveGrants(
   run: RestoredRun,
   requests: readonly ResumeGrant[],
   { hasToEnd }: { readonly hasToEnd: boolean },
@@ -94,7 +97,7 @@ export function placeGrants(
         ? "Raise the limit that stopped it: options.grants."
         : "Fork the run instead: orchestrator.fork.";
       const message = `Cannot continue run ${run.runId}: ${root.agentPath} is ${status} (${reason.code}). ${advice}`;
-      throw cannotContinue(message, { runId: run.runId, status, reason: reason.code });
+      throw createCannotContinueError(message, { runId: run.runId, status, reason: reason.code });
     }
   }
   return requests.map(({ budget, by, agentPath = root?.agentPath ?? "" }, index) => {
@@ -125,7 +128,7 @@ const LIMITS: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the notice to the model of an agent that a limit had stopped. */
-export function makeStoppedNotice({ agents }: RestoredRun): UserMessage {
+export function createStoppedNotice({ agents }: RestoredRun): UserMessage {
   const state = agents[0]?.state;
   const reason = state === undefined || state.status === "pending" ? "" : state.reason.message;
   const text = `You were stopped before you were done: ${reason} You have been granted more since. Continue from where you were.`;
@@ -165,7 +168,7 @@ export function checkOutputs(
     const problems = role && findProblems(agent, role);
     if (role === undefined || problems === undefined || problems.length === 0) continue;
     const { agentPath } = agent;
-    const lines = problemLines("the result", problems).join("; ");
+    const lines = describeProblemLines("the result", problems).join("; ");
     throw new EspalierError({
       code: "output_mismatch",
       message: `Cannot continue run ${runId}: the stored result of ${agentPath} does not fit the output of role "${role.name}": ${lines}. Restore the output schema that the role had, or start a new run. Nothing was changed.`,
@@ -216,7 +219,7 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
     if (context.allowedTools === undefined && context.deniedTools.length === 0) continue;
     const known = findToolsBelow(registry, role);
     if (known === undefined) continue;
-    const unknown = unknownToolName(context, known);
+    const unknown = findUnknownToolName(context, known);
     if (unknown === undefined) continue;
     const { field, toolName } = unknown;
     const names = known.size === 0 ? "they have none" : [...known].join(", ");

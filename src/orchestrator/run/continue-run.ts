@@ -2,7 +2,7 @@
 
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, defined } from "../../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { ResumeOptions } from "./start-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import {
@@ -10,37 +10,37 @@ import {
   type CallId,
   type QuestionId,
   type StepId,
-  questionIdOf,
+  createQuestionId,
 } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { subagentOutcome } from "../tree/agent-report.ts";
+import { createSubagentOutcome } from "../tree/agent-report.ts";
 import { restoreToolLimits } from "../tree/child-context.ts";
-import { type NextExecution, continueAgent, modelForAgent } from "../tree/create-agent.ts";
+import { type NextExecution, continueAgent, resolveModel } from "../tree/create-agent.ts";
 import { type AnswerChecks, assertAllAnswered, checkAnswers } from "./check-answers.ts";
 import {
   assertReady,
   checkOutputs,
-  placeGrants,
+  resolveGrants,
   findAgentRoles,
-  rootRole,
-  makeStoppedNotice,
+  resolveRootRole,
+  createStoppedNotice,
 } from "./check-continuation.ts";
 import { type ReceivedMail, isCall } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { type Settings, registryOf } from "../tree/settings.ts";
+import { type Settings, getRoleRegistry } from "../tree/settings.ts";
 import type { PreparedRun } from "./live-run.ts";
-import { reactivateDetached, Supervisor } from "../tree/supervisor.ts";
-import { resumedSession } from "../sessions/sessions.ts";
+import { resumeDetachedAgents, Supervisor } from "../tree/supervisor.ts";
+import { resumeRunSession } from "../sessions/sessions.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
-import { SPAWN_TOOL_NAME, instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
+import { SPAWN_TOOL_NAME, resolveInstructions, type AgentRole } from "../../agent/agent-role.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { backgroundOf, lastTextOf, pendingCallsOf } from "../../agent/agent-state.ts";
+import { getBackgroundChildren, getLastText, getPendingCalls } from "../../agent/agent-state.ts";
 import { invariant } from "../../kernel/assert.ts";
-import { callUsage } from "../../budget/call-usage.ts";
+import { toCallUsage } from "../../budget/call-usage.ts";
 import { addUsage } from "../../protocol/usage.ts";
-import { scopeOutsideExecutions, RunRuntime } from "../tree/run-runtime.ts";
+import { createScopeWithoutExecution, RunRuntime } from "../tree/run-runtime.ts";
 
 /** Parts with which a run continues. */
 export type Continuation = ReturnType<typeof checkContinuation>;
@@ -67,8 +67,8 @@ export function checkContinuation(
 ) {
   const { onStreamPart, context, role, grants: asked = [] } = options;
   const cutOffId = wasCutOff ? run.agents[0]?.executionId : undefined;
-  const session = resumedSession({ ...run, cutOffId }, options.session, settings);
-  const registry = registryOf(settings, rootRole(run, role, settings.roles));
+  const session = resumeRunSession({ ...run, cutOffId }, options.session, settings);
+  const registry = getRoleRegistry(settings, resolveRootRole(run, role, settings.roles));
   const roles = findAgentRoles(run, registry);
   checkOutputs(run, roles);
   const nowMs = new SteadyClock(settings.clock, run.pausedAtMs).nowMs();
@@ -80,13 +80,16 @@ export function checkContinuation(
   const settled = takeMailedAnswers(run, mail, given, { ...checks, wasCutOff });
   if (areAllNeeded) assertAllAnswered(run, given, nowMs);
   assertReady(run, registry);
-  const grants = placeGrants(run, asked, { hasToEnd: wasCutOff });
+  const grants = resolveGrants(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
   // If the root has ended, it begins another execution with these instructions. Otherwise it
   // continues the execution that it had begun.
   const isOver = !wasCutOff && status !== "paused" && status !== "pending";
   const next: Pick<NextExecution, "instructions" | "message"> | undefined = isOver
-    ? { instructions: instructionsFor(registry.root, context), message: makeStoppedNotice(run) }
+    ? {
+        instructions: resolveInstructions(registry.root, context),
+        message: createStoppedNotice(run),
+      }
     : undefined;
   return {
     registry,
@@ -144,9 +147,10 @@ function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
     const { stepId, deferrals } = state.step;
     const { toolCalls } = state.step.reply.message;
     const waiting = new Set(deferrals.map(({ callId }) => callId));
-    return pendingCallsOf(state).some(
+    return getPendingCalls(state).some(
       (call) =>
-        !waiting.has(call.callId) && questionId === questionIdOf(stepId, toolCalls.indexOf(call)),
+        !waiting.has(call.callId) &&
+        questionId === createQuestionId(stepId, toolCalls.indexOf(call)),
     );
   });
 }
@@ -221,7 +225,7 @@ function restoreParts(
     pausedMs,
     previousTraceId,
     answerCount: answers.size,
-    ...defined({ previousSpanId, wasSampled, recovery, traceparent }),
+    ...omitUndefined({ previousSpanId, wasSampled, recovery, traceparent }),
   } as const;
   return {
     run: runtime,
@@ -243,7 +247,7 @@ function restoreParts(
         repeatRequests(runtime, folded);
       }
       if (failure !== undefined) failRoot(root, failure);
-      reactivateDetached(runtime);
+      resumeDetachedAgents(runtime);
     },
   };
 }
@@ -258,7 +262,7 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     const node = tree.find(agentId);
     if (node === undefined) continue;
     ledger.getAccount(agentId).release(lease);
-    recorder.record(scopeOutsideExecutions(node), {
+    recorder.record(createScopeWithoutExecution(node), {
       type: "budget.released",
       leaseId: lease.leaseId,
     });
@@ -267,7 +271,7 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
     const node = tree.find(agentId);
     if (node === undefined) continue;
     const { model } = node;
-    const abandoned = callUsage(node, { lease, steps: 0 }, { type: "abandoned" });
+    const abandoned = toCallUsage(node, { lease, steps: 0 }, { type: "abandoned" });
     const further = { ...abandoned, modelCalls: 0, unpricedCalls: 0 };
     let usage = charged ?? abandoned;
     // Charged attempts have ended. Any other attempt may have been sent.
@@ -275,7 +279,7 @@ function chargeLost(run: RunRuntime, { lost, unsent }: FoldedRun): void {
       usage = addUsage(usage, further);
     const { account } = node;
     account.settle(lease, usage);
-    recorder.record(scopeOutsideExecutions(node), {
+    recorder.record(createScopeWithoutExecution(node), {
       type: "budget.settled",
       leaseId: lease.leaseId,
       usage,
@@ -317,7 +321,7 @@ function repeatRequests(
     const parent = tree.find(childId)?.parent;
     if (parent === undefined || parent.hasEnded) continue;
     // A subagent in the state of its parent continues together with the parent.
-    if (!backgroundOf(parent.currentState).includes(childId))
+    if (!getBackgroundChildren(parent.currentState).includes(childId))
       run.supervisor.reactivate(parent, [childId]);
   }
 }
@@ -345,7 +349,7 @@ function restore(
     tree.add(node);
     if (node.parent !== undefined) tree.noteEarlier(node, readEarlierTasks(agent));
   }
-  regroup(tree.nodes, run);
+  restoreGroups(tree.nodes, run);
   const [root] = tree.nodes;
   if (root === undefined) throw new Error("A paused run has a root.");
   return root;
@@ -364,7 +368,7 @@ function readEarlierTasks({ state, execution }: RestoredAgent): readonly string[
  * Groups the subagents that one reply has started, also after a pause. All must be restored before
  * the first settles.
  */
-function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void {
+function restoreGroups(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void {
   const inFlightOf = new Map(agents.map(({ agentId, inFlight }) => [agentId, inFlight]));
   const begun = new Set(nodes.map(({ facts }) => `${facts.spawnStepId} ${facts.spawnCallId}`));
   const members = nodes.flatMap((node) => {
@@ -382,7 +386,11 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     const { settled } = node;
     if (settled === undefined || settled.status === "paused") continue;
     const { status, log } = settled;
-    const outcome = subagentOutcome({ status, text: lastTextOf(settled), output: log.output });
+    const outcome = createSubagentOutcome({
+      status,
+      text: getLastText(settled),
+      output: log.output,
+    });
     group.noteEnd(node, outcome === "completed");
   }
 }
@@ -397,7 +405,7 @@ function countStartsLeft(
   isOver: (callId: CallId) => boolean,
 ): number {
   if (settled?.status !== "paused" || settled.step?.stepId !== stepId) return 0;
-  return pendingCallsOf(settled).filter(
+  return getPendingCalls(settled).filter(
     ({ callId, toolName }) => toolName === SPAWN_TOOL_NAME && !isOver(callId),
   ).length;
 }
@@ -423,7 +431,7 @@ function restoreAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole
     {
       agentId,
       executionId,
-      model: modelForAgent(runtime, role),
+      model: resolveModel(runtime, role),
       state: agent.state,
       account: ledger.getAccount(agentId),
       before: { ...agent, firstStartedAtMs: agent.startedAtMs, childCount: 0, subagentsBelow: 0 },

@@ -2,20 +2,20 @@
 // repeated any number of times, in any process.
 
 import { checkAmount, checkKeys, checkMethods } from "../../kernel/check.ts";
-import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
+import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined, sameJson } from "../../kernel/json.ts";
+import { omitUndefined, sameJson } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { isOverdue } from "../../protocol/question.ts";
 import type { Ownership } from "../../store/run-store.ts";
-import { runExists } from "../../store/store-errors.ts";
+import { createRunExistsError } from "../../store/store-errors.ts";
 import { putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
-import { sessionHandle } from "../sessions/sessions.ts";
+import { openSessionHandle } from "../sessions/sessions.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
 import type { PreparedRun } from "./live-run.ts";
-import { makeOtherRunError, type LiveRuns } from "./live-runs.ts";
+import { createOtherRunError, type LiveRuns } from "./live-runs.ts";
 import { readStoredResult, signResult } from "./persisted-result.ts";
 import { openQuarantine, takeOwnership, type ClaimedRun } from "./quarantine.ts";
 import {
@@ -171,12 +171,12 @@ export class OrderExecution {
     const forget =
       releaseSignal === undefined || releaseSignal.aborted
         ? undefined
-        : onAbort(releaseSignal, giveUp);
+        : addAbortHandler(releaseSignal, giveUp);
     try {
       for (;;) {
         const result = await this.#try();
         if (result !== undefined && !(isPostponed(result) && this.#given.aborted)) return result;
-        if (this.#given.aborted) throw makeLeftError(this.#order.runId);
+        if (this.#given.aborted) throw createLeftError(this.#order.runId);
       }
     } finally {
       forget?.();
@@ -271,7 +271,7 @@ export class OrderExecution {
     let context: unknown;
     try {
       kept = await readRun(this.#storage, runId);
-      if (!isStartedBy(this.#order, kept)) throw makeOtherRunError(runId);
+      if (!isStartedBy(this.#order, kept)) throw createOtherRunError(runId);
       if (!isDue(kept, settings.clock.nowMs())) {
         if (claimed !== undefined) await this.#putToRest(claimed.ownership, kept);
         return signResult(settings, await readStoredResult(kept.folded));
@@ -283,7 +283,7 @@ export class OrderExecution {
         await releaseAfterFailure(this.#storage, claimed.ownership, kept, cause);
       throw cause;
     }
-    const given = defined({ onStreamPart: this.#options.onStreamPart });
+    const given = omitUndefined({ onStreamPart: this.#options.onStreamPart });
     const how = { role: this.#role, context, kept, claimed, areAllNeeded: false, ...given };
     return await prepareRecovery(settings, runId, how);
   }
@@ -323,16 +323,23 @@ export class OrderExecution {
     const role = this.#role;
     const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = this.#order;
     const session =
-      sessionId === undefined ? undefined : await sessionHandle(settings, sessionId, {});
+      sessionId === undefined ? undefined : await openSessionHandle(settings, sessionId, {});
     // A run without records cannot be failed, so it is paused one crash earlier.
     const claimed = isMade ? await this.#claim(settings.maxCrashes - 1) : undefined;
     try {
       const { onStreamPart } = this.#options;
-      const given = defined({ budget, deadlineAtMs, metadata, session, onStreamPart, traceparent });
+      const given = omitUndefined({
+        budget,
+        deadlineAtMs,
+        metadata,
+        session,
+        onStreamPart,
+        traceparent,
+      });
       const options = { runId, context: await this.#readContext(), ...given };
       if (claimed === undefined) return prepareStart(settings, { role, task, options });
       const mail = await readUnreadMail(store, runId, []);
-      if ((await findStoredRun(store, runId))?.recordCount !== 0) throw runExists(runId);
+      if ((await findStoredRun(store, runId))?.recordCount !== 0) throw createRunExistsError(runId);
       return prepareStart(settings, { role, task, options, ownership: claimed.ownership, mail });
     } catch (cause) {
       if (claimed !== undefined) await putBack(store, claimed.ownership);
@@ -348,7 +355,7 @@ export class OrderExecution {
     const leave = (): void => {
       executions.delete(this);
       if (executions.size > 0) left.resolve(undefined);
-      else void run.release(defined({ graceMs: graceMsNow() }));
+      else void run.release(omitUndefined({ graceMs: graceMsNow() }));
     };
     executions.add(this);
     if (this.#given.aborted) leave();
@@ -367,7 +374,7 @@ export class OrderExecution {
 }
 
 /** Returns the error of an execution that ends without a result, although the run continues. */
-export function makeLeftError(runId: RunId): EspalierError {
+export function createLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
     message: `This process has released run ${runId}: another process, or a later execution of the same request, runs it.`,

@@ -3,14 +3,14 @@
 // its length is checked, or parse a number from text. Therefore only the shape is checked, which
 // such rules do not change.
 
-import { isRecord, valueAt, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import { isRecord, findValueAtPath, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ToolSpec } from "../../model/model.ts";
 import type { ArgumentProblem } from "../../tools/arguments/argument-problems.ts";
-import { checkedInput, type InputSchema } from "../../tools/arguments/check-input.ts";
+import { createCheckedInput, type InputSchema } from "../../tools/arguments/check-input.ts";
 import { CheckWork } from "../../tools/arguments/check-work.ts";
 import type { Reading } from "../../tools/arguments/coerce.ts";
-import { jsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
-import { objectSchema } from "../../tools/arguments/json-schema-input.ts";
+import { createJsonSchemaExaminer } from "../../tools/arguments/json-schema-check.ts";
+import { copyObjectSchema } from "../../tools/arguments/json-schema-input.ts";
 import type { ValidationIssue } from "../../tools/arguments/validation-issue.ts";
 
 /** Schema against which the arguments of a call are checked. */
@@ -31,7 +31,7 @@ export function findArgumentProblems(
   const field = `${tool.name}.input`;
   let schema: InputSchema<unknown>;
   try {
-    schema = shapeInput(field, objectSchema(field, readShape(tool.inputSchema)));
+    schema = createShapeInput(field, copyObjectSchema(field, readShape(tool.inputSchema)));
   } catch {
     return [];
   }
@@ -48,14 +48,16 @@ export function findArgumentProblems(
  * Returns the check of a shape. Ignores problems of values that the schema of the role could
  * coerce.
  */
-function shapeInput(field: string, shape: JsonObject): InputSchema<unknown> {
+function createShapeInput(field: string, shape: JsonObject): InputSchema<unknown> {
   const work = new CheckWork();
-  const examine = jsonSchemaExaminer(field, shape, work);
+  const examine = createJsonSchemaExaminer(field, shape, work);
   const read = (input: JsonValue): Reading => ({
     input,
-    issues: examine(input).filter((issue) => !mayBeCoerced(issue, valueAt(input, issue.path))),
+    issues: examine(input).filter(
+      (issue) => !isCoercible(issue, findValueAtPath(input, issue.path)),
+    ),
   });
-  return checkedInput(shape, read, true, work);
+  return createCheckedInput(shape, read, true, work);
 }
 
 /** Keywords that define the shape of a value. */
@@ -89,7 +91,7 @@ function readShape(schema: unknown): unknown {
 }
 
 /** Returns true if a schema could coerce the value to its type, for example text to a number. */
-function mayBeCoerced({ types }: ValidationIssue, value: JsonValue | undefined): boolean {
+function isCoercible({ types }: ValidationIssue, value: JsonValue | undefined): boolean {
   if (types === undefined || typeof value === "object" || value === undefined) return false;
   if (types.includes("string") || types.includes("boolean")) return true;
   const isNumber = types.includes("number") || types.includes("integer");

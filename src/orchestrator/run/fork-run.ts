@@ -6,32 +6,32 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { deepFreeze, defined } from "../../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { AgentSnapshot } from "../../agent/agent-snapshot.ts";
-import { foreignTags } from "../../agent/message-tags.ts";
+import { assignTagOwner } from "../../agent/message-tags.ts";
 import type { LedgerAccount } from "../../protocol/account.ts";
-import { checkedContent } from "../../protocol/message-content.ts";
+import { copyContent } from "../../protocol/message-content.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import {
   AgentIdSchema,
   ExecutionIdSchema,
   RunIdSchema,
-  stepIdOf,
+  createStepId,
   type AgentId,
   type StepId,
 } from "../../protocol/ids.ts";
 import {
-  userMessage,
+  createUserMessage,
   type Message,
   type MessageTag,
   type UserMessage,
 } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
-import { childNameOf } from "../../agent/agent-identity.ts";
-import { toLedgerLimits, tighterLimits, type Budget } from "../../policies/budget.ts";
+import { getChildName } from "../../agent/agent-identity.ts";
+import { toLedgerLimits, tightenLimits, type Budget } from "../../policies/budget.ts";
 import { openAccount } from "../../budget/ledger.ts";
-import { allGrants } from "../../budget/ledger-grant.ts";
+import { collectGrants } from "../../budget/ledger-grant.ts";
 import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
 import type { ForkOptions } from "./start-options.ts";
 
@@ -56,7 +56,7 @@ interface Cut {
  * Returns the fork. Throws `invalid_option` for a step that the root has not completed, or whose
  * history was compacted. Step 0 is before the first: the root begins with its original input.
  */
-export function makeFork(
+export function createFork(
   original: PausedRunRecord,
   { atStep, message, budget = {} }: ForkOptions,
   { ids, clock }: { readonly ids: IdSource; readonly clock: Clock },
@@ -76,7 +76,7 @@ export function makeFork(
   const late = findLateSteps(root, stepNumber);
   const nowMs = clock.nowMs();
   const cut = { root, kept: selectAgents(original.agents, late), stepNumber, nowMs };
-  const agents = assignIds(cut, namesGiven(original.agents, late), ids);
+  const agents = assignIds(cut, collectOrdinals(original.agents, late), ids);
   if (message === undefined && hasAnswered(agents[0])) {
     const expected = `set, since ${root.agentPath} has answered by step ${stepNumber}`;
     throw mismatch("fork options.message", expected, message, "Pass the next task.");
@@ -100,12 +100,12 @@ export function makeFork(
     message:
       message === undefined
         ? undefined
-        : userMessage(checkedContent("fork options.message", message), "steering"),
+        : createUserMessage(copyContent("fork options.message", message), "steering"),
     forkedFrom: {
       runId: original.runId,
       stepNumber,
       traceId: original.traceId,
-      ...defined({ spanId: original.spanId, isSampled: original.isSampled }),
+      ...omitUndefined({ spanId: original.spanId, isSampled: original.isSampled }),
     },
   };
 }
@@ -128,7 +128,7 @@ function hasAnswered(root: PausedAgent | undefined): boolean {
 function findLateSteps({ executionId, state }: PausedAgent, stepNumber: number): Steps {
   if (findFirstLate(state, stepNumber) === -1) return new Set();
   const { steps } = state.log;
-  const open = stepIdOf(executionId, steps.length + 1);
+  const open = createStepId(executionId, steps.length + 1);
   return new Set([...steps.slice(stepNumber).map(({ stepId }) => stepId), open]);
 }
 
@@ -180,7 +180,7 @@ function assignIds(
       ...(endedAtMs === undefined ? {} : { endedAtMs: nowMs }),
     };
     // Messages from before the fork keep the ids of their authors.
-    const tags = foreignTags(conversation.tags, agentId);
+    const tags = assignTagOwner(conversation.tags, agentId);
     return {
       ...agent,
       agentId: newIds.get(agentId) ?? agentId,
@@ -246,7 +246,7 @@ function collectQueued(
 ): AgentSnapshot["log"]["subtasks"] {
   const isLast = last?.number === log.steps.length;
   if (isLast && log.subtasks.length > 0)
-    return log.subtasks.map(({ request, text }) => ({ request, ...defined({ text }) }));
+    return log.subtasks.map(({ request, text }) => ({ request, ...omitUndefined({ text }) }));
   const spoken = messages.findLastIndex(({ role }) => role === "assistant");
   const isRead = messages
     .slice(spoken + 1)
@@ -314,7 +314,7 @@ function findUnreported(
     const agent = kept.find((candidate) => candidate.agentId === agentId);
     const newId = newIds.get(agentId);
     if (agent === undefined || newId === undefined) return [];
-    const childName = childNameOf(agent.agentPath);
+    const childName = getChildName(agent.agentPath);
     const times = started.filter((id) => id === agentId).length;
     const read = reports.filter(({ text }) => text.startsWith(`${childName},`)).length;
     return reported.filter((id) => id === agentId).length + read < times ? [newId] : [];
@@ -325,7 +325,7 @@ function findUnreported(
  * Returns the names of subagents in the history. They are not reused, even if the fork does not
  * contain their agents, which were still active or continued later.
  */
-function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["ordinals"] {
+function collectOrdinals(agents: readonly PausedAgent[], late: Steps): PausedAgent["ordinals"] {
   const ordinals = new Map<string, number>();
   for (const { role, agentPath, depth, spawnStepId, execution } of agents) {
     const isKnown = execution > 1 || !late.has(spawnStepId);
@@ -352,11 +352,11 @@ function createAccounts(
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
     const { limits: beforeLimits = {}, reserve, timeLimitMs = null } = before ?? {};
     const own = parent === undefined ? budget : {};
-    const limits = tighterLimits(beforeLimits, toLedgerLimits(own));
+    const limits = tightenLimits(beforeLimits, toLedgerLimits(own));
     const leastMs = Math.min(timeLimitMs ?? Infinity, own.timeMs ?? Infinity);
     const timeMs = leastMs === Infinity ? undefined : leastMs;
     const account = { agentId, agentPath, limits, keptForSelf: reserve, timeMs, nowMs };
-    const grantsBefore = before === undefined ? [] : allGrants(before);
+    const grantsBefore = before === undefined ? [] : collectGrants(before);
     opened.set(agentId, {
       ...openAccount(account, parent),
       ...(grantsBefore.length === 0 ? {} : { grantsBeforeFork: grantsBefore }),

@@ -3,16 +3,16 @@
 // controls, which are in RunHandle.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { pausedChildrenOf } from "../../agent/agent-state.ts";
-import { defined } from "../../kernel/json.ts";
+import { getPausedChildren } from "../../agent/agent-state.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import type { Release, Semaphore } from "../../kernel/semaphore.ts";
 import { isInScope } from "../../protocol/correlation.ts";
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { RunOrigin, StartFacts } from "../../run-services/run-ids.ts";
-import { scopeOutsideExecutions, type RunRuntime } from "../tree/run-runtime.ts";
+import { createScopeWithoutExecution, type RunRuntime } from "../tree/run-runtime.ts";
 import type { RunTree } from "../tree/run-tree.ts";
-import { reactivateDetached, runUntilSettled } from "../tree/supervisor.ts";
+import { resumeDetachedAgents, runUntilSettled } from "../tree/supervisor.ts";
 import {
   type PausesBefore,
   recordRunEnd,
@@ -87,9 +87,9 @@ export class LiveRun {
       task: root.taskText,
       limits: tree.limits,
       budget: root.account.remaining(),
-      ...defined({ sessionId: session?.ref.sessionId, queuedMs: this.#queuedMs }),
+      ...omitUndefined({ sessionId: session?.ref.sessionId, queuedMs: this.#queuedMs }),
     });
-    run.recorder.begin(scopeOutsideExecutions(root), prepared.origin, createFacts);
+    run.recorder.begin(createScopeWithoutExecution(root), prepared.origin, createFacts);
     prepared.afterFirstEvent?.();
     this.#hasBegun = true;
     this.mail?.start();
@@ -159,7 +159,7 @@ export class LiveRun {
     );
     if (unblocked.length === 0) return false;
     this.#reactivated = [...this.#reactivated, ...unblocked];
-    reactivateDetached(this.run, unblocked);
+    resumeDetachedAgents(this.run, unblocked);
     return true;
   }
 
@@ -188,7 +188,7 @@ export class LiveRun {
       node.close();
       node.openMailbox().close("cancelled"); // Rejects later messages, so that their senders know.
     }
-    run.recorder.leave(scopeOutsideExecutions(root));
+    run.recorder.leave(createScopeWithoutExecution(root));
   }
 }
 
@@ -200,6 +200,6 @@ function findUnblocked(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
   return tree.nodes.filter(({ settled, noStartSignal }) => {
     if (settled?.status !== "paused") return false;
-    return noStartSignal.aborted || pausedChildrenOf(settled).some(hasEnded);
+    return noStartSignal.aborted || getPausedChildren(settled).some(hasEnded);
   });
 }

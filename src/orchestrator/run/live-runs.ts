@@ -3,11 +3,11 @@
 
 import { CancelSignal } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
-import { tried } from "../durability/journal.ts";
+import { retry } from "../durability/journal.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
 import type { PreparedRun } from "./live-run.ts";
 import type { Quarantine } from "./quarantine.ts";
@@ -16,7 +16,7 @@ import { RunHandle } from "./run-handle.ts";
 import { isCall } from "./run-mail.ts";
 
 /** Returns the error for an id whose run was started with another role or task. */
-export function makeOtherRunError(runId: string): EspalierError {
+export function createOtherRunError(runId: string): EspalierError {
   return new EspalierError({
     code: "run_id_conflict",
     message: `Cannot use run id ${JSON.stringify(runId)}: it belongs to a run with another role or task. Choose another id for another task.`,
@@ -56,7 +56,7 @@ export class LiveRuns {
   findStarted(runId: string, role: string, task: MessageContent): RunHandle | undefined {
     const run = this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
-    throw makeOtherRunError(run.runId);
+    throw createOtherRunError(run.runId);
   }
 
   /** Throws `invalid_state` once the orchestrator was closed. */
@@ -105,10 +105,10 @@ export class LiveRuns {
       const { readRun, prepareRecovery } = await import("./recover.ts");
       const kept = await readRun(storage, runId);
       if (!kept.mail.some(isCall)) return undefined;
-      const given = defined({ context, contextOf, onStreamPart, session });
+      const given = omitUndefined({ context, contextOf, onStreamPart, session });
       return await prepareRecovery(settings, runId, { ...given, role, kept, areAllNeeded: false });
     };
-    return tried(storage.clock, look).catch(() => undefined);
+    return retry(storage.clock, look).catch(() => undefined);
   }
 
   /** Executes work that may start a run. Closing waits for this work as well. */

@@ -1,9 +1,13 @@
 // Reads the result of a settled run from its journal, without its roles and without its process.
 
-import { snapshotOf } from "../../agent/agent-snapshot.ts";
+import { createAgentSnapshot } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, defined } from "../../kernel/json.ts";
-import { AGENTS_PER_TURN, invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
+import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
+import {
+  AGENTS_PER_TURN,
+  createInvalidJournalError,
+  type FoldedRun,
+} from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
   PAUSED_RUN_VERSION,
@@ -13,7 +17,7 @@ import {
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import { contentText } from "../../protocol/message-content.ts";
+import { formatContent } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { buildResult, type JsonRunResult } from "./run-result.ts";
 import type { Settings } from "../tree/settings.ts";
@@ -28,7 +32,11 @@ export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult
   const { runId } = run;
   if (status === "open") throw createUnsettledError(runId);
   if (folded.said === undefined)
-    throw invalidJournal(runId, recordCount, new TypeError("it lacks the record of its result"));
+    throw createInvalidJournalError(
+      runId,
+      recordCount,
+      new TypeError("it lacks the record of its result"),
+    );
   // Parsing freezes only the top of a list: a copy can be frozen completely.
   const said = structuredClone(folded.said);
   const { traceId, definitions, refusalsByCode, accounts, failedIds } = run;
@@ -52,7 +60,7 @@ export async function readStoredResult(folded: FoldedRun): Promise<JsonRunResult
       }),
     });
   } catch (cause) {
-    throw invalidJournal(runId, recordCount, cause);
+    throw createInvalidJournalError(runId, recordCount, cause);
   }
 }
 
@@ -99,10 +107,10 @@ async function readSettledAgents(
       executionId,
       role,
       model,
-      task: contentText(task),
+      task: formatContent(task),
       executionCount: agent.execution,
       usage: { own, descendants: subtractUsage(total, own), total },
-      ...defined({ otherModels }),
+      ...omitUndefined({ otherModels }),
       metadata,
       removedTools: removedOf.get(agentId) ?? [],
       pausedMs: pausedMs - (settled.telemetry.pausedBeforeMs ?? 0),
@@ -122,8 +130,8 @@ async function rebuildPausedRun(
   for (const { state, inFlight: _nothing, kept: _same, ...agent } of all) {
     if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
     // As in a paused run: attachments are stored once, with the message that has them.
-    const task = state.log.isTaskHandled ? contentText(agent.task) : agent.task;
-    agents.push({ ...agent, task, state: snapshotOf(state) });
+    const task = state.log.isTaskHandled ? formatContent(agent.task) : agent.task;
+    agents.push({ ...agent, task, state: createAgentSnapshot(state) });
     await turns.did();
   }
   return { ...rest, version: PAUSED_RUN_VERSION, pausedAtMs: atMs, prices, agents };

@@ -6,13 +6,13 @@ import type { Clock } from "../../kernel/clock.ts";
 import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { problemLines } from "../../tools/arguments/argument-problems.ts";
+import { describeProblemLines } from "../../tools/arguments/argument-problems.ts";
 import type { ToolSpec } from "../../model/model.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Answer, AnswerType, Question } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { RunRecord } from "../durability/run-record.ts";
-import { matchAnswers, makeWrongAnswer } from "./check-answers.ts";
+import { matchAnswers, createWrongAnswer } from "./check-answers.ts";
 import type { Run } from "./run.ts";
 import { parseMail, postMail } from "./run-mail.ts";
 
@@ -157,7 +157,7 @@ function validateAnswers(
     const first = posted.get(questionId)?.type ?? over.get(questionId);
     if (first !== undefined) return createAnsweredError(index, questionId, first);
     const got = `one to ${questionId}, which is not a question of this run${hasOwner ? TOO_EARLY : ""}`;
-    return makeWrongAnswer("unknown", index, got, { questionId });
+    return createWrongAnswer("unknown", index, got, { questionId });
   };
   return [...matchAnswers(values, { questions, nowMs, explainOther }).values()];
 }
@@ -184,7 +184,7 @@ async function checkArguments(
     const { findArgumentProblems } = await import("./find-argument-problems.ts");
     const problems = findArgumentProblems({ tool, fitting }, input);
     if (problems.length === 0) continue;
-    const lines = problemLines("arguments", problems).join("; ");
+    const lines = describeProblemLines("arguments", problems).join("; ");
     const parameters = [...new Set(problems.map(({ parameter }) => parameter || "arguments"))];
     throw new EspalierError({
       code: "invalid_answer",
@@ -217,7 +217,7 @@ function createAnsweredError(
   first: AnswerType,
 ): EspalierError {
   const got = `one to ${questionId}, which is already answered. The first answer counts: ${first}`;
-  return makeWrongAnswer("already_answered", index, got, { questionId });
+  return createWrongAnswer("already_answered", index, got, { questionId });
 }
 
 const NEVER = new CancelSignal();

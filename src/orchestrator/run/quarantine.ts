@@ -7,14 +7,14 @@
 // causes it, and not for the runs beside it.
 
 import { EspalierError } from "../../kernel/error.ts";
-import { pendingCallsOf } from "../../agent/agent-state.ts";
+import { getPendingCalls } from "../../agent/agent-state.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { ClaimOptions, Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
-import { tried, type RunStorage } from "../durability/journal.ts";
-import { newOwner } from "../durability/open-journal.ts";
+import { retry, type RunStorage } from "../durability/journal.ts";
+import { createOwner } from "../durability/open-journal.ts";
 import { requireStorage, type Settings } from "../tree/settings.ts";
-import { postMail, makeRefusal } from "./run-mail.ts";
+import { postMail, createRefusal } from "./run-mail.ts";
 
 /** Delay after the first counted crash. It doubles with each further crash. */
 const FIRST_DELAY_MS = 1_000;
@@ -94,29 +94,29 @@ export async function takeOwnership(
 ): Promise<ClaimedRun> {
   const { store, clock, staleAfterMs } = requireStorage(settings);
   const { takeOver = false, ownerLost = false } = options;
-  const claim = { owner: newOwner(), staleAfterMs, takeOver, ownerLost };
+  const claim = { owner: createOwner(), staleAfterMs, takeOver, ownerLost };
   // If the acknowledgement is lost, this process owns the run nevertheless.
-  const ownership = await tried(clock, () => store.claim(runId, claim));
+  const ownership = await retry(clock, () => store.claim(runId, claim));
   try {
     const { crashCount: crashes = 0 } = (await store.find(runId)) ?? {};
     if (crashes <= mostCrashes) return { ownership, crashes };
-    const cause = makeCrashLoopError(runId, crashes);
-    await layToRest(store, ownership, cause);
+    const cause = createCrashLoopError(runId, crashes);
+    await pauseUntilMail(store, ownership, cause);
     throw cause;
   } catch (cause) {
     if (!isCrashLoop(cause))
-      await tried(clock, () => store.release(ownership, "open")).catch(() => undefined);
+      await retry(clock, () => store.release(ownership, "open")).catch(() => undefined);
     throw cause;
   }
 }
 
 /** Records why the run cannot be executed, and pauses it until mail arrives. */
-export async function layToRest(
+export async function pauseUntilMail(
   store: RunStore,
   ownership: Ownership,
   cause: EspalierError,
 ): Promise<void> {
-  const lastMail = await postMail(store, ownership.runId, makeRefusal(cause));
+  const lastMail = await postMail(store, ownership.runId, createRefusal(cause));
   await store.release(ownership, "paused", lastMail);
 }
 
@@ -131,13 +131,13 @@ const NAMED_CALLS = 3;
  * Returns the error of a run that crashes the processes that execute it. `folded` is the run if it
  * fails. Without it, the run is paused and may be tried again.
  */
-export function makeCrashLoopError(
+export function createCrashLoopError(
   runId: RunId,
   crashes: number,
   folded?: FoldedRun,
 ): EspalierError {
   const calls = (folded?.run.agents ?? []).flatMap(({ agentPath, state }) =>
-    pendingCallsOf(state).map(({ toolName }) => `${toolName} of ${agentPath}`),
+    getPendingCalls(state).map(({ toolName }) => `${toolName} of ${agentPath}`),
   );
   // Calls of the deepest agents first: they run within the calls of their parents.
   const named = [...new Set(calls.toReversed())].slice(0, NAMED_CALLS);

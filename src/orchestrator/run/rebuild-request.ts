@@ -1,13 +1,13 @@
 // Rebuilds the model request of any step of an ended or paused run, from its stored form alone.
 // Pure.
 
-import { unknownAgent } from "../../agent/agent-identity.ts";
-import { requestOfStep, type RebuiltRequest } from "../../agent/shown-messages.ts";
+import { createUnknownAgentError } from "../../agent/agent-identity.ts";
+import { rebuildStepRequest, type RebuiltRequest } from "../../agent/shown-messages.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
-import { restoredFrom } from "../durability/restored-run.ts";
+import { restorePausedRun } from "../durability/restored-run.ts";
 
 /**
  * Rebuilds the exact model request of a step from a paused or ended run. The request contains all
@@ -43,12 +43,12 @@ export function rebuildRequest(
   },
 ): RebuiltRequest {
   checkKeys("rebuild options", options, FIELDS);
-  const { agents, definitions } = restoredFrom(parsePausedRun(stored));
+  const { agents, definitions } = restorePausedRun(parsePausedRun(stored));
   const { stepNumber, agentId = agents[0]?.agentId } = options;
   const agent = agents.find((candidate) => candidate.agentId === agentId);
-  if (agent === undefined) throw unknownAgent(agentId);
+  if (agent === undefined) throw createUnknownAgentError(agentId);
   const step = { field: "rebuild options.stepNumber", stepNumber, agentPath: agent.agentPath };
-  const rebuilt = requestOfStep(agent.state, step, (hash) =>
+  const rebuilt = rebuildStepRequest(agent.state, step, (hash) =>
     Object.hasOwn(definitions, hash) ? definitions[hash] : undefined,
   );
   return deepFreeze(rebuilt);

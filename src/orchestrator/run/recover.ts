@@ -1,23 +1,27 @@
 // Recovery: claims a run whose process crashed, reads its journal, and continues or cancels the
 // run. Also reads results from the store.
 
-import { errorRecord } from "../../agent/error-record.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
-import { contentText } from "../../protocol/message-content.ts";
+import { serializeError } from "../../agent/error-record.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { omitUndefined } from "../../kernel/json.ts";
+import { formatContent } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
-import { isProcessGone, thisHostname } from "../../store/holding.ts";
-import { runEnded, storeFailed, unknownRun } from "../../store/store-errors.ts";
+import { isProcessGone, getHostname } from "../../store/holding.ts";
+import {
+  createRunEndedError,
+  createStoreError,
+  createUnknownRunError,
+} from "../../store/store-errors.ts";
 import { type FoldedJournal, foldJournal } from "../durability/fold-journal.ts";
-import { type RunStorage, tried } from "../durability/journal.ts";
-import { recoveredJournal } from "../durability/open-journal.ts";
+import { type RunStorage, retry } from "../durability/journal.ts";
+import { createRecoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { type Settings, requireStorage } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { type Continuation, checkContinuation, restoreRun } from "./continue-run.ts";
 import { readStoredResult, signResult } from "./persisted-result.ts";
-import { type ClaimedRun, makeCrashLoopError, takeOwnership } from "./quarantine.ts";
+import { type ClaimedRun, createCrashLoopError, takeOwnership } from "./quarantine.ts";
 import { type ReceivedMail, isCall, readUnreadMail } from "./run-mail.ts";
 import type { PreparedRun } from "./live-run.ts";
 import type { ResumeLostRunsOptions, StoredResumeOptions } from "./start-options.ts";
@@ -57,7 +61,7 @@ export async function prepareRecovery(
   let { kept } = options;
   let continuation: Continuation | undefined;
   // A lost run is claimed before it is read. A live owner is replaced only after all checks.
-  if (kept === undefined && !(await seemsLost(storage, runId)))
+  if (kept === undefined && !(await isProbablyLost(storage, runId)))
     kept = await readRun(storage, runId);
   if (kept !== undefined && options.claimed === undefined) {
     // If the run has ended and its process crashed before the store knew, it is claimed in order to
@@ -81,13 +85,13 @@ export async function prepareRecovery(
   }
 }
 
-async function seemsLost(
+async function isProbablyLost(
   { store, clock, staleAfterMs }: RunStorage,
   runId: RunId,
 ): Promise<boolean> {
   const run = await findStoredRun(store, runId);
   if (run?.status !== "open" || run.recordCount === 0) return false;
-  return !seemsAlive(run, clock.nowMs(), staleAfterMs);
+  return !isProbablyAlive(run, clock.nowMs(), staleAfterMs);
 }
 
 /** Returns false if the run advanced, or received mail, since it was read. */
@@ -106,9 +110,9 @@ function continueClaimed(
 ): PreparedRun {
   const isOver = crashes >= settings.maxCrashes;
   const failure = isOver
-    ? errorRecord(makeCrashLoopError(ownership.runId, crashes, folded))
+    ? serializeError(createCrashLoopError(ownership.runId, crashes, folded))
     : undefined;
-  const journal = recoveredJournal(requireStorage(settings), ownership, folded, failure);
+  const journal = createRecoveredJournal(requireStorage(settings), ownership, folded, failure);
   return restoreRun(settings, folded.run, continuation, { journal, folded, failure });
 }
 
@@ -128,7 +132,7 @@ export async function releaseAfterFailure(
   const status = isOpen ? "open" : kept.folded.status;
   const lastMail = kept && findLastMail(kept);
   const release = () => store.release(ownership, isOver ? "ended" : status, lastMail);
-  await tried(clock, release).catch(() => undefined); // The first error is the relevant one.
+  await retry(clock, release).catch(() => undefined); // The first error is the relevant one.
 }
 
 /**
@@ -160,19 +164,19 @@ async function checkRecovery(
   { contextOf, answers = [], areAllNeeded, ...others }: Recovery,
 ): Promise<Continuation> {
   const { grants = [] } = others;
-  if (status === "ended" && grants.length === 0) throw runEnded(run.runId);
+  if (status === "ended" && grants.length === 0) throw createRunEndedError(run.runId);
   checkAnswerList(answers);
   const kept = before.filter(({ questionId }) =>
     run.questions.some((question) => question.questionId === questionId),
   );
   const context = contextOf === undefined ? others.context : await readLostContext(run, contextOf);
   const arrival = { wasCutOff: status === "open", answers: [...kept, ...answers], mail };
-  const needed = defined({ areAllNeeded });
+  const needed = omitUndefined({ areAllNeeded });
   return checkContinuation(settings, run, { ...others, context }, { ...arrival, ...needed });
 }
 
 /** Returns the result of a settled run from the store. */
-export async function storedResult(settings: Settings, runId: RunId): Promise<JsonRunResult> {
+export async function loadStoredResult(settings: Settings, runId: RunId): Promise<JsonRunResult> {
   const folded = await foldStoredRun(requireStorage(settings).store, runId);
   return signResult(settings, await readStoredResult(folded));
 }
@@ -184,17 +188,17 @@ export const ALL_OF_THEM = 2 ** 31 - 1;
  * Returns the open runs that no process seems to own: runs with the fewest crashes first, and of
  * these the oldest first. Rejects with `store_failed`.
  */
-export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[]> {
+export async function findLostRuns(storage: RunStorage): Promise<readonly StoredRun[]> {
   const filter = { status: "open", limit: ALL_OF_THEM } as const;
   const open = await askStore("its runs", () => storage.store.list(filter));
   const nowMs = storage.clock.nowMs();
-  const lost = open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs));
+  const lost = open.filter((run) => !isProbablyAlive(run, nowMs, storage.staleAfterMs));
   return lost.toReversed().toSorted((left, right) => left.crashCount - right.crashCount);
 }
 
 /** Throws `run_active` for a run that another process seems to own. */
 export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage): void {
-  if (!seemsAlive(run, clock.nowMs(), staleAfterMs)) return;
+  if (!isProbablyAlive(run, clock.nowMs(), staleAfterMs)) return;
   throw new EspalierError({
     code: "run_active",
     message: `Cannot take over run ${run.runId}: another process owns it. Wait until the run pauses or ends, or until its owner is lost.`,
@@ -206,13 +210,13 @@ export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage):
  * Returns true if the owner seems alive, which avoids reading the journal. The store, with its own
  * clock, decides whether the run may be claimed.
  */
-function seemsAlive(
+function isProbablyAlive(
   { owner, heartbeatAtMs }: StoredRun,
   nowMs: number,
   staleAfterMs: number,
 ): boolean {
   if (owner === null || heartbeatAtMs === null) return false;
-  if (owner.hostname === thisHostname() && isProcessGone(owner.processId)) return false;
+  if (owner.hostname === getHostname() && isProcessGone(owner.processId)) return false;
   return Math.abs(nowMs - heartbeatAtMs) < staleAfterMs;
 }
 
@@ -225,9 +229,9 @@ async function readLostContext(
   if (root === undefined) throw new Error("A run has a root.");
   const { role, task, metadata } = root;
   try {
-    return await contextOf(Object.freeze({ runId, role, task: contentText(task), metadata }));
+    return await contextOf(Object.freeze({ runId, role, task: formatContent(task), metadata }));
   } catch (cause) {
-    const message = `Expected options.context to return the context of run ${runId}, but it threw: ${messageOf(cause)}. The run is unchanged.`;
+    const message = `Expected options.context to return the context of run ${runId}, but it threw: ${getErrorMessage(cause)}. The run is unchanged.`;
     throw new EspalierError({ code: "context_failed", message, data: { runId }, cause });
   }
 }
@@ -243,8 +247,8 @@ async function askStore<Answer>(what: string, ask: () => Promise<Answer>): Promi
     return await ask();
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    const message = `Cannot read ${what}: the store failed with: ${messageOf(cause)}. Check the store; nothing was changed.`;
-    throw storeFailed("other", message, cause);
+    const message = `Cannot read ${what}: the store failed with: ${getErrorMessage(cause)}. Check the store; nothing was changed.`;
+    throw createStoreError("other", message, cause);
   }
 }
 
@@ -281,7 +285,7 @@ export async function readResult(
  */
 export async function readRested(store: RunStore, runId: RunId) {
   const found = await findStoredRun(store, runId);
-  if (found === undefined) throw unknownRun(runId);
+  if (found === undefined) throw createUnknownRunError(runId);
   if (found.status === "open") return undefined;
   const folded = found.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
   const mail = await readUnreadMail(store, runId, folded?.posts ?? []);

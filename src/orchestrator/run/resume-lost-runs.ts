@@ -2,15 +2,15 @@
 // a delay.
 
 import { checkKeys, checkText } from "../../kernel/check.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import { sleep } from "../../kernel/cancel.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import { runEnded, unknownRun } from "../../store/store-errors.ts";
+import { createRunEndedError, createUnknownRunError } from "../../store/store-errors.ts";
 import { requireStorage } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { openQuarantine } from "./quarantine.ts";
-import { assertFree, readRun, lostRuns, prepareRecovery, findStoredRun } from "./recover.ts";
+import { assertFree, readRun, findLostRuns, prepareRecovery, findStoredRun } from "./recover.ts";
 import type { RunHandle } from "./run-handle.ts";
 import { postMail } from "./run-mail.ts";
 import type { Run } from "./run.ts";
@@ -61,7 +61,7 @@ export async function resumeLostRuns(
   const runs: Run[] = [];
   const delayed: ResumedRuns["delayed"][number][] = [];
   const failed: ResumedRuns["failed"][number][] = [];
-  for (const found of await lostRuns(storage)) {
+  for (const found of await findLostRuns(storage)) {
     const { runId, recordCount, crashCount } = found;
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
     const delayMs = await openQuarantine(live).delayMs(found, storage);
@@ -88,8 +88,8 @@ async function recoverNow(
   { context: contextOf }: ResumeLostRunsOptions,
 ): Promise<RunHandle> {
   try {
-    const prepared = await prepareRecovery(live.settings, runId, defined({ contextOf }));
-    const run = live.start(prepared, undefined, defined({ contextOf }));
+    const prepared = await prepareRecovery(live.settings, runId, omitUndefined({ contextOf }));
+    const run = live.start(prepared, undefined, omitUndefined({ contextOf }));
     run.result.catch(() => undefined); // The caller can read the result only once all recoveries are in progress.
     return run;
   } catch (cause) {
@@ -108,8 +108,8 @@ async function recoverLater(
     await sleep(storage.clock, delayMs, live.closing);
     live.assertOpen();
     const found = await findStoredRun(storage.store, runId);
-    if (found === undefined) throw unknownRun(runId);
-    if (found.status !== "open") throw runEnded(runId);
+    if (found === undefined) throw createUnknownRunError(runId);
+    if (found.status !== "open") throw createRunEndedError(runId);
     assertFree(found, storage); // Another process may have been faster.
     delayMs = await openQuarantine(live).delayMs(found, storage);
   }
@@ -122,7 +122,7 @@ async function recoverLater(
  */
 function createRecoveryError(runId: RunId, cause: unknown): EspalierError | undefined {
   if (!EspalierError.is(cause)) {
-    const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a bug in espalier.`;
+    const message = `Expected run ${runId} to continue, got an error: ${getErrorMessage(cause)}. This is a bug in espalier.`;
     return new EspalierError({ code: "internal_error", message, data: { runId }, cause });
   }
   const wasNotLost = cause.code === "run_active" || cause.code === "run_ended";

@@ -5,25 +5,25 @@
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import { sameJson } from "../../kernel/json.ts";
 import {
-  tighterLimits,
+  tightenLimits,
   toLedgerLimits,
   toSpendAmounts,
   type SpendLimits,
 } from "../../policies/budget.ts";
-import { childLimits } from "../../policies/budget-share.ts";
-import { toolRules } from "../../policies/child-tools.ts";
+import { computeChildLimits } from "../../policies/budget-share.ts";
+import { createToolRules } from "../../policies/child-tools.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { LEDGER_AXES, type LedgerAccount, type LedgerAxis } from "../../protocol/account.ts";
 import type { AgentId, CallId } from "../../protocol/ids.ts";
 import type { SpawnRequest } from "../../protocol/subagent.ts";
-import { allGrants, sumGrants } from "../../budget/ledger-grant.ts";
+import { collectGrants, sumGrants } from "../../budget/ledger-grant.ts";
 import {
-  invalidPausedRun,
+  createPausedRunError,
   type PausedAgent,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import { spawnRequestIn } from "../tree/subagent-tools.ts";
+import { parseSpawnRequest } from "../tree/subagent-tools.ts";
 import { findAgentRoles } from "./check-continuation.ts";
 import { readArguments } from "../../agent/tool-calls/parsed-call.ts";
 
@@ -76,13 +76,15 @@ function checkDelegatedRole({ registry, roles, agents }: CastRun, agent: PausedA
   const isAllowed =
     draft !== undefined || registry.subagentsOf(parentRole).some(({ name }) => name === role);
   if (!isAllowed)
-    throw invalidPausedRun(
+    throw createPausedRunError(
       `${agentPath} has the role "${role}", which ${parentRole.name} may not start`,
     );
   const request = findSpawnRequest(parent, agent);
   if (request === undefined || (request.role === role && sameJson(request.roleDefinition, draft)))
     return;
-  throw invalidPausedRun(`${agentPath} does not have the role that ${parent.agentPath} asked for`);
+  throw createPausedRunError(
+    `${agentPath} does not have the role that ${parent.agentPath} asked for`,
+  );
 }
 
 /**
@@ -102,13 +104,13 @@ function findSpawnRequest(
   const execution = executions?.find(({ call }) => call.callId === spawnCallId);
   if (execution !== undefined)
     return execution.call.toolName === SPAWN_TOOL_NAME && execution.arguments !== undefined
-      ? spawnRequestIn(execution.arguments)
+      ? parseSpawnRequest(execution.arguments)
       : undefined;
   const call = step?.reply?.message.toolCalls.find(({ callId }) => callId === spawnCallId);
   const deferral = step?.deferrals.find(({ callId }) => callId === spawnCallId);
   if (!isOpen || call?.toolName !== SPAWN_TOOL_NAME || deferral === undefined) return undefined;
   const asked = readArguments(deferral.argumentsText);
-  return asked === undefined ? undefined : spawnRequestIn(asked);
+  return asked === undefined ? undefined : parseSpawnRequest(asked);
 }
 
 // Denials
@@ -135,7 +137,7 @@ function tightenRules(
   parent: PausedAgent,
   { contextPolicy: context }: AgentRole,
 ): PausedAgent["toolRules"] {
-  const due = [...parent.toolRules, ...toolRules(parent.agentPath, context)];
+  const due = [...parent.toolRules, ...createToolRules(parent.agentPath, context)];
   const missing = due.filter((rule) => !recorded.some((candidate) => sameJson(candidate, rule)));
   return missing.length === 0 ? recorded : [...recorded, ...missing];
 }
@@ -170,7 +172,7 @@ function tightenAccounts(cast: CastRun): readonly LedgerAccount[] {
     const ceiling =
       parentRole === undefined
         ? { spendLimits: toLedgerLimits(role.budget), timeMs: role.budget.timeMs }
-        : childLimits({
+        : computeChildLimits({
             share: parentRole.delegation.share,
             definition: role.budget,
             left: toSpendAmounts(findMostLeft(parentAgentId, tightened)),
@@ -191,7 +193,7 @@ interface Ceiling {
 
 function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceiling): LedgerAccount {
   const { limits, reserve, timeLimitMs } = account;
-  const grants = allGrants(account);
+  const grants = collectGrants(account);
   const granted = sumGrants(grants);
   const grantedMs = grants.reduce((sum, { budget }) => sum + (budget.timeMs ?? 0), 0);
   const mostMs = (ceiling.timeMs ?? Infinity) + grantedMs;
@@ -206,7 +208,7 @@ function tightenAccount(account: LedgerAccount, role: AgentRole, ceiling: Ceilin
   }
   return {
     ...account,
-    limits: tighterLimits(limits, raised),
+    limits: tightenLimits(limits, raised),
     reserve: reserves,
     timeLimitMs: leastMs === Infinity ? null : leastMs,
   };
@@ -224,7 +226,7 @@ function findMostLeft(
   for (let id = parentAgentId; id !== null;) {
     const account = accounts.get(id);
     if (account === undefined) break;
-    left = tighterLimits(left, account.limits);
+    left = tightenLimits(left, account.limits);
     id = account.parentAgentId;
   }
   return left;

@@ -6,20 +6,20 @@ import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { EspalierError, type ErrorCode } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import { deepFreeze, defined, sameJson, type JsonValue } from "../../kernel/json.ts";
+import { deepFreeze, omitUndefined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Answer, Question } from "../../protocol/question.ts";
 import type { Store } from "../../store/store.ts";
-import { runExists } from "../../store/store-errors.ts";
-import { madeOfLine } from "../durability/fold-journal.ts";
-import { recordFrom, type JournalRecord } from "../durability/journal-record.ts";
+import { createRunExistsError } from "../../store/store-errors.ts";
+import { readJournalLine } from "../durability/fold-journal.ts";
+import { parseRecord, type JournalRecord } from "../durability/journal-record.ts";
 import { RecordCodec } from "../durability/record-codec.ts";
-import { keptEvent } from "../durability/open-spans.ts";
-import { newOwner, titleOf } from "../durability/open-journal.ts";
-import { makeOtherRunError } from "./live-runs.ts";
+import { parseKnownEvent } from "../durability/open-spans.ts";
+import { createOwner, toRunTitle } from "../durability/open-journal.ts";
+import { createOtherRunError } from "./live-runs.ts";
 import { openQuestions, postAnswers } from "./posted-answers.ts";
 import {
   copyOrder,
@@ -34,7 +34,7 @@ import {
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
 import { readRested, readResult } from "./recover.ts";
-import { makeTicket } from "./work.ts";
+import { createTicket } from "./work.ts";
 
 /**
  * Options of a `RunClient`.
@@ -268,9 +268,9 @@ export class RunClient {
     checkKeys("start options", options, ORDER_FIELDS);
     const { runId = randomIds.next("run"), ...others } = options;
     const rolesVersion = this.#rolesVersion;
-    const order = copyOrder({ ...others, runId, role, task, ...defined({ rolesVersion }) });
+    const order = copyOrder({ ...others, runId, role, task, ...omitUndefined({ rolesVersion }) });
     await this.#keep(order);
-    await this.#means.engine.enqueue(makeTicket(order));
+    await this.#means.engine.enqueue(createTicket(order));
     return new StoredRemoteRun(this.#means, order.runId, order);
   }
 
@@ -298,19 +298,19 @@ export class RunClient {
     const { store } = this.#means;
     const { runId, role, task } = order;
     const ownership = await store
-      .create(runId, titleOf(role, task), newOwner())
+      .create(runId, toRunTitle(role, task), createOwner())
       .catch(ignoreCode("run_exists"));
     const known = ownership === undefined ? await readOrder(store, runId) : undefined;
     if (ownership === undefined && known === undefined) {
       // A run without a request was started by a process itself, unless it has no records yet.
       const found = await store.find(runId);
-      if (found !== undefined && found.recordCount > 0) throw runExists(runId);
+      if (found !== undefined && found.recordCount > 0) throw createRunExistsError(runId);
     }
     const counts = known ?? (await postOrder(store, order));
     // Another client may have sent the same request, which a worker executes already.
     if (ownership !== undefined)
       await store.release(ownership, "open").catch(ignoreCode("run_fenced"));
-    if (!sameJson(counts, order)) throw makeOtherRunError(runId);
+    if (!sameJson(counts, order)) throw createOtherRunError(runId);
     if (known !== undefined && (await readRested(store, runId))?.refusal !== undefined)
       await postMail(store, runId, { type: "resume" });
   }
@@ -384,8 +384,8 @@ class StoredRemoteRun implements RemoteRun {
     for (;;) {
       const found = await store.find(this.runId);
       for await (const line of store.read(this.runId, next)) {
-        const events = madeOfLine(this.runId, next, () =>
-          reader.read(line).map(recordFrom).flatMap(parseStoredEvent),
+        const events = readJournalLine(this.runId, next, () =>
+          reader.read(line).map(parseRecord).flatMap(parseStoredEvent),
         );
         next += 1;
         yield* events.filter(({ seq }) => seq >= due).map((event) => deepFreeze(event));
@@ -411,12 +411,12 @@ class StoredRemoteRun implements RemoteRun {
    */
   async #wake(): Promise<void> {
     const order = this.#order ?? (await readOrder(this.#means.store, this.runId));
-    if (order !== undefined) await this.#means.engine.enqueue(makeTicket(order));
+    if (order !== undefined) await this.#means.engine.enqueue(createTicket(order));
   }
 }
 
 function parseStoredEvent(record: JournalRecord): EspalierEvent | [] {
-  return record.type === "event" ? (keptEvent(record.event) ?? []) : [];
+  return record.type === "event" ? (parseKnownEvent(record.event) ?? []) : [];
 }
 
 const NEVER = new CancelSignal();

@@ -1,9 +1,14 @@
 // RunError: the exception of `run.orThrow()` for a run that did not complete. Also the errors of a
 // live run's methods.
 
-import { cancelReasonOf } from "../../kernel/cancel.ts";
-import { EspalierError, isMarkedError, messageOf, type RunErrorCode } from "../../kernel/error.ts";
-import { asSentence, joinSentences } from "../../kernel/sentence.ts";
+import { findCancelReason } from "../../kernel/cancel.ts";
+import {
+  EspalierError,
+  isMarkedError,
+  getErrorMessage,
+  type RunErrorCode,
+} from "../../kernel/error.ts";
+import { completeSentence, joinSentences } from "../../kernel/sentence.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { IncompleteRunResult, PausedRunResult } from "./run-result.ts";
 
@@ -83,7 +88,7 @@ function findRootCause({
 }
 
 /** Returns the error of the result of a run that this process has released. */
-export function makeRunLeftError(runId: RunId): EspalierError {
+export function createRunLeftError(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_released",
     message: `This process has released run ${runId}. Resume the run, here or elsewhere, to get its result.`,
@@ -94,13 +99,13 @@ export function makeRunLeftError(runId: RunId): EspalierError {
 /**
  * Returns the error of a snapshot of a run that this process has released, or lost with its store.
  */
-export function makeNotOwnedError(runId: RunId, cause: unknown): EspalierError {
+export function createNotOwnedError(runId: RunId, cause: unknown): EspalierError {
   const message = `Cannot take a snapshot: this process no longer owns run ${runId}. Resume the run, and take the snapshot of the resumed run.`;
   return new EspalierError({ code: "run_released", message, data: { runId }, cause });
 }
 
 /** Returns the error of a method that needs a store. */
-export function makeUnstoredError(advice: string): EspalierError {
+export function createUnstoredError(advice: string): EspalierError {
   return new EspalierError({
     code: "invalid_state",
     message: `This run has no store. ${advice}`,
@@ -109,6 +114,6 @@ export function makeUnstoredError(advice: string): EspalierError {
 
 /** Returns the message with which an aborted signal cancels a run. */
 export function explainAbort(signal: AbortSignal): string {
-  const why = cancelReasonOf(signal)?.message ?? messageOf(signal.reason);
-  return asSentence(`The signal of the run was aborted: ${why}`);
+  const why = findCancelReason(signal)?.message ?? getErrorMessage(signal.reason);
+  return completeSentence(`The signal of the run was aborted: ${why}`);
 }

@@ -5,13 +5,13 @@
 // ownership. Until then `takeUp` continues the run here. `LiveRun.abandon` is different: the
 // journal broke or was given up, and the run stops here at once.
 
-import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
-import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
+import { checkAmount, checkKeys, checkText, adviseDefault } from "../../kernel/check.ts";
+import { CancelSignal, addAbortHandler, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
+import { copyContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { StreamPart } from "../../protocol/stream-part.ts";
 import type { SteerReceipt } from "../../agent/mailbox.ts";
@@ -23,16 +23,16 @@ import { type FeedFailure, findNode, findNodeAt, RunReaders, Stepper } from "./r
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { MailReader } from "./run-mail.ts";
 import {
-  makeUnstoredError,
-  makeNotOwnedError,
+  createUnstoredError,
+  createNotOwnedError,
   RunError,
-  makeRunLeftError,
+  createRunLeftError,
   explainAbort,
 } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, StreamOptions, Run } from "./run.ts";
 import {
-  makePausedRun,
-  makeResult,
+  createPausedRun,
+  createResult,
   type CompletedRunResult,
   type JsonRunResult,
 } from "./run-result.ts";
@@ -110,7 +110,7 @@ export class RunHandle implements Run {
 
   async whenPersisted(): Promise<void> {
     const { journal } = this.#live.run;
-    if (journal === undefined) throw makeUnstoredError("Give the orchestrator a store.");
+    if (journal === undefined) throw createUnstoredError("Give the orchestrator a store.");
     try {
       await Promise.race([journal.writer.whenPersisted(), journal.writer.broken]);
     } catch (cause) {
@@ -170,7 +170,7 @@ export class RunHandle implements Run {
     const cancel = (): void =>
       this.#ask(() => this.#cancelNode(this.#live.root, explainAbort(signal)));
     if (signal.aborted) cancel();
-    else this.#overHandlers = [...this.#overHandlers, onAbort(signal, cancel)];
+    else this.#overHandlers = [...this.#overHandlers, addAbortHandler(signal, cancel)];
   }
 
   /**
@@ -201,7 +201,7 @@ export class RunHandle implements Run {
     message: MessageContent,
     agentId: AgentId = this.#live.root.identity.agentId,
   ): Promise<SteerReceipt> {
-    const text = checkedContent("message", message);
+    const text = copyContent("message", message);
     const mailbox = this.#findNode(agentId).openMailbox();
     if (!mailbox.isClosed) this.#live.run.journal?.append({ type: "letter", agentId, text });
     return mailbox.write(text);
@@ -241,9 +241,9 @@ export class RunHandle implements Run {
     checkKeys("release options", options, ["graceMs"]);
     const { journal, limiter, settings } = this.#live.run;
     const { graceMs = settings.graceMs } = options;
-    checkAmount("graceMs", graceMs, defaultAdvice(settings.graceMs));
+    checkAmount("graceMs", graceMs, adviseDefault(settings.graceMs));
     if (journal === undefined)
-      throw makeUnstoredError(
+      throw createUnstoredError(
         "A released run would be lost. Give the orchestrator a store, or pause the run.",
       );
     if (this.#leaving !== undefined) return await this.#leaving.left;
@@ -268,7 +268,7 @@ export class RunHandle implements Run {
     await sleep(this.#live.run.settings.clock, graceMs, over);
     forget();
     if (takenUp.aborted) return false;
-    const isLeft = await journal.writer.giveUp(makeRunLeftError(this.runId));
+    const isLeft = await journal.writer.giveUp(createRunLeftError(this.runId));
     await this.settled.catch(() => undefined);
     return isLeft;
   }
@@ -290,16 +290,16 @@ export class RunHandle implements Run {
   /** Returns true if the run was started with this role and task. Throws for an invalid task. */
   isOf(role: string, content: MessageContent): boolean {
     const { root } = this.#live;
-    const task = checkedContent("task", content);
+    const task = copyContent("task", content);
     return root.role.name === role && sameJson(root.facts.task, task);
   }
 
   snapshot(): PausedRun {
     const { run, isOver, prepared } = this.#live;
     if (run.journal?.hasGivenUp === true)
-      throw makeNotOwnedError(this.runId, this.#end?.failure?.cause);
+      throw createNotOwnedError(this.runId, this.#end?.failure?.cause);
     if (isOver) {
-      const pausedRun = makePausedRun(run, prepared);
+      const pausedRun = createPausedRun(run, prepared);
       return run.settings.signer?.sign(pausedRun) ?? pausedRun;
     }
     throw new EspalierError({
@@ -321,7 +321,7 @@ export class RunHandle implements Run {
     this.#stepper?.end();
     const ending = settleDetached(live.run).then(() => this.#conclude());
     this.#tail = this.#closeOnFailure(ending);
-    return makeResult(live.run);
+    return createResult(live.run);
   }
 
   /** Returns the result once the end of the run is persisted. A paused run may continue instead. */

@@ -9,21 +9,21 @@ import {
   mismatch,
   NO_LIMIT_ADVICE,
 } from "../../kernel/check.ts";
-import { type ErrorCode, EspalierError, messageOf } from "../../kernel/error.ts";
+import { type ErrorCode, EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import { defined, type JsonObject, parseJson } from "../../kernel/json.ts";
+import { omitUndefined, type JsonObject, parseJson } from "../../kernel/json.ts";
 import { type Budget, checkBudget } from "../../policies/budget.ts";
-import { outsideScopes } from "../../protocol/correlation.ts";
-import { idOf, type RunId } from "../../protocol/ids.ts";
+import { runOutsideScopes } from "../../protocol/correlation.ts";
+import { parseId, type RunId } from "../../protocol/ids.ts";
 import { lazySchema, lazyUnion, z } from "../../protocol/lazy-schema.ts";
 import {
-  checkedContent,
+  copyContent,
   type MessageContent,
   MessageContentSchema,
 } from "../../protocol/message-content.ts";
 import { AnswerSchema } from "../../protocol/question.ts";
 import type { Mail, RunStore } from "../../store/run-store.ts";
-import { storeFailed } from "../../store/store-errors.ts";
+import { createStoreError } from "../../store/store-errors.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
@@ -180,7 +180,7 @@ function parseStoredOrder(value: unknown): CheckedOrder {
   if (data !== undefined) return data;
   const message =
     "Expected the stored request of a run to be an object, got something else. Restore the store from a copy.";
-  throw storeFailed("corrupt", message);
+  throw createStoreError("corrupt", message);
 }
 
 /**
@@ -214,24 +214,24 @@ export function copyRequest(request: RunCommand): RunMail {
   if ("agentPath" in request && request.agentPath !== undefined)
     checkText("request.agentPath", request.agentPath);
   if (type === "steer") {
-    const message = checkedContent("request.message", request.message);
-    return { type, message, ...defined({ agentPath: request.agentPath }) };
+    const message = copyContent("request.message", request.message);
+    return { type, message, ...omitUndefined({ agentPath: request.agentPath }) };
   }
   if (type === "grant") {
     const { budget, by, agentPath } = request;
     checkGrant("request", { budget, by });
-    return { type, budget: { ...budget }, by, ...defined({ agentPath }) };
+    return { type, budget: { ...budget }, by, ...omitUndefined({ agentPath }) };
   }
   if (type !== "stop") return { type };
   const { message } = request;
   if (message !== undefined) checkText("request.message", message);
-  return { type, ...defined({ message }) };
+  return { type, ...omitUndefined({ message }) };
 }
 
 /** Returns mail that explains why no process could execute a run. */
-export function makeRefusal(cause: unknown): RunMail {
+export function createRefusal(cause: unknown): RunMail {
   const code: ErrorCode = EspalierError.is(cause) ? cause.code : "internal_error";
-  return { type: "refused", code, message: messageOf(cause) };
+  return { type: "refused", code, message: getErrorMessage(cause) };
 }
 
 /** Polling interval while a question waits for an answer. */
@@ -266,7 +266,7 @@ export class MailReader {
       this.start();
       this.look();
     };
-    this.#stopTimer = outsideScopes(() => settings.clock.setTimer(delayMs, look));
+    this.#stopTimer = runOutsideScopes(() => settings.clock.setTimer(delayMs, look));
   }
 
   stop(): void {
@@ -331,7 +331,7 @@ export class MailReader {
       const given = this.#runtime.pendingAnswers.give(mail.answer);
       return given === true ? undefined : given;
     } catch (cause) {
-      return messageOf(cause);
+      return getErrorMessage(cause);
     }
   }
 
@@ -354,7 +354,7 @@ export class MailReader {
         return;
       case "grant": {
         const { budget, by, agentPath } = mail;
-        this.#run.grant(budget, { by, ...defined({ agentPath }) });
+        this.#run.grant(budget, { by, ...omitUndefined({ agentPath }) });
         return;
       }
       case "order":
@@ -454,12 +454,12 @@ export function copyOrder(request: RunRequest): CheckedOrder {
   if (traceparent !== undefined) checkTraceparent("order.traceparent", traceparent);
   return Object.freeze({
     version: ORDER_VERSION,
-    runId: idOf<"RunId">(runId),
+    runId: parseId<"RunId">(runId),
     role,
-    task: checkedContent("order.task", task),
+    task: copyContent("order.task", task),
     rolesVersion,
-    ...defined({
-      budget: budget && defined(budget),
+    ...omitUndefined({
+      budget: budget && omitUndefined(budget),
       deadlineAtMs,
       metadata: metadata && freezeMetadata(metadata),
       sessionId,

@@ -2,27 +2,32 @@
 // the run's pauses. A Feed is a queue of values for one reader: a Backlog of events or stream
 // parts, a Stepper of phases.
 
-import { unknownAgent } from "../../agent/agent-identity.ts";
+import { createUnknownAgentError } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { isUseless, type StepReply } from "../../agent/agent-state.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import { checkCount, checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, defined } from "../../kernel/json.ts";
+import { deepFreeze, omitUndefined } from "../../kernel/json.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import {
   type StreamPartBody,
   type StreamPartSource,
-  resultBody,
+  createResultBody,
   type StreamPart,
 } from "../../protocol/stream-part.ts";
-import { JOINED, listPieces, type LivePieces, makeReply } from "../../run-services/live-pieces.ts";
+import {
+  JOINED,
+  listPieces,
+  type LivePieces,
+  createReply,
+} from "../../run-services/live-pieces.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { madeOfLine } from "../durability/fold-journal.ts";
-import { recordFrom } from "../durability/journal-record.ts";
-import { keptEvent } from "../durability/open-spans.ts";
+import { readJournalLine } from "../durability/fold-journal.ts";
+import { parseRecord } from "../durability/journal-record.ts";
+import { parseKnownEvent } from "../durability/open-spans.ts";
 import { RecordCodec } from "../durability/record-codec.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { EventsOptions, StreamOptions } from "./run.ts";
@@ -65,7 +70,9 @@ export class RunReaders {
         "Leave it out for future events only.",
       );
     const past =
-      from <= to ? readPastEvents(this.#run, { from, to, ...defined({ agentId }) }) : undefined;
+      from <= to
+        ? readPastEvents(this.#run, { from, to, ...omitUndefined({ agentId }) })
+        : undefined;
     const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
       recorder.subscribe({ emit: (event) => event.seq >= from && live.take(event) }),
     );
@@ -139,7 +146,7 @@ function joinReaders<T extends { readonly agentId: AgentId }>(
       await live.return();
     }
   }
-  return leavable(readBoth(), () => {
+  return createLeavableIterator(readBoth(), () => {
     past.return(undefined).catch(() => undefined); // Ends once its pending read has resolved.
     return live.return();
   });
@@ -149,7 +156,7 @@ function joinReaders<T extends { readonly agentId: AgentId }>(
 export function findNode({ tree }: RunRuntime, agentId: AgentId): AgentRuntime {
   const node = tree.find(agentId);
   if (node !== undefined) return node;
-  throw unknownAgent(agentId);
+  throw createUnknownAgentError(agentId);
 }
 
 /** Returns the agent at a path of the tree, by default the root. Throws `unknown_agent`. */
@@ -182,7 +189,7 @@ function readPastEvents(
   { journal, runId, settings: { storage } }: RunRuntime,
   { from, to, agentId }: PastRange,
 ): AsyncGenerator<EspalierEvent, undefined> {
-  if (journal === undefined || storage === undefined) throw makeNotKeptError(from, undefined);
+  if (journal === undefined || storage === undefined) throw createNotKeptError(from, undefined);
   const { writer } = journal;
   return read(storage.store);
 
@@ -193,22 +200,24 @@ function readPastEvents(
     let number = 0;
     for await (const line of kept.read(runId)) {
       number += 1;
-      for (const record of madeOfLine(runId, number, () => codec.read(line).map(recordFrom))) {
+      for (const record of readJournalLine(runId, number, () =>
+        codec.read(line).map(parseRecord),
+      )) {
         if (record.type !== "event" || record.event.seq < due) continue;
         const { seq } = record.event;
-        if (seq !== due) throw makeNotKeptError(due, seq);
-        const event = keptEvent(record.event);
+        if (seq !== due) throw createNotKeptError(due, seq);
+        const event = parseKnownEvent(record.event);
         const isWanted = agentId === undefined || event?.agentId === agentId;
         if (event !== undefined && isWanted) yield deepFreeze(event);
         if (due === to) return undefined;
         due += 1;
       }
     }
-    throw makeNotKeptError(due, undefined);
+    throw createNotKeptError(due, undefined);
   }
 }
 
-function makeNotKeptError(from: number, keptFrom: number | undefined): EspalierError {
+function createNotKeptError(from: number, keptFrom: number | undefined): EspalierError {
   const got =
     keptFrom === undefined
       ? "it is past, and the run has no store. Leave from out to read from the next event, or give the orchestrator a store."
@@ -300,7 +309,7 @@ export class Feed<T extends object> {
  * Returns the reads of a generator that can be left while it waits. `leave` ends the wait of the
  * generator, since a waiting generator cannot be left by itself.
  */
-export function leavable<T>(
+export function createLeavableIterator<T>(
   reads: AsyncGenerator<T, undefined>,
   leave: () => Promise<unknown>,
 ): AsyncIterableIterator<T, undefined> {
@@ -345,7 +354,7 @@ export class Backlog<T extends { readonly agentId: AgentId }>
     const { agentId, maxBacklog } = this.#options;
     if (agentId !== undefined && value.agentId !== agentId) return;
     if (this.isAwaited || this.unreadCount < maxBacklog) this.add(value);
-    else this.end({ cause: makeOverflowError(maxBacklog) });
+    else this.end({ cause: createOverflowError(maxBacklog) });
   }
 
   /**
@@ -367,7 +376,7 @@ export class Backlog<T extends { readonly agentId: AgentId }>
   }
 }
 
-function makeOverflowError(maxBacklog: number): EspalierError {
+function createOverflowError(maxBacklog: number): EspalierError {
   return new EspalierError({
     code: "backlog_overflow",
     message: `Cannot buffer more than ${maxBacklog} unread items: this reader is too slow. Read faster, or raise maxBacklog.`,
@@ -482,7 +491,7 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
   ) {
     const { stepId, number: stepNumber, startedAtMs, reply } = step;
     // Includes results since the state was recorded.
-    const results = [...step.executions, ...(agent.endedCalls ?? [])].map(resultBody);
+    const results = [...step.executions, ...(agent.endedCalls ?? [])].map(createResultBody);
     const createBodies = (): readonly StreamPartBody[] => [...listReplyPieces(reply), ...results];
     yield { source: agent.pieceSource({ stepId, stepNumber }), startedAtMs, bodies: createBodies };
   }
@@ -494,10 +503,10 @@ function* listSaidSteps(agent: AgentRuntime, pieces: LivePieces): Generator<Said
 function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[] {
   const { text, refusal } = io;
   const { calls: toolCalls, executions } = tools;
-  const message = { role: "assistant", text, toolCalls, ...defined({ refusal }) } as const;
+  const message = { role: "assistant", text, toolCalls, ...omitUndefined({ refusal }) } as const;
   return [
     ...listReplyPieces({ message, finishReason: io.finishReason }),
-    ...executions.map(resultBody),
+    ...executions.map(createResultBody),
   ];
 }
 
@@ -505,5 +514,5 @@ function listRecordedPieces({ io, tools }: StepRecord): readonly StreamPartBody[
 function listReplyPieces(reply: StepReply): readonly StreamPartBody[] {
   if (isUseless(reply)) return [];
   const { message, finishReason } = reply;
-  return [...listPieces(makeReply(message)), { type: "end", finishReason }];
+  return [...listPieces(createReply(message)), { type: "end", finishReason }];
 }

@@ -2,13 +2,13 @@
 // its end or pause, and returns the result.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { snapshotOf } from "../../agent/agent-snapshot.ts";
-import { lastTextOf, findAskedQuestions } from "../../agent/agent-state.ts";
-import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
+import { createAgentSnapshot } from "../../agent/agent-snapshot.ts";
+import { getLastText, findAskedQuestions } from "../../agent/agent-state.ts";
+import { collectAddedMessages, createStoredMessages } from "../../agent/message-tags.ts";
 import { describeWait } from "../../agent/pausing.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { toPublicAccount } from "../../policies/budget.ts";
-import { lateFields } from "../../kernel/late-fields.ts";
+import { defineLateFields } from "../../kernel/late-fields.ts";
 import type { Model } from "../../model/model.ts";
 import type { Account, LedgerAccount } from "../../protocol/account.ts";
 import type { Definitions } from "../../protocol/definition.ts";
@@ -25,8 +25,8 @@ import {
   type Usage,
   type UsageReport,
 } from "../../protocol/usage.ts";
-import { pricesUsed, type AppliedPrice } from "../../budget/prices-used.ts";
-import { agentRecord } from "../durability/agent-record.ts";
+import { collectAppliedPrices, type AppliedPrice } from "../../budget/prices-used.ts";
+import { createAgentRecord } from "../durability/agent-record.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
   PAUSED_RUN_VERSION,
@@ -36,15 +36,15 @@ import {
 } from "../durability/paused-run.ts";
 import type { SessionOutcome } from "../sessions/session-outcome.ts";
 import {
-  agentReport,
+  createAgentReport,
   type AgentReport,
   describeAgent,
-  durationOf,
+  computeDuration,
   type AgentSummary,
   type SettledAgent,
 } from "../tree/agent-report.ts";
-import { type RunRuntime, scopeOutsideExecutions } from "../tree/run-runtime.ts";
-import { countsOf } from "../tree/run-tree.ts";
+import { type RunRuntime, createScopeWithoutExecution } from "../tree/run-runtime.ts";
+import { createCountFields } from "../tree/run-tree.ts";
 import { rememberWaitingCalls } from "./check-answers.ts";
 
 /**
@@ -350,13 +350,14 @@ interface ResultSource {
 
 type RootParts = Pick<RunResult, "messages" | "newMessages" | "steps" | "agents" | "settledAtMs">;
 
-const addLateParts = lateFields<ResultSource, Pick<RunResult, keyof LateFacts> & RootParts>({
+const addLateParts = defineLateFields<ResultSource, Pick<RunResult, keyof LateFacts> & RootParts>({
   traceId: ({ facts }) => facts.late().traceId,
-  messages: ({ root: { agentId, settled } }) => storedMessages(settled.conversation, agentId),
-  newMessages: ({ root: { agentId, settled } }) => addedMessages(settled.conversation, agentId),
+  messages: ({ root: { agentId, settled } }) => createStoredMessages(settled.conversation, agentId),
+  newMessages: ({ root: { agentId, settled } }) =>
+    collectAddedMessages(settled.conversation, agentId),
   steps: ({ root }) => root.settled.log.steps,
   prices: ({ facts }) => facts.late().prices,
-  agents: ({ facts: { settled, atMs } }) => settled.map((agent) => agentReport(agent, atMs)),
+  agents: ({ facts: { settled, atMs } }) => settled.map((agent) => createAgentReport(agent, atMs)),
   definitions: ({ facts }) => facts.late().definitions,
   subagentsByDepth: ({ facts }) => facts.late().subagentsByDepth,
   refusalsByCode: ({ facts }) => facts.late().refusalsByCode,
@@ -364,7 +365,7 @@ const addLateParts = lateFields<ResultSource, Pick<RunResult, keyof LateFacts> &
   settledAtMs: ({ root: { settled }, facts }) => settled.telemetry.endedAtMs ?? facts.atMs,
 });
 
-const addSums = lateFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "byModel">>({
+const addSums = defineLateFields<readonly AgentSummary[], Pick<RunUsage, "byRole" | "byModel">>({
   byRole: (agents) => sumUp(agents.map(({ role, usage: { own } }) => [role, own])),
   byModel: (agents) => sumUp(agents.flatMap(splitByModel)),
 });
@@ -395,11 +396,11 @@ export function buildResult(facts: ResultFacts): LooseResult {
     questions,
     pausedRun,
     session,
-    text: lastTextOf(root.settled),
+    text: getLastText(root.settled),
     output: status === "paused" ? undefined : log.output,
     usage: addSums({ ...root.usage }, consumers),
     detached,
-    durationMs: durationOf(root.settled, atMs),
+    durationMs: computeDuration(root.settled, atMs),
   };
   return addLateParts(result, { root, facts });
 }
@@ -450,7 +451,7 @@ function sumUp(all: readonly NamedUsage[]): Readonly<Record<string, Usage>> {
  * ended. If no agent can change any more and the run has no store, this closes the ledger and the
  * recorder, which releases the run: only the event `run.ended` may follow.
  */
-export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResult {
+export function createResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResult {
   const { runId, tree, clock, ledger, recorder, definitions } = run;
   const settled: SettledAgent[] = [];
   const detached: AgentSummary[] = [];
@@ -474,9 +475,9 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
   const computeLate = (): LateFacts =>
     (known ??= {
       traceId: ids.runIds.traceId,
-      prices: pricesUsed(models, priceOf, pricesBefore),
+      prices: collectAppliedPrices(models, priceOf, pricesBefore),
       definitions: definitions.toJSON(),
-      ...countsOf(counts),
+      ...createCountFields(counts),
       accounts: ledger.snapshot(nowMs),
     });
   if (!isFinal) computeLate();
@@ -494,12 +495,12 @@ export function makeResult(run: RunRuntime, pausedRun?: PausedRun): JsonRunResul
 
 /** Records that the run has ended and returns its result. */
 export function recordRunEnd(run: RunRuntime, root: AgentRuntime): JsonRunResult {
-  const result = makeResult(run);
+  const result = createResult(run);
   if (result.status === "paused") throw new Error("A paused run has not ended.");
-  run.journal?.append(makeResultRecord(result, run.clock.nowMs()));
+  run.journal?.append(createResultRecord(result, run.clock.nowMs()));
   const { recorder } = run;
   if (!recorder.countUnheard("run.ended"))
-    recorder.record(scopeOutsideExecutions(root), makeEndEvent(result));
+    recorder.record(createScopeWithoutExecution(root), createEndEvent(result));
   return result;
 }
 
@@ -511,13 +512,13 @@ export function recordRunPause(
 ): PausedRunResult {
   const { tree, recorder } = run;
   for (const node of tree.nodes) node.close();
-  const pausedRun = makePausedRun(run, before);
-  const result = makeResult(run, pausedRun);
+  const pausedRun = createPausedRun(run, before);
+  const result = createResult(run, pausedRun);
   if (result.status !== "paused") throw new Error("A run that has ended is not paused.");
   const { reason, questions, durationMs } = result;
   const usage = pickUsage(result);
-  run.journal?.append(makeResultRecord(result, pausedRun.pausedAtMs));
-  recorder.record(scopeOutsideExecutions(root), {
+  run.journal?.append(createResultRecord(result, pausedRun.pausedAtMs));
+  recorder.record(createScopeWithoutExecution(root), {
     type: "run.paused",
     reason,
     questions,
@@ -528,7 +529,7 @@ export function recordRunPause(
   return deepFreeze({ ...result, pausedRun: run.settings.signer?.sign(whole) ?? whole });
 }
 
-function makeEndEvent(result: CompletedRunResult | IncompleteRunResult): EventBody<"run.ended"> {
+function createEndEvent(result: CompletedRunResult | IncompleteRunResult): EventBody<"run.ended"> {
   const { status, reason, signals, subagentsByDepth, refusalsByCode, durationMs } = result;
   const error = status === "failed" ? result.agents[0]?.errors[0] : undefined;
   const failure = error === undefined ? {} : { error };
@@ -545,7 +546,7 @@ function pickUsage({ usage: { own, descendants, total } }: RunResult): UsageRepo
  * Returns the record of the agents' models and removed tools, the prices, and the outcome of the
  * session.
  */
-function makeResultRecord({ agents, prices, session }: RunResult, atMs: number) {
+function createResultRecord({ agents, prices, session }: RunResult, atMs: number) {
   const models = Map.groupBy(agents, ({ model }) => model);
   return {
     type: "result",
@@ -569,7 +570,7 @@ export interface PausesBefore {
  * Returns the state that another process needs to continue. All agents must have settled, and their
  * clocks must be closed.
  */
-export function makePausedRun(
+export function createPausedRun(
   runtime: RunRuntime,
   { pauseCount, answered }: PausesBefore,
 ): PausedRunRecord {
@@ -592,12 +593,12 @@ export function makePausedRun(
     eventCount: recorder.eventCount,
     leaseCount: ledger.leaseCount,
     limits: { ...limits },
-    refusalsByCode: countsOf(counts).refusalsByCode,
+    refusalsByCode: createCountFields(counts).refusalsByCode,
     questions,
-    agents: nodes.map(makePausedAgent),
+    agents: nodes.map(createPausedAgent),
     definitions: definitions.toJSON(),
-    prices: pricesUsed(tree.models, runtime.settings.priceOf, tree.pricesBefore).map((used) =>
-      structuredClone(used),
+    prices: collectAppliedPrices(tree.models, runtime.settings.priceOf, tree.pricesBefore).map(
+      (used) => structuredClone(used),
     ),
     accounts: ledger.snapshot(),
     ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
@@ -607,8 +608,12 @@ export function makePausedRun(
   return run;
 }
 
-function makePausedAgent(node: AgentRuntime): PausedAgent {
+function createPausedAgent(node: AgentRuntime): PausedAgent {
   const { identity, settled } = node;
   if (settled === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
-  return { ...agentRecord(node), ordinals: node.ordinals, state: snapshotOf(settled) };
+  return {
+    ...createAgentRecord(node),
+    ordinals: node.ordinals,
+    state: createAgentSnapshot(settled),
+  };
 }

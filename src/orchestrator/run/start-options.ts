@@ -17,11 +17,11 @@ import type { RunId } from "../../protocol/ids.ts";
 import type { StreamPart } from "../../protocol/stream-part.ts";
 import { type Budget, checkBudget } from "../../policies/budget.ts";
 import type { Session } from "../sessions/session.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { type JsonObject, deepFreeze } from "../../kernel/json.ts";
-import { NotJsonError, jsonCopy } from "../../kernel/json-copy.ts";
+import { NotJsonError, copyForeignJson } from "../../kernel/json-copy.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
-import { type MessageContent, checkedContent } from "../../protocol/message-content.ts";
+import { type MessageContent, copyContent } from "../../protocol/message-content.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkGrant } from "../../budget/ledger-grant.ts";
 import { OPTION_PLACES } from "../tree/settings.ts";
@@ -252,10 +252,12 @@ const PLAIN_DATA =
 
 function copyMetadata(metadata: unknown): unknown {
   try {
-    return jsonCopy(metadata);
+    return copyForeignJson(metadata);
   } catch (cause) {
     const { place, got } =
-      cause instanceof NotJsonError ? cause : { place: "", got: `an error: ${messageOf(cause)}` };
+      cause instanceof NotJsonError
+        ? cause
+        : { place: "", got: `an error: ${getErrorMessage(cause)}` };
     const field = `metadata${place}`;
     const expected = "a JSON value";
     const advice = got === "a date" ? "Pass its text: date.toISOString()." : PLAIN_DATA;
@@ -477,7 +479,7 @@ export function checkForkOptions(options: ForkOptions): void {
   const { atStep, message, budget = {} } = options;
   if (atStep !== undefined)
     checkCount(`${field}.atStep`, atStep, "Leave it out for the last step.");
-  if (Array.isArray(message)) checkedContent(`${field}.message`, message);
+  if (Array.isArray(message)) copyContent(`${field}.message`, message);
   else if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
     throw mismatch(
       `${field}.message`,

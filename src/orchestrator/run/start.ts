@@ -2,42 +2,47 @@
 // is created. A paused run of a caller is checked for contradictions and limited by the roles in
 // code.
 
-import { type AgentRole, instructionsFor } from "../../agent/agent-role.ts";
+import { type AgentRole, resolveInstructions } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { misdefinition } from "../../kernel/check.ts";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import { type Budget, toLedgerLimits, tighterLimits } from "../../policies/budget.ts";
-import { idOf } from "../../protocol/ids.ts";
-import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
+import { type Budget, toLedgerLimits, tightenLimits } from "../../policies/budget.ts";
+import { parseId } from "../../protocol/ids.ts";
+import { copyContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { Ownership } from "../../store/run-store.ts";
-import { alreadyResumed, newJournal, resumedJournal, titleOf } from "../durability/open-journal.ts";
-import { findContradiction } from "../durability/paused-run-checks.ts";
-import { invalidSignature, isSigned } from "../durability/paused-run-signature.ts";
 import {
-  invalidPausedRun,
+  createAlreadyResumedError,
+  startJournal,
+  createResumedJournal,
+  toRunTitle,
+} from "../durability/open-journal.ts";
+import { findContradiction } from "../durability/paused-run-checks.ts";
+import { createInvalidSignatureError, isSigned } from "../durability/paused-run-signature.ts";
+import {
+  createPausedRunError,
   parsePausedRun,
   parsePausedText,
   type PausedRun,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
-import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
-import { startingSession } from "../sessions/sessions.ts";
+import { restorePausedRun, type RestoredRun } from "../durability/restored-run.ts";
+import { startRunSession } from "../sessions/sessions.ts";
 import { createAgent, type NewAgent } from "../tree/create-agent.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
 import { type NewRun, RunRuntime } from "../tree/run-runtime.ts";
-import { registryOf, type Settings } from "../tree/settings.ts";
+import { getRoleRegistry, type Settings } from "../tree/settings.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import {
   assertReady,
   checkOutputs,
   checkToolLists,
   findAgentRoles,
-  rootRole,
+  resolveRootRole,
   warnOfUnknownToolNames,
 } from "./check-continuation.ts";
 import { checkContinuation, type Continuation, restoreRun } from "./continue-run.ts";
-import { makeFork } from "./fork-run.ts";
+import { createFork } from "./fork-run.ts";
 import type { PreparedRun } from "./live-run.ts";
 import { applyCeilings } from "./role-ceilings.ts";
 import type { ReceivedMail } from "./run-mail.ts";
@@ -72,18 +77,18 @@ export function prepareStart(
   const isHistory = Array.isArray(given) && given.some((item) => isRecord(item) && "role" in item);
   if (isHistory || isRecord(given))
     throw misdefinition("task", "a string or an array of content parts", given, TASK_ADVICE);
-  const task = checkedContent("task", given);
+  const task = copyContent("task", given);
   const { budget = {}, deadlineAtMs, onStreamPart, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : freezeMetadata(options.metadata);
   const registry = openRoles(settings, role, budget);
   if (registry.hasGuardsOrHooks || settings.guards.length > 0 || settings.hooks.length > 0)
     warnOfUnknownToolNames(registry, settings);
-  const instructions = instructionsFor(role, context);
-  const session = options.session === undefined ? undefined : startingSession(options.session);
-  const runId = idOf<"RunId">(chosen ?? settings.ids.next("run"));
+  const instructions = resolveInstructions(role, context);
+  const session = options.session === undefined ? undefined : startRunSession(options.session);
+  const runId = parseId<"RunId">(chosen ?? settings.ids.next("run"));
   const { storage } = settings;
   const head = { runId, limits: settings.limits, session: session?.ref, traceparent };
-  const journal = storage && newJournal(storage, head, titleOf(role.name, task), ownership);
+  const journal = storage && startJournal(storage, head, toRunTitle(role.name, task), ownership);
   const ofRole = registry.partsOf(role);
   const root = {
     facts: { role, task, metadata, agentPath: role.name },
@@ -92,7 +97,7 @@ export function prepareStart(
     spendLimits:
       options.budget === undefined
         ? ofRole.spendLimits
-        : tighterLimits(ofRole.spendLimits, toLedgerLimits(budget)),
+        : tightenLimits(ofRole.spendLimits, toLedgerLimits(budget)),
     timeMs: takeShorter(role.budget.timeMs, budget.timeMs),
     deadlineAtMs,
   };
@@ -106,7 +111,7 @@ export function prepareStart(
  * Returns the roles of a run with this root. Throws like `Orchestrator.start` for roles and models.
  */
 export function openRoles(settings: Settings, root: AgentRole, budget: Budget): RoleRegistry {
-  const registry = registryOf(settings, root);
+  const registry = getRoleRegistry(settings, root);
   registry.assertReady(root, budget);
   if (registry.hasToolLists) checkToolLists(registry, root);
   return registry;
@@ -152,17 +157,20 @@ export function prepareResumption(
   checkResumeOptions(options);
   const { answers = [] } = options;
   const accepted = acceptPausedRun(settings, pausedRun);
-  const registry = registryOf(settings, rootRole(accepted, options.role, settings.roles));
+  const registry = getRoleRegistry(
+    settings,
+    resolveRootRole(accepted, options.role, settings.roles),
+  );
   const verified =
     settings.signer === undefined
       ? verifyWaitingCalls(accepted, findAgentRoles(accepted, registry), registry)
       : accepted;
   const paused = applyCeilings(verified, registry, settings.limits);
-  const run = restoredFrom(paused);
+  const run = restorePausedRun(paused);
   const ready = checkContinuation(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.tracing); // If nothing happened, the caller may try again.
   const { storage } = settings;
-  const journal = storage && resumedJournal(storage, paused, giveBack);
+  const journal = storage && createResumedJournal(storage, paused, giveBack);
   try {
     return restoreRun(settings, run, ready, { journal });
   } catch (cause) {
@@ -187,7 +195,7 @@ function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void 
   const { runId, pauseCount, traceId } = run;
   const pause = `${runId} ${pauseCount} ${traceId}`;
   const known = resumedBy.get(tracing) ?? new Set();
-  if (known.has(pause)) throw alreadyResumed(run);
+  if (known.has(pause)) throw createAlreadyResumedError(run);
   resumedBy.set(tracing, known.add(pause));
   return () => void known.delete(pause);
 }
@@ -200,16 +208,16 @@ export function prepareFork(
 ): PreparedRun {
   checkForkOptions(options);
   const accepted = acceptPausedRun(settings, stored);
-  const role = rootRole(accepted, options.role, settings.roles);
+  const role = resolveRootRole(accepted, options.role, settings.roles);
   const isReplacing = options.role !== undefined;
   const registry = new RoleRegistry(role, settings, { isReplacing });
   const original = applyCeilings(accepted, registry, settings.limits);
-  const { run: paused, message, forkedFrom } = makeFork(original, options, settings);
-  const run = restoredFrom(paused);
+  const { run: paused, message, forkedFrom } = createFork(original, options, settings);
+  const run = restorePausedRun(paused);
   assertReady(run, registry);
   const ready = checkFork(run, registry, message, options);
   const { storage } = settings;
-  const journal = storage && resumedJournal(storage, paused);
+  const journal = storage && createResumedJournal(storage, paused);
   return restoreRun(settings, run, ready, { journal, forkedFrom });
 }
 
@@ -225,7 +233,7 @@ export function checkFork(
 ): Continuation {
   const roles = findAgentRoles(run, registry);
   checkOutputs(run, roles);
-  const next = { instructions: instructionsFor(registry.root, context), message };
+  const next = { instructions: resolveInstructions(registry.root, context), message };
   const given = {
     answers: new Map(),
     grants: [],
@@ -249,11 +257,11 @@ function acceptPausedRun(
     if (isSigned(value)) return parsePausedRun(signer.verify(value));
     // For example a promise or the result: the error names that mistake instead of the signature.
     parsePausedRun(value);
-    throw invalidSignature("missing");
+    throw createInvalidSignatureError("missing");
   }
   const run = parsePausedRun(stored);
-  if (isSigned(run)) throw invalidSignature("unverifiable");
+  if (isSigned(run)) throw createInvalidSignatureError("unverifiable");
   const problem = findContradiction(run);
-  if (problem !== undefined) throw invalidPausedRun(problem);
+  if (problem !== undefined) throw createPausedRunError(problem);
   return run;
 }

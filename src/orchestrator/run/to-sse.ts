@@ -3,11 +3,11 @@
 
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import { mustBeWhole } from "../../model/check-options.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { StreamPart } from "../../protocol/stream-part.ts";
-import { leavable } from "./run-readers.ts";
+import { createLeavableIterator } from "./run-readers.ts";
 import type { EventsOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 
@@ -86,11 +86,11 @@ export function toSse(
   const { from, maxBacklog } = options;
   const first =
     lastEventId === undefined || lastEventId === null ? from : parseEventId(lastEventId);
-  const events = run.events(defined({ from: first, maxBacklog }));
-  const pieces = run.stream(defined({ maxBacklog }));
+  const events = run.events(omitUndefined({ from: first, maxBacklog }));
+  const pieces = run.stream(omitUndefined({ maxBacklog }));
   let isLeft = false;
   const messages = write();
-  return leavable(messages, async () => {
+  return createLeavableIterator(messages, async () => {
     isLeft = true;
     await Promise.all([events.return?.(), pieces.return?.()]);
     await messages.return(undefined);

@@ -16,23 +16,23 @@ import {
   checkCount,
   checkKeys,
   checkMethods,
-  defaultAdvice,
+  adviseDefault,
   mismatch,
 } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
 import type { Budget } from "../../policies/budget.ts";
-import { idOf, type RunId } from "../../protocol/ids.ts";
+import { parseId, type RunId } from "../../protocol/ids.ts";
 import type { Mail, StoredRun } from "../../store/run-store.ts";
 import type { RunStorage } from "../durability/journal.ts";
-import { newOwner } from "../durability/open-journal.ts";
+import { createOwner } from "../durability/open-journal.ts";
 import { requireStorage } from "../tree/settings.ts";
-import { OrderExecution, isPostponed, makeLeftError } from "./execute.ts";
+import { OrderExecution, isPostponed, createLeftError } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { backoffMs, isCrashLoop } from "./quarantine.ts";
-import { ALL_OF_THEM, readRun, lostRuns, findStoredRun } from "./recover.ts";
+import { ALL_OF_THEM, readRun, findLostRuns, findStoredRun } from "./recover.ts";
 import {
   type CheckedOrder,
   checkVersionName,
@@ -42,7 +42,7 @@ import {
   findOrder,
   readOrder,
   postMail,
-  makeRefusal,
+  createRefusal,
   type RunRequest,
 } from "./run-mail.ts";
 import { openRoles } from "./start.ts";
@@ -160,14 +160,14 @@ function checkWorkOptions(options: WorkerOptions): void {
   if (context !== undefined) checkCallback(`${field}.context`, context);
   if (maxRuns !== undefined) checkCount(`${field}.maxRuns`, maxRuns);
   if (maxRuns === 0)
-    throw mismatch(`${field}.maxRuns`, "at least 1", 0, defaultAdvice(DEFAULT_MAX_RUNS));
+    throw mismatch(`${field}.maxRuns`, "at least 1", 0, adviseDefault(DEFAULT_MAX_RUNS));
   if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
   if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
   if (sweepIntervalMs !== undefined) checkAmount(`${field}.sweepIntervalMs`, sweepIntervalMs);
 }
 
 /** Starts a worker; see `Orchestrator.startWorker`. */
-export async function workFor(
+export async function startEngineWorker(
   live: LiveRuns,
   engine: Engine,
   options: WorkerOptions,
@@ -185,7 +185,7 @@ export async function workFor(
     );
   for (const role of settings.roles) openRoles(settings, role, NO_LIMITS);
   // Changes nothing, but fails if the store cannot be used or written.
-  await store.remove(idOf<"RunId">(randomIds.next("run")), 0);
+  await store.remove(parseId<"RunId">(randomIds.next("run")), 0);
   const worker = new LiveWorker(live, engine, options);
   await worker.serve();
   return worker;
@@ -237,18 +237,18 @@ class LiveWorker implements Worker, RunExecutor {
 
   async execute(runId: RunId, releaseSignal: AbortSignal): Promise<ExecutorResult> {
     const giveBack = await this.#slots.acquire(releaseSignal);
-    if (giveBack === undefined) throw makeLeftError(runId);
+    if (giveBack === undefined) throw createLeftError(runId);
     let seen: readonly Mail[] = [];
     try {
       seen = await this.#storage.store.readMail(runId);
       if (await this.#isRefused(runId, seen)) return { type: "ended" };
       return await this.#lead(findOrder(seen), releaseSignal);
     } catch (cause) {
-      if (mayPassLater(cause)) throw cause;
+      if (canSucceedLater(cause)) throw cause;
       if (isCrashLoop(cause)) return { type: "ended" }; // The reason is recorded.
-      if (this.#live.closing.aborted) throw makeLeftError(runId); // This process begins nothing further, whatever the error is.
+      if (this.#live.closing.aborted) throw createLeftError(runId); // This process begins nothing further, whatever the error is.
       const hasMore = await this.#refuse(runId, cause, seen.at(-1)?.number ?? 0);
-      if (hasMore) throw makeLeftError(runId);
+      if (hasMore) throw createLeftError(runId);
       return { type: "ended" };
     } finally {
       giveBack();
@@ -306,9 +306,9 @@ class LiveWorker implements Worker, RunExecutor {
       graceMs: 0,
     });
     if (given.type === "returned") return given.value;
-    if (given.type === "abandoned") throw makeLeftError(order.runId);
+    if (given.type === "abandoned") throw createLeftError(order.runId);
     const { error: cause } = given;
-    const message = `Expected options.context to return the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Fix it, and resume the run.`;
+    const message = `Expected options.context to return the context of run ${order.runId}, but it threw: ${getErrorMessage(cause)}. Fix it, and resume the run.`;
     throw new EspalierError({ code: "context_failed", message, cause });
   }
 
@@ -320,8 +320,8 @@ class LiveWorker implements Worker, RunExecutor {
     const { store, staleAfterMs } = this.#storage;
     try {
       if ((await findStoredRun(store, runId))?.status === "ended") return false;
-      const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
-      const lastMail = await postMail(store, runId, makeRefusal(cause));
+      const ownership = await store.claim(runId, { owner: createOwner(), staleAfterMs });
+      const lastMail = await postMail(store, runId, createRefusal(cause));
       const unseen = await store.readMail(runId, lastSeen + 1);
       const hasMore = unseen.flatMap((post) => parseMail(post) ?? []).some(isCall);
       await store.release(ownership, hasMore ? "open" : "paused", lastMail);
@@ -345,7 +345,7 @@ class LiveWorker implements Worker, RunExecutor {
   async #sweepOnce(): Promise<void> {
     const remembers = this.#engine.exclusive !== false;
     const nowMs = this.#storage.clock.nowMs();
-    const lost = (await lostRuns(this.#storage)).filter((run) => backoffMs(run, nowMs) === 0);
+    const lost = (await findLostRuns(this.#storage)).filter((run) => backoffMs(run, nowMs) === 0);
     for (const run of remembers ? this.#handed.due(lost) : lost) {
       const isHanded = await this.#sendToEngine(run.runId, run.recordCount > 0);
       if (isHanded) this.#handed.note(run);
@@ -364,7 +364,7 @@ class LiveWorker implements Worker, RunExecutor {
     const order = await readOrder(this.#storage.store, runId).catch(explainNoOrder);
     if (order === "unread") return false;
     if (order !== undefined && this.#serves(order)) {
-      await this.#engine.enqueue(makeTicket(order));
+      await this.#engine.enqueue(createTicket(order));
       return true;
     }
     // A run that has not begun may still get its request.
@@ -405,7 +405,7 @@ function explainNoOrder(cause: unknown): undefined | "unread" {
 }
 
 /** Returns the ticket of a request. */
-export function makeTicket({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
+export function createTicket({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
   return { runId, role, version: rolesVersion };
 }
 
@@ -426,7 +426,7 @@ function findCode(cause: unknown): string | undefined {
 /**
  * Returns true if the execution may succeed later. False if the store has lost a part of the run.
  */
-function mayPassLater(cause: unknown): boolean {
+function canSucceedLater(cause: unknown): boolean {
   if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
   return PASSING.has(cause.code);
 }

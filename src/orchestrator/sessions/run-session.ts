@@ -3,8 +3,8 @@
 // paused in between and continues in another process.
 
 import { EspalierError } from "../../kernel/error.ts";
-import { errorRecord } from "../../agent/error-record.ts";
-import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
+import { serializeError } from "../../agent/error-record.ts";
+import { collectAddedMessages, createStoredMessages } from "../../agent/message-tags.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -13,7 +13,7 @@ import { hasExecution, type SessionHistory } from "./session-changes.ts";
 import type { SessionSettings } from "./session-options.ts";
 import type { SessionOutcome } from "./session-outcome.ts";
 import type { SessionRef } from "./session-ref.ts";
-import { stepNumberOf, type SessionExecution } from "./session-record.ts";
+import { parseMessageStepNumber, type SessionExecution } from "./session-record.ts";
 
 export class RunSession {
   readonly #source: SessionWriter | SessionPlace;
@@ -80,7 +80,7 @@ export class RunSession {
     const { settled, identity } = root;
     const execution = createExecution(root, usage, this.settings);
     if (settled === undefined || execution === undefined) return undefined;
-    const messages = storedMessages(settled.conversation, identity.agentId).filter(
+    const messages = createStoredMessages(settled.conversation, identity.agentId).filter(
       ({ role, note }) => role !== "system" && note !== "boundary",
     );
     const writer = await this.#openWriter(execution);
@@ -96,16 +96,19 @@ export class RunSession {
       const writer = await openSession({ ...this.#source, sessionId, settings: this.settings });
       const isSame = writer.version === version;
       if (isSame || hasExecution(writer.record, execution.executionId)) return writer;
-      const conflict = sessionMoved(this.#ref, writer.version);
-      return { ...missed, status: "conflict", error: errorRecord(conflict) };
+      const conflict = createSessionMovedError(this.#ref, writer.version);
+      return { ...missed, status: "conflict", error: serializeError(conflict) };
     } catch (cause) {
-      return { ...missed, status: "failed", error: errorRecord(cause) };
+      return { ...missed, status: "failed", error: serializeError(cause) };
     }
   }
 }
 
 /** Returns the error for a session that another process has written. */
-export function sessionMoved({ sessionId, version }: SessionRef, found: number): EspalierError {
+export function createSessionMovedError(
+  { sessionId, version }: SessionRef,
+  found: number,
+): EspalierError {
   return new EspalierError({
     code: "session_conflict",
     message: `Cannot save session ${JSON.stringify(sessionId)}: expected version ${version}, got version ${found}. Another run has written it. Call merge(result) on the session to add the messages of this run.`,
@@ -121,9 +124,9 @@ function createExecution(
   if (settled === undefined || settled.status === "paused") return undefined;
   const { status, reason, executionId, conversation, log, telemetry } = settled;
   const { agentId, runId } = identity;
-  const replied = addedMessages(conversation, agentId).flatMap((message) =>
+  const replied = collectAddedMessages(conversation, agentId).flatMap((message) =>
     message.role === "assistant" && message.executionId === executionId
-      ? [stepNumberOf(message)]
+      ? [parseMessageStepNumber(message)]
       : [],
   );
   const endedAtMs = telemetry.endedAtMs ?? 0;

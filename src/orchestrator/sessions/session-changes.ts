@@ -16,9 +16,9 @@ import {
 } from "../../protocol/usage.ts";
 import { removeMessages } from "../../policies/message-groups.ts";
 import {
-  greatestNumber,
-  messageNumberOf,
-  stepNumberOf,
+  getGreatestNumber,
+  parseMessageNumber,
+  parseMessageStepNumber,
   type SessionExecution,
   type SessionRecord,
 } from "./session-record.ts";
@@ -35,7 +35,7 @@ export function hasExecution({ executions }: SessionRecord, executionId: Executi
  * Returns the session with one more execution. `messages` is the history at its end, without
  * instructions and boundaries. `execution.usage` is the usage of its whole run so far.
  */
-export function extended(
+export function addExecution(
   record: SessionRecord,
   execution: SessionExecution,
   messages: readonly StoredMessage[],
@@ -63,7 +63,7 @@ export function mergeExecution(
   const { executionId } = execution;
   if (hasExecution(record, executionId)) return record;
   const own = added.filter((message) => message.executionId === executionId);
-  return extended(record, execution, [...record.messages, ...own]);
+  return addExecution(record, execution, [...record.messages, ...own]);
 }
 
 /**
@@ -97,10 +97,10 @@ function selectRecords(
  * Returns the session without the messages of an execution, whose record stays. Throws
  * `invalid_option` for an unknown execution.
  */
-export function withoutExecution(record: SessionRecord, executionId: string): SessionRecord {
+export function removeExecution(record: SessionRecord, executionId: string): SessionRecord {
   const execution = record.executions.find((candidate) => candidate.executionId === executionId);
   if (execution === undefined)
-    throw unknownExecution("executionId", record.executions, executionId);
+    throw createUnknownExecutionError("executionId", record.executions, executionId);
   return deepFreeze({
     ...record,
     messages: removeMessages(record.messages, execution.executionId),
@@ -111,7 +111,7 @@ export function withoutExecution(record: SessionRecord, executionId: string): Se
 }
 
 /** Returns the error for an unknown execution. */
-export function unknownExecution(
+export function createUnknownExecutionError(
   field: string,
   executions: readonly SessionExecution[],
   got: unknown,
@@ -123,7 +123,7 @@ export function unknownExecution(
 }
 
 /** Returns the session without its history. Its usage stays. */
-export function cleared(record: SessionRecord): SessionRecord {
+export function clearHistory(record: SessionRecord): SessionRecord {
   return deepFreeze({ ...record, messages: [], executions: [] });
 }
 
@@ -145,7 +145,7 @@ export interface ExecutionBoundary {
 }
 
 /** Returns the ends of the executions that have messages in the history, oldest first. */
-export function boundariesOf(record: SessionRecord): readonly ExecutionBoundary[] {
+export function collectBoundaries(record: SessionRecord): readonly ExecutionBoundary[] {
   const { messages, executions } = record;
   const ends = new Map(
     messages
@@ -168,9 +168,12 @@ export interface SessionHistory {
  * Returns the history for the next execution. With `showBoundaries`, notices mark the ends of
  * executions.
  */
-export function historyFor(record: SessionRecord, showBoundaries: boolean): SessionHistory {
+export function buildSessionHistory(
+  record: SessionRecord,
+  showBoundaries: boolean,
+): SessionHistory {
   const ends = new Map(
-    (showBoundaries ? boundariesOf(record) : []).map(({ execution, afterMessageId }) => [
+    (showBoundaries ? collectBoundaries(record) : []).map(({ execution, afterMessageId }) => [
       afterMessageId,
       execution,
     ]),
@@ -179,8 +182,8 @@ export function historyFor(record: SessionRecord, showBoundaries: boolean): Sess
     const { messageId, agentId, executionId, stepId: _step, note, ...message } = stored;
     const place = {
       executionId,
-      stepNumber: stepNumberOf(stored),
-      number: messageNumberOf(stored),
+      stepNumber: parseMessageStepNumber(stored),
+      number: parseMessageNumber(stored),
     };
     const tag = { ...place, agentId, ...(note === undefined ? {} : { note }) };
     const ended = ends.get(messageId);
@@ -201,7 +204,7 @@ function findBoundary(
   const at = new Date(endedAtMs).toISOString();
   const text = `[Execution ${executionId} of ${role} ended here: ${status}, ${at}]`;
   const own = messages.filter((message) => message.executionId === executionId);
-  const number = greatestNumber(own) + 1;
+  const number = getGreatestNumber(own) + 1;
   return {
     message: { role: "user", text, origin: "notice" },
     tag: { ...tag, number, note: "boundary" },

@@ -11,20 +11,20 @@ import { deepFreeze } from "../../kernel/json.ts";
 import {
   AgentIdSchema,
   ExecutionIdSchema,
-  messageIdOf,
-  stepIdOf,
+  createMessageId,
+  createStepId,
   type AgentId,
   type ExecutionId,
   type SessionId,
 } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
-import { unknownExecution } from "./session-changes.ts";
+import { createUnknownExecutionError } from "./session-changes.ts";
 import {
-  emptyRecord,
-  greatestNumber,
-  messageNumberOf,
-  stepNumberOf,
+  createEmptyRecord,
+  getGreatestNumber,
+  parseMessageNumber,
+  parseMessageStepNumber,
   type SessionExecution,
   type SessionRecord,
 } from "./session-record.ts";
@@ -46,14 +46,14 @@ export interface ForkPoint {
  * Returns the session up to this point, under new ids. Throws `invalid_option` if the execution or
  * step does not exist or its messages are gone.
  */
-export function forked(
+export function forkSession(
   record: SessionRecord,
   { sessionId, executionId, atStep }: ForkPoint,
   { ids, nowMs }: { readonly ids: IdSource; readonly nowMs: number },
 ): SessionRecord {
   const last = findLastExecution(record, executionId);
   if (last === undefined) {
-    if (atStep === undefined) return emptyRecord(sessionId, nowMs);
+    if (atStep === undefined) return createEmptyRecord(sessionId, nowMs);
     throw createForkStepError(atStep, "left out, since the session has no history");
   }
   const upTo = record.executions.slice(0, record.executions.indexOf(last) + 1);
@@ -65,7 +65,7 @@ export function forked(
     agent: createNaming(() => AgentIdSchema().parse(ids.next("agent"))),
   };
   return deepFreeze({
-    ...emptyRecord(sessionId, nowMs),
+    ...createEmptyRecord(sessionId, nowMs),
     messages: messages.map((message) => renameMessage(message, names)),
     executions: executions.map((execution) =>
       copyExecution(
@@ -94,7 +94,7 @@ function findLastExecution(
   if (executionId === undefined) return candidates.at(-1);
   const found = candidates.find((candidate) => candidate.executionId === executionId);
   if (found !== undefined) return found;
-  throw unknownExecution("fork options.executionId", candidates, executionId);
+  throw createUnknownExecutionError("fork options.executionId", candidates, executionId);
 }
 
 /** Returns the history up to the end of the step or of the execution. */
@@ -108,7 +108,9 @@ function cutAfter(
   if (atStep === undefined) return messages.slice(0, messages.findLastIndex(isOf) + 1);
   if (atStep < 1 || atStep > stepCount)
     throw createForkStepError(atStep, `a step of ${executionId} (1 to ${stepCount})`);
-  const late = messages.findIndex((message) => isOf(message) && stepNumberOf(message) > atStep);
+  const late = messages.findIndex(
+    (message) => isOf(message) && parseMessageStepNumber(message) > atStep,
+  );
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
   // Messages after the results of the step belong to later steps.
   const last = messages
@@ -117,7 +119,7 @@ function cutAfter(
   const kept = messages.slice(0, last + 1);
   const replied = repliedSteps.findLast((number) => number <= atStep);
   const isReply = (message: StoredMessage): boolean =>
-    isOf(message) && message.role === "assistant" && stepNumberOf(message) === replied;
+    isOf(message) && message.role === "assistant" && parseMessageStepNumber(message) === replied;
   if (replied === undefined || kept.some(isReply)) return kept;
   throw createForkStepError(atStep, `a step of ${executionId} whose history is complete`);
 }
@@ -132,12 +134,12 @@ function adoptSummaries(
   { executionId, agentId }: SessionExecution,
 ): readonly StoredMessage[] {
   const known = new Set(executions.map((execution) => execution.executionId));
-  let number = greatestNumber(messages);
+  let number = getGreatestNumber(messages);
   return messages.map((message) => {
     if (known.has(message.executionId)) return message;
     number += 1;
     const { stepId: _none, ...rest } = message;
-    return { ...rest, executionId, agentId, messageId: messageIdOf(executionId, number) };
+    return { ...rest, executionId, agentId, messageId: createMessageId(executionId, number) };
   });
 }
 
@@ -182,13 +184,13 @@ function createNaming<Id>(newName: () => Id): (id: Id) => Id {
 
 function renameMessage(message: StoredMessage, names: Names): StoredMessage {
   const executionId = names.execution(message.executionId);
-  const stepNumber = stepNumberOf(message);
+  const stepNumber = parseMessageStepNumber(message);
   return {
     ...message,
     executionId,
     agentId: names.agent(message.agentId),
-    messageId: messageIdOf(executionId, messageNumberOf(message)),
-    ...(stepNumber === 0 ? {} : { stepId: stepIdOf(executionId, stepNumber) }),
+    messageId: createMessageId(executionId, parseMessageNumber(message)),
+    ...(stepNumber === 0 ? {} : { stepId: createStepId(executionId, stepNumber) }),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { checkBoolean, checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
-import { messageRetention } from "../../policies/retention-policy.ts";
+import { resolveMessageRetention } from "../../policies/retention-policy.ts";
 import type { SessionForkOptions } from "./session.ts";
 import type { SessionRef } from "./session-ref.ts";
 import type { SessionStore } from "../../store/session-store.ts";
@@ -83,7 +83,7 @@ export interface SessionOptions {
 export type SessionSettings = Omit<SessionRef, "sessionId" | "version">;
 
 /** Validates options and adds defaults. Throws `invalid_option`. */
-export function sessionSettings(options: SessionOptions): SessionSettings {
+export function resolveSessionOptions(options: SessionOptions): SessionSettings {
   const field = "session options";
   checkKeys(field, options, ["retention", "failedExecutionPolicy", "showBoundaries", "store"]);
   const { retention = {}, failedExecutionPolicy = "keep", showBoundaries = false, store } = options;
@@ -97,7 +97,7 @@ export function sessionSettings(options: SessionOptions): SessionSettings {
   checkBoolean(`${field}.showBoundaries`, showBoundaries, "Default: false.");
   if (store !== undefined) checkMethods(`${field}.store`, store, ["readSession", "writeSession"]);
   return Object.freeze({
-    retention: messageRetention(`${field}.retention`, retention),
+    retention: resolveMessageRetention(`${field}.retention`, retention),
     failedExecutionPolicy,
     showBoundaries,
   });
@@ -118,7 +118,7 @@ export function checkSessionForkOptions(options: SessionForkOptions): void {
 const LONGEST_ID = 512;
 
 /** Throws `invalid_option`. */
-export function checkedSessionId(field: string, id: unknown): SessionId {
+export function readSessionId(field: string, id: unknown): SessionId {
   const isText = typeof id === "string" && id.trim() !== "" && id.length <= LONGEST_ID;
   if (isText && id.isWellFormed() && !id.includes("\0")) return SessionIdSchema().parse(id);
   const expected = `text of 1 to ${LONGEST_ID} characters that can be stored`;

@@ -1,16 +1,16 @@
 // Stored form of a session: its history and its executions, as one JSON text. Versioned; an invalid
 // record is rejected as a whole.
 
-import { shown } from "../../kernel/check.ts";
+import { describeReceived } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import {
   AgentIdSchema,
   ExecutionIdSchema,
-  messageIdOf,
+  createMessageId,
   RunIdSchema,
   SessionIdSchema,
-  stepIdOf,
+  createStepId,
   type AgentId,
   type ExecutionId,
   type RunId,
@@ -135,7 +135,7 @@ const SessionRecordSchema = lazyObject(() => ({
 export type SessionRecord = Readonly<z.infer<ReturnType<typeof SessionRecordSchema>>>;
 
 /** Returns the record of a new session. */
-export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {
+export function createEmptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {
   return deepFreeze({
     version: SESSION_VERSION,
     sessionId,
@@ -174,7 +174,8 @@ export function readSessionRecord(sessionId: SessionId, body: unknown): SessionR
 const MOST_ISSUES = 3;
 
 function parseSession(sessionId: SessionId, body: unknown): unknown {
-  if (typeof body !== "string") throw createSessionError(sessionId, `its body is ${shown(body)}`);
+  if (typeof body !== "string")
+    throw createSessionError(sessionId, `its body is ${describeReceived(body)}`);
   try {
     return JSON.parse(body);
   } catch (cause) {
@@ -199,10 +200,13 @@ function findSessionProblem(sessionId: SessionId, record: SessionRecord): string
     if (!known.has(message.executionId)) return `${messageId} belongs to an unknown execution`;
     if (message.role === "system" || message.note === "boundary")
       return `${messageId} does not belong to its history`;
-    if (messageIdOf(message.executionId, messageNumberOf(message)) !== messageId)
+    if (createMessageId(message.executionId, parseMessageNumber(message)) !== messageId)
       return `${messageId} is already the id of another message`;
     const { stepId } = message;
-    if (stepId !== undefined && stepIdOf(message.executionId, stepNumberOf(message)) !== stepId)
+    if (
+      stepId !== undefined &&
+      createStepId(message.executionId, parseMessageStepNumber(message)) !== stepId
+    )
       return `${messageId} belongs to a step of another execution`;
     seen.add(messageId);
   }
@@ -210,17 +214,17 @@ function findSessionProblem(sessionId: SessionId, record: SessionRecord): string
 }
 
 /** Returns the number in the id of a message. */
-export function messageNumberOf({ messageId, executionId }: StoredMessage): number {
+export function parseMessageNumber({ messageId, executionId }: StoredMessage): number {
   return parseCount(messageId.slice(executionId.length + ".m".length));
 }
 
 /** Returns the greatest number of these messages, or 0 without messages. */
-export function greatestNumber(messages: readonly StoredMessage[]): number {
-  return messages.reduce((greatest, message) => Math.max(greatest, messageNumberOf(message)), 0);
+export function getGreatestNumber(messages: readonly StoredMessage[]): number {
+  return messages.reduce((greatest, message) => Math.max(greatest, parseMessageNumber(message)), 0);
 }
 
 /** Returns the step number of a message, or 0 if it belongs to no step. */
-export function stepNumberOf({ stepId, executionId }: StoredMessage): number {
+export function parseMessageStepNumber({ stepId, executionId }: StoredMessage): number {
   return stepId === undefined ? 0 : parseCount(stepId.slice(executionId.length + ".".length));
 }
 

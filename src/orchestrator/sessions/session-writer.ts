@@ -7,36 +7,32 @@
 // N3. An execution is in a session once, even if it is added again because the acknowledgement was
 // lost.
 
-import { mismatch, shown } from "../../kernel/check.ts";
+import { mismatch, describeReceived } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { errorRecord } from "../../agent/error-record.ts";
+import { serializeError } from "../../agent/error-record.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { Session, SessionForkOptions } from "./session.ts";
 import {
-  boundariesOf,
-  cleared,
-  extended,
+  collectBoundaries,
+  clearHistory,
+  addExecution,
   hasExecution,
   mergeExecution,
-  historyFor,
-  withoutExecution,
+  buildSessionHistory,
+  removeExecution,
   type ExecutionBoundary,
   type SessionHistory,
 } from "./session-changes.ts";
-import {
-  checkedSessionId,
-  checkSessionForkOptions,
-  type SessionSettings,
-} from "./session-options.ts";
+import { readSessionId, checkSessionForkOptions, type SessionSettings } from "./session-options.ts";
 import { SessionResultSchema, type SessionOutcome, type SessionResult } from "./session-outcome.ts";
 import {
-  emptyRecord,
+  createEmptyRecord,
   readSessionRecord,
   type SessionExecution,
   type SessionFork,
@@ -105,7 +101,7 @@ export class SessionWriter implements Session {
   }
 
   get boundaries(): readonly ExecutionBoundary[] {
-    return boundariesOf(this.record).slice(0, -1);
+    return collectBoundaries(this.record).slice(0, -1);
   }
 
   get executionCount(): number {
@@ -121,7 +117,7 @@ export class SessionWriter implements Session {
   }
 
   get opening(): SessionHistory {
-    return historyFor(this.record, this.settings.showBoundaries);
+    return buildSessionHistory(this.record, this.settings.showBoundaries);
   }
 
   /**
@@ -173,11 +169,11 @@ export class SessionWriter implements Session {
       status,
       version: this.version,
       execution,
-      error: cause === undefined ? undefined : errorRecord(cause),
+      error: cause === undefined ? undefined : serializeError(cause),
     });
     if (hasExecution(this.record, execution.executionId)) return createOutcome("saved");
     try {
-      const next = extended(this.record, execution, messages);
+      const next = addExecution(this.record, execution, messages);
       this.#stored = await writeStored(this.#parts, next, before);
       return createOutcome("saved");
     } catch (cause) {
@@ -233,11 +229,11 @@ export class SessionWriter implements Session {
   }
 
   async remove(executionId: string): Promise<void> {
-    await this.#change("a removal", (record) => withoutExecution(record, executionId));
+    await this.#change("a removal", (record) => removeExecution(record, executionId));
   }
 
   async clear(): Promise<void> {
-    await this.#change("a clear", cleared);
+    await this.#change("a clear", clearHistory);
   }
 
   /**
@@ -264,9 +260,9 @@ export class SessionWriter implements Session {
     const sessionId =
       options.sessionId === undefined
         ? SessionIdSchema().parse(ids.next("session"))
-        : checkedSessionId("fork options.sessionId", options.sessionId);
+        : readSessionId("fork options.sessionId", options.sessionId);
     const point = { sessionId, executionId, atStep };
-    const { forked } = await import("./session-fork.ts");
+    const { forkSession: forked } = await import("./session-fork.ts");
     const record = forked(this.record, point, { ids, nowMs: clock.nowMs() });
     const stored = await writeStored(this.#parts, record, 0);
     return new SessionWriter({ ...this.#parts, sessionId }, stored);
@@ -286,7 +282,7 @@ export class SessionWriter implements Session {
 }
 
 /** Returns the writer behind a handle. Throws `invalid_option` for any other value. */
-export function writerOf(field: string, session: unknown): SessionWriter {
+export function getSessionWriter(field: string, session: unknown): SessionWriter {
   if (session instanceof SessionWriter) return session;
   const advice =
     session instanceof Promise ? "Await it." : "Get it from orchestrator.openSession().";
@@ -298,11 +294,13 @@ export function writerOf(field: string, session: unknown): SessionWriter {
 /** Rejects with `store_failed`, `unsupported_version` or `invalid_session`. */
 async function readStored({ store, sessionId, clock }: WriterParts): Promise<SessionVersion> {
   const stored: unknown = await callStore(sessionId, () => store.readSession(sessionId));
-  if (stored === undefined) return { record: emptyRecord(sessionId, clock.nowMs()), version: 0 };
-  if (!isRecord(stored)) throw createResponseError(sessionId, `returned ${shown(stored)}`);
+  if (stored === undefined)
+    return { record: createEmptyRecord(sessionId, clock.nowMs()), version: 0 };
+  if (!isRecord(stored))
+    throw createResponseError(sessionId, `returned ${describeReceived(stored)}`);
   const { version, body } = stored;
   if (!isVersion(version))
-    throw createResponseError(sessionId, `returned version ${shown(version)}`);
+    throw createResponseError(sessionId, `returned version ${describeReceived(version)}`);
   return { record: readSessionRecord(sessionId, body), version };
 }
 
@@ -321,7 +319,7 @@ async function writeStored(
     store.writeSession(sessionId, expectedVersion, body),
   );
   if (!isVersion(version))
-    throw createResponseError(sessionId, `returned version ${shown(version)}`);
+    throw createResponseError(sessionId, `returned version ${describeReceived(version)}`);
   return { record, version };
 }
 
@@ -337,7 +335,7 @@ async function callStore<Answer>(
     return await ask();
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    throw createResponseError(sessionId, `threw: ${messageOf(cause)}`, cause);
+    throw createResponseError(sessionId, `threw: ${getErrorMessage(cause)}`, cause);
   }
 }
 

@@ -4,11 +4,11 @@ import { checkMethods, mismatch } from "../../kernel/check.ts";
 import type { ExecutionId, RunId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { SessionRef } from "./session-ref.ts";
-import { RunSession, sessionMoved } from "./run-session.ts";
+import { RunSession, createSessionMovedError } from "./run-session.ts";
 import type { Session } from "./session.ts";
 import { hasExecution } from "./session-changes.ts";
-import { openSession, writerOf, type SessionPlace } from "./session-writer.ts";
-import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
+import { openSession, getSessionWriter, type SessionPlace } from "./session-writer.ts";
+import { readSessionId, resolveSessionOptions, type SessionOptions } from "./session-options.ts";
 
 /** Dependencies that an orchestrator provides for its sessions. */
 type SessionMeans = Omit<SessionPlace, "store"> & {
@@ -19,13 +19,13 @@ type SessionMeans = Omit<SessionPlace, "store"> & {
  * Returns the session of this id, from its store or new. Rejects with `invalid_option`, or like
  * `openSession`.
  */
-export async function sessionHandle(
+export async function openSessionHandle(
   { storage, clock, ids }: SessionMeans,
   id: string,
   options: SessionOptions,
 ): Promise<Session> {
-  const sessionId = checkedSessionId("session(id)", id);
-  const settings = sessionSettings(options);
+  const sessionId = readSessionId("session(id)", id);
+  const settings = resolveSessionOptions(options);
   const { store = storage?.store } = options;
   if (store === undefined)
     throw mismatch(
@@ -41,8 +41,8 @@ export async function sessionHandle(
 /**
  * Returns the session of a new run. Throws `invalid_option`, `invalid_state` or `session_conflict`.
  */
-export function startingSession(session: Session): RunSession {
-  const writer = writerOf("start options.session", session);
+export function startRunSession(session: Session): RunSession {
+  const writer = getSessionWriter("start options.session", session);
   writer.assertReady();
   const { id: sessionId, version, settings } = writer;
   return new RunSession({ ...settings, sessionId, version }, writer);
@@ -63,7 +63,7 @@ export interface SessionRun {
  * Returns the session of a run that continues. Throws `invalid_option`, `invalid_state` or
  * `session_conflict`.
  */
-export function resumedSession(
+export function resumeRunSession(
   { session: ref, runId, cutOffId }: SessionRun,
   session: Session | undefined,
   { storage, clock, ids }: SessionMeans,
@@ -80,13 +80,14 @@ export function resumedSession(
       "Pass that session, or set the store of the orchestrator.",
     );
   }
-  const writer = writerOf(field, session);
+  const writer = getSessionWriter(field, session);
   if (ref?.sessionId !== session.id) {
     const expected = ref === undefined ? "left out" : `session ${JSON.stringify(ref.sessionId)}`;
     throw mismatch(field, expected, session, `See how ${runId} was started.`);
   }
   writer.assertReady();
   const isWritten = cutOffId !== undefined && hasExecution(writer.record, cutOffId);
-  if (writer.version !== ref.version && !isWritten) throw sessionMoved(ref, writer.version);
+  if (writer.version !== ref.version && !isWritten)
+    throw createSessionMovedError(ref, writer.version);
   return new RunSession(ref, writer);
 }

@@ -1,7 +1,7 @@
 // Decides whether a subagent may start: checks the role, the limits of the tree and the budget, in
 // this order. A refusal is an instruction to the model, counted by code and recorded by an event.
 
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { checkSubagentLimits } from "../../policies/subagent-limits.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
@@ -52,7 +52,7 @@ export function findStartableRole(
   const { role, refusal: unusable } =
     draft === undefined
       ? { role: roles.find((candidate) => candidate.name === name), refusal: undefined }
-      : makeDynamicRole(parent.role, { role: name, draft }, registry);
+      : createDynamicRole(parent.role, { role: name, draft }, registry);
   if (unusable !== undefined) return { refusal: unusable };
   if (role === undefined) {
     const problem = `there is no subagent ${JSON.stringify(name)}`;
@@ -64,17 +64,17 @@ export function findStartableRole(
   const refusal = checkSubagentLimits(shape, facts);
   if (refusal !== undefined) return { refusal };
   const spent = parent.account.exhaustedForChild();
-  return spent === undefined ? { role } : { refusal: nothingLeft(spent) };
+  return spent === undefined ? { role } : { refusal: refuseWithoutBudget(spent) };
 }
 
 /** Returns the refusal of a subagent whose setup failed. */
 export function setupFailed(name: string, cause: unknown): SpawnRefusal {
-  const message = `Not started: setting ${name} up failed (${messageOf(cause)}). Do this part yourself.`;
+  const message = `Not started: setting ${name} up failed (${getErrorMessage(cause)}). Do this part yourself.`;
   return { code: "setup_failed", message };
 }
 
 /** Returns the refusal of a subagent for which no budget is left. */
-export function nothingLeft({
+export function refuseWithoutBudget({
   axis,
   accountPath,
   maximum,
@@ -94,7 +94,7 @@ export function nothingLeft({
  * Returns the role that the model has written, or why it cannot be used: the intersection of the
  * request and the bounds in the agent's own role. `role` is the name of the new role.
  */
-export function makeDynamicRole(
+export function createDynamicRole(
   parent: AgentRole,
   { role: name, draft }: { readonly role: string; readonly draft: DynamicRole },
   registry: RoleRegistry,
@@ -128,7 +128,9 @@ export function makeDynamicRole(
     });
     return { role };
   } catch (cause) {
-    return refuseRole(`the role is invalid (${messageOf(cause)}). Correct the role and call again`);
+    return refuseRole(
+      `the role is invalid (${getErrorMessage(cause)}). Correct the role and call again`,
+    );
   }
 }
 

@@ -1,9 +1,9 @@
 // Reports of an agent: for the result of the run, and for its parent.
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
-import { lateFields } from "../../kernel/late-fields.ts";
+import { defineLateFields } from "../../kernel/late-fields.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { lastTextOf, type SettledState } from "../../agent/agent-state.ts";
+import { getLastText, type SettledState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
@@ -11,7 +11,7 @@ import type { SubagentOutcome, SubagentResult } from "../../protocol/subagent.ts
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { ModelUsage, UsageReport } from "../../protocol/usage.ts";
-import { toolErrors, toolsUsed } from "./tool-report.ts";
+import { collectToolErrors, countToolsUsed } from "./tool-report.ts";
 
 /**
  * Place in the tree, task and usage of an agent, whether or not it has ended.
@@ -132,7 +132,7 @@ export function describeAgent(node: AgentRuntime): AgentSummary | SettledAgent {
 }
 
 /** Returns the report of a settled agent. `atMs` is the present time, for a paused agent. */
-export function agentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
+export function createAgentReport({ settled, ...known }: SettledAgent, atMs: number): AgentReport {
   return addSteps({ ...known, ...createExecutionReport(settled, atMs) }, settled.log);
 }
 
@@ -140,11 +140,11 @@ type StepList = Pick<AgentReport, "steps">;
 type OnTools = Pick<AgentReport, "toolsUsed" | "toolErrors">;
 
 const ON_TOOLS = {
-  toolsUsed: ({ steps }: StepList) => toolsUsed(steps),
-  toolErrors: ({ steps }: StepList) => toolErrors(steps),
+  toolsUsed: ({ steps }: StepList) => countToolsUsed(steps),
+  toolErrors: ({ steps }: StepList) => collectToolErrors(steps),
 };
-const addOnTools = lateFields<StepList, OnTools>(ON_TOOLS);
-const addSteps = lateFields<StepList, StepList & OnTools>({
+const addOnTools = defineLateFields<StepList, OnTools>(ON_TOOLS);
+const addSteps = defineLateFields<StepList, StepList & OnTools>({
   steps: ({ steps }) => steps,
   ...ON_TOOLS,
 });
@@ -155,11 +155,11 @@ function createExecutionReport(settled: SettledState, atMs: number) {
   return {
     status,
     reason,
-    text: lastTextOf(settled),
+    text: getLastText(settled),
     output,
     signals,
     errors,
-    durationMs: durationOf(settled, atMs),
+    durationMs: computeDuration(settled, atMs),
     budgetWaitMs: telemetry.budgetWaitMs,
   };
 }
@@ -168,19 +168,19 @@ function createExecutionReport(settled: SettledState, atMs: number) {
  * Returns the duration of the execution in milliseconds. `atMs` is the present time, for a paused
  * agent.
  */
-export function durationOf({ telemetry }: SettledState, atMs: number): number {
+export function computeDuration({ telemetry }: SettledState, atMs: number): number {
   return (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs);
 }
 
 /** Returns the result of an ended subagent for its parent. */
-export function resultOfEnded(node: AgentRuntime): SubagentResult {
+export function createSubagentResult(node: AgentRuntime): SubagentResult {
   const { identity, role, settled, childName } = node;
   const { agentId, executionId, agentPath, depth } = identity;
   if (settled === undefined || settled.status === "paused")
     throw new Error(`${agentPath} has not ended.`);
   const { status, reason, log } = settled;
   const { output, steps, errors } = log;
-  const text = lastTextOf(settled);
+  const text = getLastText(settled);
   const result = {
     agentId,
     executionId,
@@ -188,7 +188,7 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     childName,
     agentPath,
     depth,
-    outcome: subagentOutcome({ status, text, output }),
+    outcome: createSubagentOutcome({ status, text, output }),
     status,
     reason,
     text,
@@ -198,13 +198,13 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     errors,
     metadata: node.facts.metadata,
     removedTools: node.toolLimits.removed,
-    durationMs: durationOf(settled, 0),
+    durationMs: computeDuration(settled, 0),
   };
   return addOnTools(result, log);
 }
 
 /** Returns the outcome of a subagent from its status and its output. */
-export function subagentOutcome({
+export function createSubagentOutcome({
   status,
   text,
   output,

@@ -5,12 +5,12 @@ import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../ag
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { ParentHistory } from "../../agent/effects.ts";
 import type { OrRefusal } from "./admission.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { shared } from "../../kernel/shared.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { freezeInTests } from "../../kernel/shared.ts";
 import {
-  toolsTakenAway,
-  unknownToolName,
-  toolRules,
+  collectRemovedTools,
+  findUnknownToolName,
+  createToolRules,
   type ChildToolFacts,
 } from "../../policies/child-tools.ts";
 import {
@@ -33,9 +33,9 @@ import {
   type ToolRule,
 } from "../../protocol/tool-rule.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
-import { resultOfEnded } from "./agent-report.ts";
+import { createSubagentResult } from "./agent-report.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import { toolErrors } from "./tool-report.ts";
+import { collectToolErrors } from "./tool-report.ts";
 
 /** Subagent that the parent started earlier. */
 export interface Sibling {
@@ -100,7 +100,7 @@ export function gatherChildFacts(
       subagentsLeft: policy.includeParentConstraints ? tree.subagentsLeft(parent) : 0,
       deniedTools: parent.toolLimits.removed.map(({ toolName }) => toolName),
     },
-    failedAttempts: policy.includeFailedAttempts ? toolErrors(steps) : [],
+    failedAttempts: policy.includeFailedAttempts ? collectToolErrors(steps) : [],
     role: role.name,
     toolNames: registry.partsOf(role).tools.names,
     toolNamesBelow:
@@ -114,11 +114,18 @@ export function gatherChildFacts(
 
 function describeSibling(sibling: AgentRuntime): Sibling {
   const { childName, role, hasEnded } = sibling;
-  return { childName, role: role.name, result: hasEnded ? resultOfEnded(sibling) : undefined };
+  return {
+    childName,
+    role: role.name,
+    result: hasEnded ? createSubagentResult(sibling) : undefined,
+  };
 }
 
 /** Builds the context, or returns the problem of the request or the policy. */
-export function childContext(facts: ChildFacts, request: ContextRequest): OrRefusal<ChildContext> {
+export function buildChildContext(
+  facts: ChildFacts,
+  request: ContextRequest,
+): OrRefusal<ChildContext> {
   const unknown = refuseUnknownTool(facts, request);
   if (unknown !== undefined) return { refusal: unknown };
   const { results, refusal } = findRequestedResults(facts, request.includeResultsFrom ?? []);
@@ -126,20 +133,23 @@ export function childContext(facts: ChildFacts, request: ContextRequest): OrRefu
   const { agentPath, policy, toolNames: names, noDepthLeft } = facts;
   const rules = [
     ...facts.toolRules,
-    ...toolRules(agentPath, policy),
-    ...toolRules(agentPath, request),
+    ...createToolRules(agentPath, policy),
+    ...createToolRules(agentPath, request),
   ];
-  const removedTools = [...toolsTakenAway({ names, rules, noDepthLeft }), ...facts.beyondBounds];
+  const removedTools = [
+    ...collectRemovedTools({ names, rules, noDepthLeft }),
+    ...facts.beyondBounds,
+  ];
   try {
     const inherited = inheritContext(policy, facts, {
       siblings: () => facts.siblings.flatMap((sibling) => shortenResult(sibling)),
       results,
       removedTools,
     });
-    return shared({ ...inherited, toolLimits: { rules, removed: removedTools } });
+    return freezeInTests({ ...inherited, toolLimits: { rules, removed: removedTools } });
   } catch (cause) {
     if (!EspalierError.is(cause) || cause.code !== "context_policy_failed") throw cause;
-    const message = `Not started: selecting the messages of your conversation for ${facts.role} failed. ${messageOf(cause)} Do this part yourself.`;
+    const message = `Not started: selecting the messages of your conversation for ${facts.role} failed. ${getErrorMessage(cause)} Do this part yourself.`;
     return { refusal: { code: "context_policy_failed", message } };
   }
 }
@@ -152,7 +162,7 @@ function refuseUnknownTool(
   facts: ChildFacts,
   { allowedTools }: ContextRequest,
 ): SpawnRefusal | undefined {
-  const unknown = allowedTools && unknownToolName({ allowedTools }, facts.toolNamesBelow);
+  const unknown = allowedTools && findUnknownToolName({ allowedTools }, facts.toolNamesBelow);
   if (unknown === undefined) return undefined;
   const { agentPath, role, toolNames } = facts;
   const { field, toolName } = unknown;
@@ -233,7 +243,7 @@ export function restoreToolLimits(
   const { role, toolRules: rules, draft } = child;
   const names = run.registry.partsOf(role).tools.names;
   const noDepthLeft = findDepthLimit(run, parent, child);
-  const removed = toolsTakenAway({ names, rules, noDepthLeft });
+  const removed = collectRemovedTools({ names, rules, noDepthLeft });
   return { rules, removed: [...removed, ...listBeyondBounds(run, parent, draft)] };
 }
 

@@ -1,18 +1,18 @@
 // Decides whether and how a subagent that has ended continues for one more execution. It already
 // has its place in the tree, so only the budget is checked.
 
-import { instructionsFor } from "../../agent/agent-role.ts";
+import { resolveInstructions } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
-import { userMessage } from "../../protocol/message.ts";
+import { createUserMessage } from "../../protocol/message.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
-import { nothingLeft, PARENT_ENDING, setupFailed, type SpawnCall } from "./admission.ts";
+import { refuseWithoutBudget, PARENT_ENDING, setupFailed, type SpawnCall } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import { childInEvents } from "./spawn.ts";
-import { unknownChild } from "./subagent-service.ts";
+import { toChildFields } from "./spawn.ts";
+import { refuseUnknownChild } from "./subagent-service.ts";
 
 /**
  * Returns the continued subagent, announced, or the reason why it does not continue; then nothing
@@ -27,7 +27,7 @@ export function continueChild(
   const { childName, task, background: isBackground = false } = request;
   const ended = parent.subagent(childName);
   if (parent.noStartSignal.aborted) return PARENT_ENDING;
-  if (ended === undefined) return unknownChild(parent, childName);
+  if (ended === undefined) return refuseUnknownChild(parent, childName);
   if (group?.decision !== undefined) return refuseContinuation("group_decided", group.decision);
   const refusal =
     refuseChangedRequest(ended, request) ?? refuseUnlessRead(parent, ended, request, call);
@@ -35,11 +35,11 @@ export function continueChild(
   let child: AgentRuntime;
   try {
     const spent = parent.account.exhaustedForChild();
-    if (spent !== undefined) return nothingLeft(spent);
+    if (spent !== undefined) return refuseWithoutBudget(spent);
     child = continueAgent(run, ended, {
       task,
-      instructions: instructionsFor(ended.role, run.context),
-      message: userMessage(task, "task"),
+      instructions: resolveInstructions(ended.role, run.context),
+      message: createUserMessage(task, "task"),
       spawnCallId: call.callId,
       spawnStepId: call.stepId,
     });
@@ -49,7 +49,7 @@ export function continueChild(
   run.journal?.continued(child, isBackground, call.nth);
   run.recorder.record(parent.scope(call), {
     type: "subagent.continued",
-    ...childInEvents(child),
+    ...toChildFields(child),
     task: child.taskText,
     isBackground,
     execution: child.execution,
@@ -104,7 +104,7 @@ function refuseUnlessRead(
     return refuseRunning(
       "has ended, and you have not read its result yet. It is in your next message: continue it then.",
     );
-  if (isBackground && stepId !== undefined && wasReported(parent, agentId, stepId))
+  if (isBackground && stepId !== undefined && isResultReported(parent, agentId, stepId))
     return refuseContinuation(
       "subagent_running",
       `another call of the same reply gives you the result of ${who}. Read it first, and continue it then.`,
@@ -116,7 +116,7 @@ function refuseUnlessRead(
  * Returns true if a call of the step has reported the subagent's result to the parent, also before
  * a pause.
  */
-function wasReported(parent: AgentRuntime, childId: AgentId, stepId: StepId): boolean {
+function isResultReported(parent: AgentRuntime, childId: AgentId, stepId: StepId): boolean {
   if (parent.wasReported(childId, stepId)) return true;
   const { step } = parent.currentState;
   return (

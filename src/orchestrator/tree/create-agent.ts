@@ -3,14 +3,14 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import { shared } from "../../kernel/shared.ts";
+import { freezeInTests } from "../../kernel/shared.ts";
 import type { Model } from "../../model/model.ts";
 import { readModel } from "../../model/read-model.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import { NO_PREFIX, pendingState } from "../../agent/agent-state.ts";
-import { withAdded, type TaggedHistory } from "../../agent/message-tags.ts";
+import { NO_PREFIX, createPendingState } from "../../agent/agent-state.ts";
+import { appendMessages, type TaggedHistory } from "../../agent/message-tags.ts";
 import { continueExecution } from "../../agent/transition.ts";
-import { idOf, type CallId, type ExecutionId, type StepId } from "../../protocol/ids.ts";
+import { parseId, type CallId, type ExecutionId, type StepId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { SpendLimits } from "../../policies/budget.ts";
@@ -37,7 +37,7 @@ export interface NewAgent {
  * Returns the model of a role for another agent, and looks up its price. Both call user code, which
  * may throw, so call this before anything changes.
  */
-export function modelForAgent({ settings }: RunRuntime, { name, model: given }: AgentRole): Model {
+export function resolveModel({ settings }: RunRuntime, { name, model: given }: AgentRole): Model {
   const model = readModel(name, given);
   settings.priceOf(model);
   return model;
@@ -48,15 +48,15 @@ export function createAgent(run: RunRuntime, input: NewAgent): AgentRuntime {
   const { facts, parent, spendLimits: limits, timeMs, deadlineAtMs } = input;
   const { role, agentPath } = facts;
   const { ids, ledger, tree } = run;
-  const model = modelForAgent(run, role);
-  const agentId = idOf<"AgentId">(ids.next("agent", agentPath));
-  const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
+  const model = resolveModel(run, role);
+  const agentId = parseId<"AgentId">(ids.next("agent", agentPath));
+  const executionId = parseId<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
   const { keptForSelf } = run.registry.partsOf(role);
   const opening = { agentId, agentPath, limits, keptForSelf, timeMs, deadlineAtMs };
   const account = ledger.open(opening, parent?.account);
   let agent: AgentRuntime | undefined;
   try {
-    const state = pendingState({ ...makeOpening(input, executionId), prefix: NO_PREFIX });
+    const state = createPendingState({ ...createOpening(input, executionId), prefix: NO_PREFIX });
     agent = new AgentRuntime(run, parent, facts, { agentId, executionId, model, state, account });
     tree.add(agent);
     return agent;
@@ -71,16 +71,16 @@ const NONE: readonly never[] = Object.freeze([]);
 const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], dropped: [], added: 0 });
 
 /** Returns the messages before the task. Inherited messages get new ids. */
-function makeOpening(
+function createOpening(
   { facts: { role }, instructions, inherited = NONE, history }: NewAgent,
   executionId: ExecutionId,
 ): TaggedHistory {
   const place = { executionId, stepNumber: 0 };
-  const instructed = withAdded(NOTHING_SAID, [getSystemMessage(role, instructions)], place);
-  if (history === undefined) return withAdded(instructed, inherited, place);
+  const instructed = appendMessages(NOTHING_SAID, [getSystemMessage(role, instructions)], place);
+  if (history === undefined) return appendMessages(instructed, inherited, place);
   const messages = [...instructed.messages, ...history.messages];
   const tags = [...instructed.tags, ...history.tags];
-  return withAdded({ ...instructed, messages, tags }, inherited, place);
+  return appendMessages({ ...instructed, messages, tags }, inherited, place);
 }
 
 const systemMessages = new WeakMap<AgentRole, Message>();
@@ -92,7 +92,7 @@ const systemMessages = new WeakMap<AgentRole, Message>();
 function getSystemMessage(role: AgentRole, text: string): Message {
   const known = systemMessages.get(role);
   if (known?.text === text) return known;
-  const message = shared<Message>({ role: "system", text, origin: "instructions" });
+  const message = freezeInTests<Message>({ role: "system", text, origin: "instructions" });
   systemMessages.set(role, message);
   return message;
 }
@@ -128,10 +128,10 @@ export function continueAgent(
       code: "internal_error",
       message: `${agentPath} has not ended. This is a bug in espalier.`,
     });
-  const model = modelForAgent(run, role);
+  const model = resolveModel(run, role);
   const { task, instructions, message, spawnCallId, spawnStepId } = next;
   const execution = ended.execution + 1;
-  const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} ${execution}`));
+  const executionId = parseId<"ExecutionId">(ids.next("execution", `${agentPath} ${execution}`));
   const messages = message === undefined ? [] : [message];
   const state = continueExecution(settled, { executionId, instructions, messages });
   const nowMs = clock.nowMs();

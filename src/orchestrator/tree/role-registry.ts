@@ -4,18 +4,22 @@
 import { misdefinition } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { checkDescription, delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
-import { modelsOf } from "../../model/fallback.ts";
-import { nativeOutput, requireNative } from "../../agent/typed-result.ts";
+import {
+  checkDescription,
+  getDelegationToolNames,
+  type AgentRole,
+} from "../../agent/agent-role.ts";
+import { getFallbackModels } from "../../model/fallback.ts";
+import { findNativeOutputSchema, requireNative } from "../../agent/typed-result.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
-import { hookSet, NO_HOOKS } from "../../hooks/hook-set.ts";
+import { compileHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import { readModel } from "../../model/read-model.ts";
 import { PRICES_AS_OF, type PriceOf } from "../../model/prices.ts";
 import { toLedgerLimits, type Budget } from "../../policies/budget.ts";
-import { toolSet } from "../../tools/tool-set.ts";
-import { subagentTools } from "./subagent-tools.ts";
+import { buildToolSet } from "../../tools/tool-set.ts";
+import { createSubagentTools } from "./subagent-tools.ts";
 
 const CACHE_KEY_LENGTH = 12;
 
@@ -69,9 +73,9 @@ export class RoleRegistry {
     const known = this.#parts.get(role);
     if (known !== undefined) return known;
     const isHooked = this.#hooks.length > 0 || role.hooks.length > 0;
-    const hooks = isHooked ? hookSet([...this.#hooks, ...role.hooks]) : NO_HOOKS;
+    const hooks = isHooked ? compileHooks([...this.#hooks, ...role.hooks]) : NO_HOOKS;
     const parts = {
-      ...createRoleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
+      ...createRoleTools(role, this.subagentsOf(role), findNativeOutputSchema(role, hooks)),
       hooks,
       spendLimits: toLedgerLimits(role.budget),
       keptForSelf: toLedgerLimits(role.delegation.reserve),
@@ -130,7 +134,7 @@ export class RoleRegistry {
    */
   requirePrices(field: string, role: AgentRole): void {
     for (const { name, model } of this.#getReach(role).players) {
-      const unknown = modelsOf(readModel(name, model)).find(
+      const unknown = getFallbackModels(readModel(name, model)).find(
         (candidate) => this.#priceOf(candidate) === undefined,
       );
       if (unknown !== undefined) throw createPriceError(field, { name, model: unknown });
@@ -144,7 +148,7 @@ export class RoleRegistry {
     return new Set(
       [...roles].flatMap((role) => [
         ...role.tools.map(({ name }) => name),
-        ...delegationToolNames(role),
+        ...getDelegationToolNames(role),
         ...(role.dynamicRoles?.tools ?? []).map(({ name }) => name),
       ]),
     );
@@ -218,7 +222,7 @@ function createRoleTools(
   if (isSame) return known;
   const { name, instructions, toolDefaults } = role;
   const own = output === undefined ? role.tools : role.tools.filter((tool) => tool !== role.finish);
-  const tools = toolSet(name, [...own, ...subagentTools(role, subagents)], toolDefaults);
+  const tools = buildToolSet(name, [...own, ...createSubagentTools(role, subagents)], toolDefaults);
   // Keyed by the role as it is defined: only these instructions and tools are the common prefix of
   // its agents' requests.
   const head = [typeof instructions === "string" ? instructions : name, tools.specs];

@@ -121,7 +121,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
   onThreshold({ agentId, ...reached }: ReachedThreshold): void {
     const owner = this.tree.find(agentId);
     if (owner === undefined) return;
-    const scope = scopeOutsideExecutions(owner);
+    const scope = createScopeWithoutExecution(owner);
     this.recorder.record(scope, { type: "budget.threshold_reached", ...reached });
   }
 
@@ -137,7 +137,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
     node.time?.rearm();
     const remaining = node.account.remaining();
     const granted = { type: "budget.granted", accountPath, budget, by, remaining } as const;
-    return () => this.recorder.record(scopeOutsideExecutions(node), granted);
+    return () => this.recorder.record(createScopeWithoutExecution(node), granted);
   }
 
   get pendingAnswers(): PendingAnswers {
@@ -167,7 +167,7 @@ export class RunRuntime implements AgentRun<AgentRuntime>, LedgerWatch {
  * Returns the ids of an event about the run itself or an account, which belongs to no execution:
  * accounts outlive them. The event belongs to the account's agent, also if the agent has settled.
  */
-export function scopeOutsideExecutions({ identity }: AgentRuntime): EventScope {
+export function createScopeWithoutExecution({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }
 

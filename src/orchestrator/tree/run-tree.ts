@@ -27,7 +27,7 @@ export interface SubagentCounts {
 }
 
 /** Returns the counts as results and events have them. */
-export function countsOf({ byDepth, refusals }: SubagentCounts) {
+export function createCountFields({ byDepth, refusals }: SubagentCounts) {
   return {
     subagentsByDepth: Object.fromEntries(Object.entries(byDepth).filter(([, count]) => count > 0)),
     refusalsByCode: Object.fromEntries(refusals ?? []),

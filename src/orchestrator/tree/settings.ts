@@ -8,7 +8,7 @@ import {
   checkKeys,
   checkList,
   checkMethods,
-  defaultAdvice,
+  adviseDefault,
   type FieldCheck,
   type FieldChecks,
   mismatch,
@@ -16,25 +16,25 @@ import {
 } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { randomIds, type IdSource } from "../../kernel/id-source.ts";
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import { Semaphore } from "../../kernel/semaphore.ts";
 import { Throttle } from "../../kernel/throttle.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
 import { checkApprovals, type Approver } from "../../agent/approver.ts";
 import type { AgentSettings } from "../../agent/run-ports.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
-import { priceLookup, type Prices } from "../../model/prices.ts";
+import { createPriceLookup, type Prices } from "../../model/prices.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
 import type { EventSink } from "../../protocol/event.ts";
 import type { StreamPart } from "../../protocol/stream-part.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import {
   DEFAULT_SUBAGENT_LIMITS,
-  subagentLimits,
+  resolveSubagentLimits,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "../../run-services/limiter.ts";
-import { checkGuards, namedGuards, type ToolGuard } from "../../tools/tool-guard.ts";
+import { checkGuards, assignGuardNames, type ToolGuard } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
 import { checkSigningKey, PausedRunSigner } from "../durability/paused-run-signature.ts";
 import {
@@ -362,7 +362,7 @@ export interface Settings
 }
 
 /** Returns the roles of a run with this root. Throws like the constructor of `RoleRegistry`. */
-export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
+export function getRoleRegistry(settings: Settings, root: AgentRole): RoleRegistry {
   const known = settings.registries.get(root);
   if (known !== undefined) return known;
   const registry = new RoleRegistry(root, settings);
@@ -386,12 +386,12 @@ const BEGUN_PER_TURN = 64;
  * Validates options and adds defaults. Throws `invalid_option`, with the option, the expected and
  * the actual value.
  */
-export function makeSettings<Roles extends AgentRole<unknown, never>>(
+export function createSettings<Roles extends AgentRole<unknown, never>>(
   input?: OrchestratorOptions<Roles>,
 ): Settings;
-export function makeSettings(input: OrchestratorOptions = {}): Settings {
+export function createSettings(input: OrchestratorOptions = {}): Settings {
   checkOrchestratorOptions(input);
-  const options = { ...DEFAULTS, ...defined(input) };
+  const options = { ...DEFAULTS, ...omitUndefined(input) };
   const {
     approver,
     answerTimeoutMs,
@@ -406,17 +406,18 @@ export function makeSettings(input: OrchestratorOptions = {}): Settings {
   checkFields("concurrency", concurrency, { modelCalls: checkSlots, toolCalls: checkSlots });
   return Object.freeze({
     ...others,
-    limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
-    concurrency: Object.freeze({ ...DEFAULT_CONCURRENCY, ...defined(concurrency) }),
+    limits:
+      limits === undefined ? DEFAULT_SUBAGENT_LIMITS : resolveSubagentLimits("limits", limits),
+    concurrency: Object.freeze({ ...DEFAULT_CONCURRENCY, ...omitUndefined(concurrency) }),
     runSlots: maxConcurrentRuns === undefined ? undefined : new Semaphore(maxConcurrentRuns),
     throttle: new Throttle(BEGUN_PER_TURN),
     retryPolicy: Object.freeze({ ...retryPolicy }),
-    priceOf: priceLookup(prices),
+    priceOf: createPriceLookup(prices),
     storage: store && { store, clock, heartbeatIntervalMs, staleAfterMs },
     roles: [...options.roles],
     hooks: [...options.hooks],
     sinks: [...options.sinks],
-    guards: Object.freeze(namedGuards("orchestrator", guards)),
+    guards: Object.freeze(assignGuardNames("orchestrator", guards)),
     approvals: Object.freeze({ approver, answerTimeoutMs, unansweredPolicy }),
     signer: signingKey === undefined ? undefined : new PausedRunSigner(signingKey),
     registries: new WeakMap(),
@@ -451,7 +452,7 @@ const CHECKS: Readonly<Record<keyof OrchestratorOptions, FieldCheck>> = {
   signingKey: LATER,
   heartbeatIntervalMs: isAmount(DEFAULTS.heartbeatIntervalMs),
   staleAfterMs: isAmount(DEFAULTS.staleAfterMs),
-  maxCrashes: (field, value) => checkCount(field, value, defaultAdvice(DEFAULTS.maxCrashes)),
+  maxCrashes: (field, value) => checkCount(field, value, adviseDefault(DEFAULTS.maxCrashes)),
   sinks: isListOf(hasMethods("emit")),
   onStreamPart: checkCallback,
   tracing: hasMethods("traceEvent", "runInSpan", "getIds"),
@@ -504,7 +505,7 @@ function checkOrchestratorOptions(options: OrchestratorOptions): void {
 
 function checkSignsOfLife(options: OrchestratorOptions): void {
   if (options.maxCrashes === 0)
-    throw mismatch("maxCrashes", "at least 1", 0, defaultAdvice(DEFAULTS.maxCrashes));
+    throw mismatch("maxCrashes", "at least 1", 0, adviseDefault(DEFAULTS.maxCrashes));
   const {
     heartbeatIntervalMs = DEFAULTS.heartbeatIntervalMs,
     staleAfterMs = DEFAULTS.staleAfterMs,
@@ -514,7 +515,7 @@ function checkSignsOfLife(options: OrchestratorOptions): void {
       "heartbeatIntervalMs",
       "more than 0",
       0,
-      defaultAdvice(DEFAULTS.heartbeatIntervalMs),
+      adviseDefault(DEFAULTS.heartbeatIntervalMs),
     );
   if (staleAfterMs >= 2 * heartbeatIntervalMs) return;
   const expected = `at least twice heartbeatIntervalMs (${2 * heartbeatIntervalMs})`;
@@ -533,7 +534,7 @@ function hasMethods(...methods: readonly string[]): FieldCheck {
 }
 
 function isAmount(byDefault: number): FieldCheck {
-  return (field, value) => checkAmount(field, value, defaultAdvice(byDefault));
+  return (field, value) => checkAmount(field, value, adviseDefault(byDefault));
 }
 
 function checkSlots(field: string, count: unknown): void {

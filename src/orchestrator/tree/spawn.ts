@@ -2,12 +2,12 @@
 // Atomic: if the setup throws, everything that was taken is released (T3): the place in the tree,
 // the account, the timer.
 
-import { instructionsFor, mayDelegate, type AgentRole } from "../../agent/agent-role.ts";
+import { resolveInstructions, canStartSubagents, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Remaining } from "../../budget/lease.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
-import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";
+import { computeChildLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";
 import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
 import { listTightenedLimits } from "../../policies/subagent-limits.ts";
@@ -16,10 +16,10 @@ import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
 import { setupFailed, findStartableRole, PARENT_ENDING, type SpawnCall } from "./admission.ts";
-import { childContext, gatherChildFacts } from "./child-context.ts";
+import { buildChildContext, gatherChildFacts } from "./child-context.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import { countsOf } from "./run-tree.ts";
+import { createCountFields } from "./run-tree.ts";
 
 /**
  * Admits a subagent, sets it up and announces it, or returns a refusal. An announced subagent is
@@ -44,11 +44,11 @@ export function setUpChild(
     const { role, refusal } = findStartableRole(run, parent, request);
     if (refusal !== undefined) return refusal;
     agentPath = run.tree.admit(parent, role.name);
-    const { tightened, ...budget } = shareBudget(run, parent, role, spawnCall);
+    const { tightened, ...budget } = deriveChildBudget(run, parent, role, spawnCall);
     const asking = { role, agentPath, request };
-    const context = inheritsNothing(parent, role, request)
+    const context = hasNothingToInherit(parent, role, request)
       ? NOTHING
-      : childContext(gatherChildFacts(run, parent, asking, call.history), request);
+      : buildChildContext(gatherChildFacts(run, parent, asking, call.history), request);
     if (context.refusal !== undefined) {
       run.tree.undoAdmission(parent);
       return context.refusal;
@@ -65,7 +65,7 @@ export function setUpChild(
         roleDefinition: request.roleDefinition,
       },
       parent,
-      instructions: instructionsFor(role, run.context),
+      instructions: resolveInstructions(role, run.context),
       inherited: context.messages,
       ...budget,
     });
@@ -95,7 +95,7 @@ export function setUpChild(
  * Returns true for most subagents: neither the policy nor the request passes on anything of the
  * parent, or removes a tool.
  */
-function inheritsNothing(
+function hasNothingToInherit(
   parent: AgentRuntime,
   role: AgentRole,
   { includeResultsFrom, allowedTools, deniedTools, roleDefinition: draft }: SpawnRequest,
@@ -103,7 +103,7 @@ function inheritsNothing(
   return (
     parent.role.contextPolicy === INHERITS_NOTHING &&
     parent.toolLimits.rules.length === 0 &&
-    !mayDelegate(role) && // The tools for starting subagents are removed at the depth limit.
+    !canStartSubagents(role) && // The tools for starting subagents are removed at the depth limit.
     draft === undefined &&
     includeResultsFrom === undefined &&
     allowedTools === undefined &&
@@ -111,7 +111,7 @@ function inheritsNothing(
   );
 }
 
-const NOTHING: ReturnType<typeof childContext> = Object.freeze({
+const NOTHING: ReturnType<typeof buildChildContext> = Object.freeze({
   ...NOTHING_INHERITED,
   toolLimits: NO_TOOL_LIMITS,
 });
@@ -121,7 +121,7 @@ const NOTHING: ReturnType<typeof childContext> = Object.freeze({
  * record of what was tightened. The first subagent of a group fixes the amount that the group
  * shares, even if it has no limits itself.
  */
-function shareBudget(
+function deriveChildBudget(
   run: RunRuntime,
   parent: AgentRuntime,
   role: AgentRole,
@@ -141,7 +141,7 @@ function tightenBudget(
 ): ChildLimits {
   const { delegatedRoles } = call;
   const { agentPath: source } = parent.identity;
-  const budget = childLimits({
+  const budget = computeChildLimits({
     share: parent.role.delegation.share,
     definition: role.budget,
     left: left ?? parent.account.remainingForChildren(),
@@ -169,15 +169,15 @@ function recordSpawn(
 ): void {
   recorder.record(scope, {
     type: "subagent.spawned",
-    ...childInEvents(child),
+    ...toChildFields(child),
     task: child.taskText,
     ...told,
-    subagentsByDepth: countsOf(tree.counts).subagentsByDepth,
+    subagentsByDepth: createCountFields(tree.counts).subagentsByDepth,
   });
 }
 
 /** Returns the fields by which events name a subagent. */
-export function childInEvents({ identity, role }: AgentRuntime) {
+export function toChildFields({ identity, role }: AgentRuntime) {
   const { agentId: childId, agentPath: childPath, depth: childDepth } = identity;
   return { childId, childPath, role: role.name, childDepth } as const;
 }

@@ -1,19 +1,19 @@
 // Operations of an agent on its subagents: list, continue, wait for, write to and cancel them.
 
 import { checkAmount, checkKeys, checkText, NO_LIMIT_ADVICE } from "../../kernel/check.ts";
-import { linkedController, sleep } from "../../kernel/cancel.ts";
-import { canonicalJson, defined } from "../../kernel/json.ts";
+import { createLinkedController, sleep } from "../../kernel/cancel.ts";
+import { stringifyCanonical, omitUndefined } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
-import { delegationText } from "../../tools/delegation-text.ts";
+import { describeDelegation } from "../../tools/delegation-text.ts";
 import type { DelegationOutcome, SubagentInfo, SubagentService } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { resultOfEnded } from "./agent-report.ts";
+import { createSubagentResult } from "./agent-report.ts";
 import { refuse } from "./admission.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
-export function subagentService(
+export function createSubagentService(
   run: RunRuntime,
   parent: AgentRuntime,
   call: DelegatedCall,
@@ -30,19 +30,19 @@ export function subagentService(
       checkText("message", text);
       const child = findChild(childName);
       if ("type" in child) return child;
-      if (!wasDone(parent, call, child, text)) {
+      if (!isOperationDone(parent, call, child, text)) {
         if (child.settled !== undefined) return refuseEnded(child);
         const { agentId } = child.identity;
         run.journal?.append({ type: "letter", agentId, text, ...by });
         void child.openMailbox().write(text, parent.identity.agentId);
       }
-      return makeAnswer(`${childName} will read it before its next step, if it takes one.`);
+      return createAnswer(`${childName} will read it before its next step, if it takes one.`);
     },
     cancel: async (childName: string, reason?: string) => {
       const child = findChild(childName);
       if ("type" in child) return child;
       const { agentId } = child.identity;
-      const isAgain = wasDone(parent, call, child);
+      const isAgain = isOperationDone(parent, call, child);
       if (child.hasEnded && !isAgain) return refuseEnded(child);
       if (reason !== undefined) checkText("reason", reason);
       const message = reason ?? `${parent.identity.agentPath}, its parent, cancelled it.`;
@@ -58,7 +58,7 @@ export function subagentService(
  * Returns true if the call had done the operation before its process crashed, so that it is not
  * repeated (D2). `text` is the message that it wrote, absent for a cancellation.
  */
-function wasDone(
+function isOperationDone(
   parent: AgentRuntime,
   { callId }: DelegatedCall,
   child: AgentRuntime,
@@ -67,7 +67,7 @@ function wasDone(
   const { agentId: childId } = child.identity;
   if (callId === undefined) return false;
   const { inFlight } = parent.persistence ?? {};
-  return inFlight?.takeOperation({ callId, childId, ...defined({ text }) }) === true;
+  return inFlight?.takeOperation({ callId, childId, ...omitUndefined({ text }) }) === true;
 }
 
 function findOrRefuse(
@@ -78,12 +78,12 @@ function findOrRefuse(
 ): AgentRuntime | DelegationOutcome {
   return (
     parent.subagent(childName) ??
-    refuse(run, parent, { role: childName, refusal: unknownChild(parent, childName) }, call)
+    refuse(run, parent, { role: childName, refusal: refuseUnknownChild(parent, childName) }, call)
   );
 }
 
 /** Returns the refusal for a name that no subagent of the agent has. */
-export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefusal {
+export function refuseUnknownChild(parent: AgentRuntime, childName: string): SpawnRefusal {
   const names = parent.children.map((child) => child.childName).join(", ");
   const known = names === "" ? "You have started none." : `Yours are: ${names}.`;
   const { agentPath } = parent.identity;
@@ -130,9 +130,9 @@ async function waitForChildren(
     if ("type" in child) return child;
     children.push(child);
   }
-  if (children.length === 0) return makeAnswer("None of your subagents is running.");
+  if (children.length === 0) return createAnswer("None of your subagents is running.");
   const settled = Promise.all(children.map((child) => child.whenSettled()));
-  const linked = linkedController(parent.noStartSignal);
+  const linked = createLinkedController(parent.noStartSignal);
   const over = Promise.withResolvers<void>();
   linked.controller.signal.addEventListener("abort", () => over.resolve(), { once: true });
   if (linked.controller.signal.aborted) over.resolve();
@@ -165,16 +165,16 @@ function reportChildren(
   const texts = children.map((child) => {
     if (!child.hasEnded) {
       const { childName, status } = describeChild(child);
-      return canonicalJson({ subagent: childName, status });
+      return stringifyCanonical({ subagent: childName, status });
     }
     reportedAgentIds.push(child.identity.agentId);
     parent.mailbox?.withdraw(child.identity.agentId);
     parent.noteReported(child.identity.agentId, call.stepId);
-    return delegationText({ type: "ended", result: resultOfEnded(child) });
+    return describeDelegation({ type: "ended", result: createSubagentResult(child) });
   });
   return { type: "answered", text: texts.join("\n"), reportedAgentIds };
 }
 
-function makeAnswer(text: string): DelegationOutcome {
+function createAnswer(text: string): DelegationOutcome {
   return { type: "answered", text };
 }

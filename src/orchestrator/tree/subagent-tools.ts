@@ -5,17 +5,17 @@
 import { z } from "zod";
 
 import { invariant } from "../../kernel/assert.ts";
-import { canonicalJson, defined, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { stringifyCanonical, omitUndefined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import {
   BACKGROUND_TOOL_NAMES,
-  mayDelegate,
+  canStartSubagents,
   SPAWN_TOOL_NAME,
   type AgentRole,
 } from "../../agent/agent-role.ts";
 import type { DynamicRoleBounds } from "../../agent/dynamic-role-bounds.ts";
 import { DynamicRoleSchema, type DynamicRole, type SpawnRequest } from "../../protocol/subagent.ts";
-import { zodInput } from "../../tools/arguments/input-schema.ts";
-import { binding, delegationTool } from "../../tools/make-tool.ts";
+import { compileZodInput } from "../../tools/arguments/input-schema.ts";
+import { createBinding, createDelegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
 import type {
   DelegationContext,
@@ -25,11 +25,11 @@ import type {
 } from "../../tools/tool-context.ts";
 
 /** Returns the delegation tools of a role. Empty for a role that may start no subagents. */
-export function subagentTools(
+export function createSubagentTools(
   role: AgentRole,
   subagents: readonly AgentRole[],
 ): readonly DelegationTool[] {
-  if (!mayDelegate(role)) return [];
+  if (!canStartSubagents(role)) return [];
   const spawn = spawnSubagentTool(role, subagents);
   return role.delegation.background ? [spawn, ...createBackgroundTools()] : [spawn];
 }
@@ -48,14 +48,14 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
       : ["With newRole you define the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
-  const schema = zodInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), true);
+  const schema = compileZodInput(SPAWN_TOOL_NAME, describeSpawnInput(role, roles), true);
   const descriptor = {
     name: SPAWN_TOOL_NAME,
     description,
     inputSchema: schema.jsonSchema,
     ...PLAIN,
   };
-  const bind = binding(schema, ({ value }) => makeSubagentRequest(value));
+  const bind = createBinding(schema, ({ value }) => createSubagentRequest(value));
   return Object.freeze({ ...descriptor, kind: "delegation", bind });
 }
 
@@ -69,9 +69,9 @@ function createTool<Input extends z.ZodType>(
     context: DelegationContext,
   ) => DelegationOutcome | Promise<DelegationOutcome>,
 ): DelegationTool {
-  const schema = zodInput(name, input, true);
+  const schema = compileZodInput(name, input, true);
   const descriptor = { name, description, inputSchema: schema.jsonSchema, ...PLAIN };
-  return delegationTool(descriptor, schema, execute);
+  return createDelegationTool(descriptor, schema, execute);
 }
 
 const PLAIN = { settings: Object.freeze({}), sequential: false } as const;
@@ -124,7 +124,7 @@ function describeSpawnInput(
       ? offered
       : offered.extend({ newRole: createDynamicRoleSchema(dynamicRoles) });
   return whole.refine(
-    ({ role, continue: childName }) => role !== undefined || namesSubagent(childName),
+    ({ role, continue: childName }) => role !== undefined || isSubagentName(childName),
     {
       path: ["role"],
       message: "Set role to start a subagent, or continue to continue one.",
@@ -135,7 +135,7 @@ function describeSpawnInput(
 /**
  * Returns true if `continue` names a subagent. A model that fills in every field leaves it empty.
  */
-export function namesSubagent(name: unknown): name is string {
+export function isSubagentName(name: unknown): name is string {
   return typeof name === "string" && name.trim() !== "";
 }
 
@@ -169,17 +169,17 @@ function createDynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
  * Returns the subagent that these valid arguments of `SpawnSubagent` request. `undefined` if they
  * do not request a new one, or cannot be read.
  */
-export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
+export function parseSpawnRequest(input: JsonValue): SpawnRequest | undefined {
   if (!isRecord(input)) return undefined;
   const { role, task, continue: childName, newRole: written } = input;
-  if (namesSubagent(childName) || typeof role !== "string" || typeof task !== "string")
+  if (isSubagentName(childName) || typeof role !== "string" || typeof task !== "string")
     return undefined;
   if (written === undefined) return { role, task };
   const roleDefinition = DynamicRoleSchema().safeParse(written).data;
   return roleDefinition && { role, task, roleDefinition };
 }
 
-function makeSubagentRequest({
+function createSubagentRequest({
   role,
   task,
   continue: childName,
@@ -187,9 +187,9 @@ function makeSubagentRequest({
   background,
   newRole: roleDefinition,
 }: SpawnArguments): SubagentRequest {
-  const asked = { task, ...defined({ background, includeResultsFrom, roleDefinition }) };
-  if (namesSubagent(childName)) {
-    const again = namesSubagent(role) ? { childName, role } : { childName };
+  const asked = { task, ...omitUndefined({ background, includeResultsFrom, roleDefinition }) };
+  if (isSubagentName(childName)) {
+    const again = isSubagentName(role) ? { childName, role } : { childName };
     return { type: "continue", request: { ...again, ...asked } };
   }
   invariant(role !== undefined, "without continue the schema asks for a role");
@@ -228,7 +228,7 @@ function createBackgroundTools(): readonly DelegationTool[] {
       }),
       ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
         subagents.wait({
-          ...defined({ childNames }),
+          ...omitUndefined({ childNames }),
           ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
         }),
     ),
@@ -249,7 +249,7 @@ function createBackgroundTools(): readonly DelegationTool[] {
 }
 
 function formatSubagents(subagents: readonly SubagentInfo[]): string {
-  return canonicalJson(
+  return stringifyCanonical(
     subagents.map(({ childName: subagent, isBackground: _how, ...info }) => ({
       subagent,
       ...info,

@@ -7,8 +7,8 @@
 // no agent ends while a child runs, unless the child was detached. A paused child is ended before
 // its parent.
 
-import { messageOf } from "../../kernel/error.ts";
-import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
+import { omitUndefined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
@@ -16,19 +16,19 @@ import { runAgent } from "../../agent/run-agent.ts";
 import type { DelegatedCall, AgentSupervisor } from "../../agent/run-ports.ts";
 import type { RefusedSpawn } from "../../agent/tool-calls/call-outcome.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
-import { inScope } from "../../protocol/correlation.ts";
+import { runInScope } from "../../protocol/correlation.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
-import { delegationText } from "../../tools/delegation-text.ts";
+import { describeDelegation } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continueChild } from "./continuation.ts";
 import { findStartableRole, recordRefusal, refuse, findChildRole } from "./admission.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import { childInEvents, openGroup, setUpChild } from "./spawn.ts";
-import { subagentService } from "./subagent-service.ts";
-import { namesSubagent } from "./subagent-tools.ts";
-import { resultOfEnded } from "./agent-report.ts";
+import { toChildFields, openGroup, setUpChild } from "./spawn.ts";
+import { createSubagentService } from "./subagent-service.ts";
+import { isSubagentName } from "./subagent-tools.ts";
+import { createSubagentResult } from "./agent-report.ts";
 
 export class Supervisor implements AgentSupervisor<AgentRuntime> {
   readonly run: RunRuntime;
@@ -97,10 +97,10 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     const scope = parent.scope(call);
     if (!child.hasEnded)
       return isBackground ? this.#runInBackground(child, scope) : this.#runChild(child, scope);
-    const ended = makeEndedOutcome(child);
+    const ended = createEndedOutcome(child);
     if (!isBackground) return ended;
     parent.openMailbox().report(child.identity.agentId, describeReport(ended));
-    return makeReceipt(child);
+    return createReceipt(child);
   }
 
   /**
@@ -117,7 +117,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
     const { parent } = child;
     const { spawnStepId } = child.facts;
-    const ended = makeEndedOutcome(child);
+    const ended = createEndedOutcome(child);
     if (!this.run.recorder.countUnheard("subagent.ended"))
       this.#recordEndEvent(child, ended, scope);
     const group = spawnStepId === undefined ? undefined : parent?.findGroup(spawnStepId);
@@ -131,7 +131,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     // (L2).
     const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
     const ending = { outcome, status, reason, usage };
-    this.run.recorder.record(at, { type: "subagent.ended", ...childInEvents(child), ...ending });
+    this.run.recorder.record(at, { type: "subagent.ended", ...toChildFields(child), ...ending });
   }
 
   /**
@@ -146,12 +146,12 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
           parent?.openMailbox().report(identity.agentId, describeReport(outcome));
       },
       (cause: unknown) => {
-        const message = `${identity.agentPath} could not be run to its end: ${messageOf(cause)}`;
+        const message = `${identity.agentPath} could not be run to its end: ${getErrorMessage(cause)}`;
         parent?.requestStop({ source: "loop", reason: { code: "error", message, data: {} } });
       },
     );
     child.reporting = reported.then(() => void (child.reporting = undefined));
-    return makeReceipt(child);
+    return createReceipt(child);
   }
 
   cancelDelegation(parent: AgentRuntime, call: DelegatedCall): void {
@@ -190,13 +190,13 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
   ): RefusedSpawn | undefined {
     if (!isRecord(input)) return undefined;
     const { role: named, continue: childName } = input;
-    const role = namesSubagent(childName) ? findChildRole(parent, childName) : named;
+    const role = isSubagentName(childName) ? findChildRole(parent, childName) : named;
     if (typeof role !== "string") return undefined;
     return recordRefusal(this.run, parent, { role, refusal }, call);
   }
 
   serviceFor(parent: AgentRuntime, call: DelegatedCall): Omit<SubagentService, "continue"> {
-    return subagentService(this.run, parent, call);
+    return createSubagentService(this.run, parent, call);
   }
 
   /**
@@ -211,7 +211,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
       // A call whose end is persisted has reported the result to the agent.
       else if (parent.persistence?.inFlight?.reportedAgentIds.has(childId) === true)
         parent.noteReported(childId, parent.currentState.step?.stepId);
-      else parent.openMailbox().report(childId, describeReport(makeEndedOutcome(child)));
+      else parent.openMailbox().report(childId, describeReport(createEndedOutcome(child)));
     }
   }
 
@@ -223,7 +223,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
       return { type: "refused", refusal: { code: "setup_failed", message } };
     }
     // Another call of its parent may have ended it.
-    if (child.hasEnded) return makeEndedOutcome(child);
+    if (child.hasEnded) return createEndedOutcome(child);
     return await this.#runChild(child, parent.scope(at));
   }
 
@@ -248,7 +248,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
     if (child === undefined) return Promise.resolve();
     if (child.hasEnded) return child.whenSettled();
     child.detach();
-    const { childDepth: _known, ...named } = childInEvents(child);
+    const { childDepth: _known, ...named } = toChildFields(child);
     this.run.recorder.record(parent.scope(), { type: "subagent.detached", ...named });
     this.run.tree.trackDetached(child.reporting);
     return Promise.resolve();
@@ -257,7 +257,7 @@ export class Supervisor implements AgentSupervisor<AgentRuntime> {
 
 /** Runs an agent, from its beginning or from its pause, until it settles. */
 export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
-  const running = inScope(agent.scope(), agent.run.recorder, () => runAgent(agent));
+  const running = runInScope(agent.scope(), agent.run.recorder, () => runAgent(agent));
   return running.catch((cause: unknown) => {
     // The agent could not settle, so its resources are released. Nothing is recorded, because
     // recording may be what failed.
@@ -271,7 +271,7 @@ export function runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
  * Continues detached agents that were paused with the run. With `unblocked`, only those among or
  * above these agents.
  */
-export function reactivateDetached(run: RunRuntime, unblocked?: readonly AgentRuntime[]): void {
+export function resumeDetachedAgents(run: RunRuntime, unblocked?: readonly AgentRuntime[]): void {
   for (const agent of run.tree.nodes) {
     const { parent, isDetached, settled, identity } = agent;
     if (!isDetached || parent === undefined || settled?.status !== "paused") continue;
@@ -296,17 +296,17 @@ const NO_EXECUTION = { executionId: null, stepId: null, callId: null } as const;
 
 type EndedSpawn = Extract<SpawnOutcome, { readonly type: "ended" }>;
 
-function makeEndedOutcome(child: AgentRuntime): EndedSpawn {
-  return { type: "ended", result: resultOfEnded(child) };
+function createEndedOutcome(child: AgentRuntime): EndedSpawn {
+  return { type: "ended", result: createSubagentResult(child) };
 }
 
-function makeReceipt({ identity, childName, role }: AgentRuntime): SpawnOutcome {
+function createReceipt({ identity, childName, role }: AgentRuntime): SpawnOutcome {
   return { type: "started", childId: identity.agentId, childName, role: role.name };
 }
 
 function describeReport(outcome: EndedSpawn): string {
   const { childName } = outcome.result;
-  return `${childName}, which ran in the background, has ended. Its result: ${delegationText(outcome)}`;
+  return `${childName}, which ran in the background, has ended. Its result: ${describeDelegation(outcome)}`;
 }
 
 function describeStoppedParent({ identity }: AgentRuntime): string {
@@ -316,5 +316,5 @@ function describeStoppedParent({ identity }: AgentRuntime): string {
 /** Returns the position of the call that started a subagent. */
 function spawnPosition({ facts }: AgentRuntime): EventPosition {
   const { spawnStepId: stepId, spawnCallId: callId } = facts;
-  return defined({ stepId, callId });
+  return omitUndefined({ stepId, callId });
 }

@@ -12,7 +12,7 @@ const NOT_RUN: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the number of executed calls by tool name. */
-export function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
+export function countToolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
   const counts = new Map<string, number>();
   const executions = steps.flatMap((step) => step.tools.executions);
   for (const { call, type, errorCode, causeCode, arguments: given } of executions) {
@@ -25,7 +25,7 @@ export function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string,
 }
 
 /** Returns the failed calls in order: the calls that count towards the error budget. */
-export function toolErrors(steps: readonly StepRecord[]): readonly ToolErrorRecord[] {
+export function collectToolErrors(steps: readonly StepRecord[]): readonly ToolErrorRecord[] {
   return steps.flatMap(({ number: stepNumber, tools }) =>
     tools.executions.flatMap(({ call, text: message, errorCode: code, severity }) => {
       if (code === undefined || severity === undefined || !isToolFailureCode(code)) return [];

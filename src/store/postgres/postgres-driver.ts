@@ -6,16 +6,16 @@ import { MadeOnce } from "../../kernel/made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
   sql,
-  sqlTextsIn,
+  createSqlFormatter,
   type SqlDialect,
   type SqlDriver,
   type SqlPage,
   type SqlQuery,
   type SqlWork,
 } from "../sql-driver.ts";
-import { storeClosed, storeOnlyReads } from "../store-errors.ts";
-import { hasValue, numberIn } from "../stored-row.ts";
-import { isConnectionSound, postgresFailed } from "./postgres-faults.ts";
+import { createStoreClosedError, createReadOnlyError } from "../store-errors.ts";
+import { hasValue, readNumberColumn } from "../stored-row.ts";
+import { isConnectionSound, convertPostgresError } from "./postgres-faults.ts";
 import type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
 import { checkSchema, prepareSchema } from "./postgres-schema.ts";
 
@@ -38,12 +38,12 @@ export class PostgresDriver implements SqlDriver {
 
   constructor(options: PostgresDriverOptions) {
     this.#options = options;
-    this.#textOf = sqlTextsIn(createDialect(options.schema));
+    this.#textOf = createSqlFormatter(createDialect(options.schema));
     this.#append = buildAppend(options.schema);
   }
 
   read<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#borrow((lent) => perform(lent, begin()));
+    return this.#borrow((lent) => executeOnClient(lent, begin()));
   }
 
   async write<T>(begin: () => SqlWork<T>): Promise<T> {
@@ -62,7 +62,7 @@ export class PostgresDriver implements SqlDriver {
     await this.#borrow(async (lent) => {
       const values = [runId, epoch, token, firstNumber, records, hasProgress ? 0 : 1];
       const { rows } = await lent.client.query(this.#append, values);
-      if (rows.length === 0) await perform(lent, refuse());
+      if (rows.length === 0) await executeOnClient(lent, refuse());
     });
   }
 
@@ -71,7 +71,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   failed(cause: unknown): EspalierError {
-    return postgresFailed(cause);
+    return convertPostgresError(cause);
   }
 
   async close(): Promise<void> {
@@ -81,7 +81,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   #checkWrites(): void {
-    if (this.#options.access === "read") throw storeOnlyReads();
+    if (this.#options.access === "read") throw createReadOnlyError();
   }
 
   async #borrow<T>(use: (lent: Lent) => Promise<T>): Promise<T> {
@@ -92,7 +92,7 @@ export class PostgresDriver implements SqlDriver {
     let isBroken = true;
     try {
       const lent = { client, textOf: this.#textOf };
-      await this.#prepared.get(() => perform(lent, openSchema(this.#options)));
+      await this.#prepared.get(() => executeOnClient(lent, openSchema(this.#options)));
       const value = await use(lent);
       isBroken = false;
       return value;
@@ -107,7 +107,7 @@ export class PostgresDriver implements SqlDriver {
 
   async #openPool(): Promise<PostgresPool> {
     const pool = await this.#options.open();
-    if (this.#isClosed) throw storeClosed();
+    if (this.#isClosed) throw createStoreClosedError();
     // A pool without a listener ends the process when an idle connection breaks.
     if (this.#pool === undefined) pool.on("error", ignore);
     this.#pool = pool;
@@ -121,7 +121,7 @@ interface Lent {
   readonly textOf: (query: SqlQuery) => string;
 }
 
-async function perform<T>({ client, textOf }: Lent, work: SqlWork<T>): Promise<T> {
+async function executeOnClient<T>({ client, textOf }: Lent, work: SqlWork<T>): Promise<T> {
   let isInTransaction = false;
   try {
     let step = work.next();
@@ -199,7 +199,7 @@ function* selectPage(runId: string, first: number, limit: number): SqlWork<SqlPa
     ) as page on page.before < 1000000
     where run.run_id = ${runId} order by page.number`;
   if (rows.length === 0) return undefined;
-  const recordCount = numberIn(rows[0], "record_count");
+  const recordCount = readNumberColumn(rows[0], "record_count");
   return { recordCount, rows: rows.filter((row) => hasValue(row, "number")) };
 }
 

@@ -1,5 +1,5 @@
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { storeFailed, type StoreFailure } from "../store-errors.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { createStoreError, type StoreFailure } from "../store-errors.ts";
 
 interface PostgresFault {
   /** SQLSTATE, or its first characters. */
@@ -41,10 +41,10 @@ const OTHER: Omit<PostgresFault, "code"> = {
 };
 
 /** Returns a `store_failed` for an error of the driver or the server. */
-export function postgresFailed(cause: unknown): EspalierError {
+export function convertPostgresError(cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   const { reason, advice } = findPostgresFault(cause);
-  return storeFailed(
+  return createStoreError(
     reason,
     `The store in PostgreSQL failed with: ${describeError(cause)}. ${advice}`,
     cause,
@@ -54,7 +54,7 @@ export function postgresFailed(cause: unknown): EspalierError {
 /** Returns a description of an error. Errors of several failed attempts have only a code. */
 function describeError(cause: unknown): string {
   const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
-  return messageOf(cause) || String(code);
+  return getErrorMessage(cause) || String(code);
 }
 
 /**

@@ -2,8 +2,8 @@
 
 import { lockingSql, sql, type SqlWork } from "../sql-driver.ts";
 import { SCHEMA_VERSION, writeTables } from "../sql-tables.ts";
-import { storeMissing, unsupportedSchema } from "../store-errors.ts";
-import { numberIn } from "../stored-row.ts";
+import { createStoreMissingError, createSchemaVersionError } from "../store-errors.ts";
+import { readNumberColumn } from "../stored-row.ts";
 
 const TABLES = sql([
   writeTables({
@@ -35,7 +35,7 @@ export function* prepareSchema(schema: string): SqlWork<void> {
 /** Throws like `prepareSchema`, and `store_failed` for a schema without tables. */
 export function* checkSchema(schema: string): SqlWork<void> {
   if (!(yield* hasTables(schema)))
-    throw storeMissing(`schema ${JSON.stringify(schema)}`, "one without its tables");
+    throw createStoreMissingError(`schema ${JSON.stringify(schema)}`, "one without its tables");
 }
 
 function* createSchema(schema: string): SqlWork<void> {
@@ -59,7 +59,7 @@ function* hasTables(schema: string): SqlWork<boolean> {
     select 1 from pg_tables where schemaname = ${schema} and tablename = 'migration'`;
   if (found.length === 0) return false;
   const [row] = yield sql`select coalesce(max(version), 0) as version from {schema}.migration`;
-  const version = numberIn(row, "version");
+  const version = readNumberColumn(row, "version");
   if (version === SCHEMA_VERSION) return true;
-  throw unsupportedSchema(`schema ${JSON.stringify(schema)}`, SCHEMA_VERSION, version);
+  throw createSchemaVersionError(`schema ${JSON.stringify(schema)}`, SCHEMA_VERSION, version);
 }

@@ -5,7 +5,7 @@ import {
   checkAtLeastOne,
   checkKeys,
   checkMethods,
-  defaultAdvice,
+  adviseDefault,
   mismatch,
 } from "../../kernel/check.ts";
 import { isProcessGone } from "../holding.ts";
@@ -146,8 +146,8 @@ function ownPool(options: PostgresStoreOptions): Connections {
     const advice = "Pass the URL of the database, or a pool.";
     throw mismatch("connectionString", "a non-empty string", connectionString, advice);
   }
-  checkAtLeastOne("maxConnections", maxConnections, defaultAdvice(DEFAULT_MAX_CONNECTIONS));
-  checkAtLeastOne("timeoutMs", timeoutMs, defaultAdvice(DEFAULT_TIMEOUT_MS));
+  checkAtLeastOne("maxConnections", maxConnections, adviseDefault(DEFAULT_MAX_CONNECTIONS));
+  checkAtLeastOne("timeoutMs", timeoutMs, adviseDefault(DEFAULT_TIMEOUT_MS));
   const pool = new MadeOnce<OwnPool>();
   return {
     open: () => pool.get(() => openPool({ connectionString, maxConnections, timeoutMs })),

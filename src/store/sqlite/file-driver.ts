@@ -6,13 +6,13 @@ import type { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import type { SqlDriver, SqlPage, SqlWork } from "../sql-driver.ts";
-import { storeClosed } from "../store-errors.ts";
-import { numberIn } from "../stored-row.ts";
-import { inSnapshot, LONGEST_BLOCK_MS, pageOf, performIn } from "./file-queries.ts";
+import { createStoreClosedError } from "../store-errors.ts";
+import { readNumberColumn } from "../stored-row.ts";
+import { readInSnapshot, LONGEST_BLOCK_MS, readPage, executeOnFile } from "./file-queries.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { prepareFile } from "./schema.ts";
 import type { OpenSqlite, SqliteDatabase } from "./sqlite-driver.ts";
-import { sqliteFailed } from "./sqlite-faults.ts";
+import { convertSqliteError } from "./sqlite-faults.ts";
 
 export interface FileDriverOptions {
   readonly path: string;
@@ -50,11 +50,11 @@ export class FileDriver implements SqlDriver {
   }
 
   page(runId: string, first: number, limit: number): Promise<SqlPage | undefined> {
-    return this.#see((database) => pageOf(database, runId, first, limit));
+    return this.#see((database) => readPage(database, runId, first, limit));
   }
 
   failed(cause: unknown): EspalierError {
-    return sqliteFailed(this.#options.path, cause);
+    return convertSqliteError(this.#options.path, cause);
   }
 
   /** Closes the file once earlier requests are done. */
@@ -66,7 +66,7 @@ export class FileDriver implements SqlDriver {
   }
 
   #perform<T>(database: SqliteDatabase, work: SqlWork<T>): T {
-    return performIn({ database, nowMs: this.#nowMs() }, work);
+    return executeOnFile({ database, nowMs: this.#nowMs() }, work);
   }
 
   #nowMs(): number {
@@ -74,11 +74,11 @@ export class FileDriver implements SqlDriver {
   }
 
   #see<T>(look: (database: SqliteDatabase) => T): Promise<T> {
-    return this.#commits.patiently((database) => inSnapshot(database, () => look(database)));
+    return this.#commits.patiently((database) => readInSnapshot(database, () => look(database)));
   }
 
   async #open(): Promise<SqliteDatabase> {
-    if (this.#isClosed) throw storeClosed();
+    if (this.#isClosed) throw createStoreClosedError();
     return await this.#database.get(() => openDatabase(this.#options));
   }
 }
@@ -118,7 +118,7 @@ function append(
     )
     .all(records.length, nowMs, nowMs, hasProgress ? 0 : 1, runId, epoch, token, firstNumber - 1);
   if (held === undefined) return false;
-  const run = numberIn(held, "sequence");
+  const run = readNumberColumn(held, "sequence");
   const insert = database.prepare("insert into journal (run, number, record) values (?, ?, ?)");
   records.forEach((record, index) => insert.all(run, firstNumber + index, record));
   return true;

@@ -1,13 +1,13 @@
 // Statements on a SQLite file, for drivers that write the file and drivers that only read it.
 
 import {
-  sqlTextsIn,
+  createSqlFormatter,
   type SqlDialect,
   type SqlPage,
   type SqlQuery,
   type SqlWork,
 } from "../sql-driver.ts";
-import { numberIn, textIn } from "../stored-row.ts";
+import { readNumberColumn, readTextColumn } from "../stored-row.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 
 /**
@@ -37,7 +37,7 @@ const DIALECT: SqlDialect = {
   placeholder: () => "?",
 };
 
-const textOf = sqlTextsIn(DIALECT);
+const textOf = createSqlFormatter(DIALECT);
 
 /** Open file, and the time of the request. */
 export interface OpenFile {
@@ -45,7 +45,7 @@ export interface OpenFile {
   readonly nowMs: number;
 }
 
-export function performIn<T>(file: OpenFile, work: SqlWork<T>): T {
+export function executeOnFile<T>(file: OpenFile, work: SqlWork<T>): T {
   let step = work.next();
   while (step.done !== true) step = work.next(runQuery(file, step.value));
   return step.value;
@@ -57,7 +57,7 @@ function runQuery({ database, nowMs }: OpenFile, query: SqlQuery): readonly unkn
 }
 
 /** Executes several statements on one state of the file. */
-export function inSnapshot<T>(database: SqliteDatabase, look: () => T): T {
+export function readInSnapshot<T>(database: SqliteDatabase, look: () => T): T {
   database.exec("begin");
   try {
     return look();
@@ -67,7 +67,7 @@ export function inSnapshot<T>(database: SqliteDatabase, look: () => T): T {
 }
 
 /** Returns the next records of a run, at most `limit`. */
-export function pageOf(
+export function readPage(
   database: SqliteDatabase,
   runId: string,
   first: number,
@@ -82,10 +82,10 @@ export function pageOf(
   );
   const rows: unknown[] = [];
   let length = 0;
-  for (const row of select.iterate(numberIn(run, "sequence"), first)) {
+  for (const row of select.iterate(readNumberColumn(run, "sequence"), first)) {
     rows.push(row);
-    length += textIn(row, "record").length;
+    length += readTextColumn(row, "record").length;
     if (length >= PAGE_LENGTH || rows.length >= limit) break;
   }
-  return { recordCount: numberIn(run, "record_count"), rows };
+  return { recordCount: readNumberColumn(run, "record_count"), rows };
 }

@@ -10,7 +10,7 @@
 // - While another process has the file locked, only writes wait.
 
 import type { Clock } from "../../kernel/clock.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { waitForTurnEnd } from "../../kernel/throttle.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { isBusy } from "./sqlite-faults.ts";
 
@@ -64,7 +64,7 @@ export class GroupCommit {
 
   /** Reads, or does other work that may find the file locked, and retries while it is locked. */
   patiently<T>(work: (database: SqliteDatabase) => T): Promise<T> {
-    return patiently(this.#options, async () => work(await this.#options.open()));
+    return retryWhileLocked(this.#options, async () => work(await this.#options.open()));
   }
 
   /** Resolves when the queue is empty. Never rejects. */
@@ -74,7 +74,7 @@ export class GroupCommit {
 
   async #drain(): Promise<void> {
     while (this.#line.length > 0) {
-      await endOfTurn();
+      await waitForTurnEnd();
       await this.#commitLine();
     }
     this.#draining = undefined;
@@ -115,7 +115,7 @@ export class GroupCommit {
 }
 
 /** Retries work that finds the file locked, until the timeout. */
-export async function patiently<T>(
+export async function retryWhileLocked<T>(
   { clock, busyTimeoutMs }: Pick<GroupCommitOptions, "clock" | "busyTimeoutMs">,
   attempt: () => Promise<T>,
 ): Promise<T> {
@@ -135,7 +135,7 @@ export async function patiently<T>(
  * locked.
  */
 function commit(database: SqliteDatabase, take: () => readonly Write[]): readonly Settle[] {
-  return inTransaction(database, () => {
+  return runInTransaction(database, () => {
     const group = take();
     const only = group.length === 1 ? group[0] : undefined;
     return only === undefined
@@ -145,14 +145,14 @@ function commit(database: SqliteDatabase, take: () => readonly Write[]): readonl
 }
 
 /** Locks the file, and executes the work completely or not at all. */
-export function inTransaction<T>(database: SqliteDatabase, work: () => T): T {
+export function runInTransaction<T>(database: SqliteDatabase, work: () => T): T {
   database.exec("begin immediate");
   try {
     const value = work();
     database.exec("commit");
     return value;
   } catch (cause) {
-    undo(database);
+    revertTransaction(database);
     throw cause;
   }
 }
@@ -175,7 +175,7 @@ function executeWrite(database: SqliteDatabase, write: Write): Settle {
   }
 }
 
-function undo(database: SqliteDatabase): void {
+function revertTransaction(database: SqliteDatabase): void {
   try {
     if (database.isInTransaction) database.exec("rollback");
   } catch {

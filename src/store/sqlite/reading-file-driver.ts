@@ -10,12 +10,18 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 
 import type { EspalierError } from "../../kernel/error.ts";
 import type { SqlDriver, SqlPage, SqlWork } from "../sql-driver.ts";
-import { storeMissing, storeOnlyReads } from "../store-errors.ts";
+import { createStoreMissingError, createReadOnlyError } from "../store-errors.ts";
 import type { FileDriverOptions } from "./file-driver.ts";
-import { inSnapshot, LONGEST_BLOCK_MS, pageOf, performIn, type OpenFile } from "./file-queries.ts";
-import { patiently } from "./group-commit.ts";
+import {
+  readInSnapshot,
+  LONGEST_BLOCK_MS,
+  readPage,
+  executeOnFile,
+  type OpenFile,
+} from "./file-queries.ts";
+import { retryWhileLocked } from "./group-commit.ts";
 import { checkFile } from "./schema.ts";
-import { sqliteFailed } from "./sqlite-faults.ts";
+import { convertSqliteError } from "./sqlite-faults.ts";
 
 export class ReadingFileDriver implements SqlDriver {
   readonly #options: Omit<FileDriverOptions, "durability">;
@@ -25,29 +31,29 @@ export class ReadingFileDriver implements SqlDriver {
   }
 
   read<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#see((file) => performIn(file, begin()));
+    return this.#see((file) => executeOnFile(file, begin()));
   }
 
   page(runId: string, first: number, limit: number): Promise<SqlPage | undefined> {
-    return this.#see(({ database }) => pageOf(database, runId, first, limit));
+    return this.#see(({ database }) => readPage(database, runId, first, limit));
   }
 
   async write(): Promise<never> {
-    throw storeOnlyReads();
+    throw createReadOnlyError();
   }
 
   async append(): Promise<never> {
-    throw storeOnlyReads();
+    throw createReadOnlyError();
   }
 
   failed(cause: unknown): EspalierError {
-    return sqliteFailed(this.#options.path, cause);
+    return convertSqliteError(this.#options.path, cause);
   }
 
   async close(): Promise<void> {}
 
   #see<T>(look: (file: OpenFile) => T): Promise<T> {
-    return patiently(this.#options, async () => {
+    return retryWhileLocked(this.#options, async () => {
       for (;;) {
         const found = findFile(this.#options.path);
         const seen = await this.#readUnchanged(found, look);
@@ -65,7 +71,7 @@ export class ReadingFileDriver implements SqlDriver {
     const database = await this.#options.open(path, stamp === undefined ? "read" : "still");
     try {
       database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
-      const value = inSnapshot(database, () => {
+      const value = readInSnapshot(database, () => {
         checkFile(database, path);
         return look({ database, nowMs: Math.floor(this.#options.clock.nowMs()) });
       });
@@ -90,7 +96,8 @@ interface FoundFile {
 /** Returns the file with its stamp. Throws `store_failed` if it does not exist. */
 function findFile(name: string): FoundFile {
   const status = statSync(name, { bigint: true, throwIfNoEntry: false });
-  if (status === undefined) throw storeMissing(`the file ${JSON.stringify(name)}`, "no such file");
+  if (status === undefined)
+    throw createStoreMissingError(`the file ${JSON.stringify(name)}`, "no such file");
   const path = realpathSync(name);
   const isOpen = ["-wal", "-journal"].some((end) => existsSync(`${path}${end}`));
   return { path, stamp: isOpen ? undefined : `${status.ino} ${status.size} ${status.mtimeNs}` };

@@ -1,10 +1,14 @@
 // SQLite tables of a store.
 
 import type { EspalierError } from "../../kernel/error.ts";
-import { storeFailed, storeMissing, unsupportedSchema } from "../store-errors.ts";
-import { inTransaction } from "./group-commit.ts";
+import {
+  createStoreError,
+  createStoreMissingError,
+  createSchemaVersionError,
+} from "../store-errors.ts";
+import { runInTransaction } from "./group-commit.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
-import { numberIn } from "../stored-row.ts";
+import { readNumberColumn } from "../stored-row.ts";
 import { SCHEMA_VERSION, writeTables } from "../sql-tables.ts";
 
 /** "espl", which marks a file as a store. */
@@ -26,7 +30,7 @@ const TABLES = writeTables({
  */
 export function prepareFile(database: SqliteDatabase, path: string): void {
   if (isStore(database, path)) return;
-  inTransaction(database, () => {
+  runInTransaction(database, () => {
     // Another process may have created them before the file was locked.
     if (isStore(database, path)) return;
     database.script(TABLES);
@@ -38,7 +42,7 @@ export function prepareFile(database: SqliteDatabase, path: string): void {
 /** Throws like `prepareFile`, and `store_failed` for a file without tables. */
 export function checkFile(database: SqliteDatabase, path: string): void {
   if (!isStore(database, path))
-    throw storeMissing(`the file ${JSON.stringify(path)}`, "one that is empty");
+    throw createStoreMissingError(`the file ${JSON.stringify(path)}`, "one that is empty");
 }
 
 /** Returns false for a new file. Throws for a file of another program or version. */
@@ -46,7 +50,7 @@ function isStore(database: SqliteDatabase, path: string): boolean {
   const version = readPragma(database, "user_version");
   if (readPragma(database, "application_id") === APPLICATION_ID) {
     if (version === SCHEMA_VERSION) return true;
-    throw unsupportedSchema(`the store ${JSON.stringify(path)}`, SCHEMA_VERSION, version);
+    throw createSchemaVersionError(`the store ${JSON.stringify(path)}`, SCHEMA_VERSION, version);
   }
   const isForeign =
     version !== 0 ||
@@ -57,10 +61,10 @@ function isStore(database: SqliteDatabase, path: string): boolean {
 }
 
 function readPragma(database: SqliteDatabase, name: "user_version" | "application_id"): number {
-  return numberIn(database.prepare(`pragma ${name}`).all()[0], name);
+  return readNumberColumn(database.prepare(`pragma ${name}`).all()[0], name);
 }
 
 function createForeignError(path: string): EspalierError {
   const message = `Expected ${JSON.stringify(path)} to be a store or a new file, got a database of another program. Choose another path.`;
-  return storeFailed("not_a_store", message);
+  return createStoreError("not_a_store", message);
 }

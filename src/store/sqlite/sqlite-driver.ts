@@ -43,7 +43,7 @@ export type OpenSqlite = (path: string, access: SqliteAccess) => Promise<SqliteD
  * Returns a function that opens files with a driver. It throws `invalid_option` if the driver is
  * not installed.
  */
-export function openerOf(driver: SqliteDriver): OpenSqlite {
+export function getOpener(driver: SqliteDriver): OpenSqlite {
   return driver === "node" ? openWithNode : openWithBetterSqlite;
 }
 

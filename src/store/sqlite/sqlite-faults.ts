@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { storeFailed, type StoreFailure } from "../store-errors.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
+import { createStoreError, type StoreFailure } from "../store-errors.ts";
 
 interface SqliteFault {
   /** SQLite's primary result code, with its name. */
@@ -32,18 +32,18 @@ const FAULTS: readonly SqliteFault[] = [
 ];
 
 /** Returns a `store_failed` for an error of a driver. */
-export function sqliteFailed(path: string, cause: unknown): EspalierError {
+export function convertSqliteError(path: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
   if (isFolder(path)) {
     const message = `Expected the store ${JSON.stringify(path)} to be a file, got a folder. Name a file in it.`;
-    return storeFailed("cannot_open", message, cause);
+    return createStoreError("cannot_open", message, cause);
   }
   const { reason, advice } = findSqliteFault(cause) ?? {
     reason: "other",
     advice: "See the cause of this error.",
   };
-  const message = `The store ${JSON.stringify(path)} failed with: ${messageOf(cause)}. ${advice}`;
-  return storeFailed(reason, message, cause);
+  const message = `The store ${JSON.stringify(path)} failed with: ${getErrorMessage(cause)}. ${advice}`;
+  return createStoreError(reason, message, cause);
 }
 
 /** Returns true if the path is a folder. False if that cannot be determined. */

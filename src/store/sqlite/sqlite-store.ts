@@ -1,6 +1,6 @@
 // Entry `espalier/store/sqlite`: runs and sessions in one file.
 
-import { checkCount, checkKeys, defaultAdvice, mismatch } from "../../kernel/check.ts";
+import { checkCount, checkKeys, adviseDefault, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { isProcessGone } from "../holding.ts";
 import { SqlStore } from "../sql-store.ts";
@@ -8,7 +8,7 @@ import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
 import { FileDriver } from "./file-driver.ts";
 import { ReadingFileDriver } from "./reading-file-driver.ts";
-import { openerOf } from "./sqlite-driver.ts";
+import { getOpener } from "./sqlite-driver.ts";
 
 /**
  * Options of `sqliteStore`.
@@ -102,9 +102,9 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
       access,
       "A new store in memory is empty.",
     );
-  checkCount("busyTimeoutMs", busyTimeoutMs, defaultAdvice(DEFAULT_BUSY_TIMEOUT_MS));
+  checkCount("busyTimeoutMs", busyTimeoutMs, adviseDefault(DEFAULT_BUSY_TIMEOUT_MS));
   const { clock = systemClock } = options;
-  const file = { path, open: openerOf(driver), busyTimeoutMs, clock };
+  const file = { path, open: getOpener(driver), busyTimeoutMs, clock };
   const found =
     access === "read" ? new ReadingFileDriver(file) : new FileDriver({ ...file, durability });
   return new SqlStore(found, options.isProcessGone ?? isProcessGone);

@@ -17,7 +17,7 @@ export const MAX_ATTRIBUTE_CHARACTERS = 16_384;
 const MAX_NAME_CHARACTERS = 256;
 
 /** The name of a span, shortened if it is too long. What it is made of is on the span, in its attributes. */
-export function boundName(name: string): string {
+export function shortenSpanName(name: string): string {
   return cutWithMark(name, MAX_NAME_CHARACTERS);
 }
 
@@ -29,7 +29,7 @@ export function setAttribute(span: Span, name: string, value: AttributeValue | u
   if (value === undefined) return;
   const isShortened = countAttributeCharacters(value) > MAX_ATTRIBUTE_CHARACTERS;
   span.setAttribute(name, isShortened ? shortenValue(name, value) : value);
-  if (isShortened) noteShortened(span, [name]);
+  if (isShortened) recordShortenedNames(span, [name]);
 }
 
 /** The same for several. */
@@ -38,7 +38,7 @@ export function setAttributes(span: Span, attributes: Attributes): void {
 }
 
 /** Names on a span those of its attributes that are not whole. */
-export function noteShortened(span: Span, names: readonly string[]): void {
+export function recordShortenedNames(span: Span, names: readonly string[]): void {
   if (names.length === 0) return;
   const all = [...new Set([...(shortenedOf.get(span) ?? []), ...names])];
   shortenedOf.set(span, all);
@@ -46,7 +46,7 @@ export function noteShortened(span: Span, names: readonly string[]): void {
 }
 
 /** Attributes as they can be exported, with the names of those that were shortened. */
-export function boundAttributes(attributes: Attributes): {
+export function shortenAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
 } {
@@ -60,9 +60,9 @@ export function boundAttributes(attributes: Attributes): {
 }
 
 /** The same for an event on a span, where OpenTelemetry exports what is undefined as a value without a type. */
-export function boundEventAttributes(attributes: Attributes): Attributes {
+export function shortenEventAttributes(attributes: Attributes): Attributes {
   const there = Object.entries(attributes).filter(([, value]) => value !== undefined);
-  return boundAttributes(Object.fromEntries(there)).bounded;
+  return shortenAttributes(Object.fromEntries(there)).bounded;
 }
 
 /** Returns the length of a text, and of a list the length of its entries with a cost for each. */

@@ -8,13 +8,13 @@
 import {
   type JsonValue,
   parseJson,
-  unsoundness,
+  findJsonProblem,
   type JsonObject,
   deepFreeze,
 } from "../../kernel/json.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import {
-  noteShortened,
+  recordShortenedNames,
   setAttribute,
   beginJson,
   cutWithMark,
@@ -56,7 +56,7 @@ export function writeContent(
     span.setAttribute(name, cutWithMark(text, maxCharacters));
     if (text.length > maxCharacters) shortened.push(name);
   }
-  noteShortened(span, shortened);
+  recordShortenedNames(span, shortened);
   if (shown.type === "reply") setAttribute(span, ESPALIER.finishReasonRaw, shown.rawFinishReason);
 }
 
@@ -67,7 +67,7 @@ function toContentAttributes(content: SpanContent): Readonly<Record<string, Json
       // The system messages with which a request begins are what an agent reads before all else.
       const said = messages.findIndex(({ role }) => role !== "system");
       const first = said === -1 ? messages.length : said;
-      const instructions = messages.slice(0, first).map(({ text }) => textPart(text));
+      const instructions = messages.slice(0, first).map(({ text }) => createTextPart(text));
       const input = messages
         .slice(first)
         .map((message) => ({ role: message.role, parts: toContentParts(message) }));
@@ -99,7 +99,7 @@ function toContentAttributes(content: SpanContent): Readonly<Record<string, Json
 function toContentParts(message: Message): readonly JsonObject[] {
   if (message.role === "tool")
     return [{ type: "tool_call_response", id: message.callId, response: message.text }];
-  if (message.role !== "assistant") return [textPart(message.text)];
+  if (message.role !== "assistant") return [createTextPart(message.text)];
   const { refusal = "" } = message;
   const parts = getReplyPieces(message).flatMap((piece): readonly JsonObject[] => {
     if (piece.type === "opaque") return [];
@@ -110,10 +110,10 @@ function toContentParts(message: Message): readonly JsonObject[] {
     }
     return piece.text === "" ? [] : [{ type: piece.type, content: piece.text }];
   });
-  return refusal === "" ? parts : [textPart(refusal), ...parts];
+  return refusal === "" ? parts : [createTextPart(refusal), ...parts];
 }
 
-function textPart(content: string): JsonObject {
+function createTextPart(content: string): JsonObject {
   return { type: "text", content };
 }
 
@@ -130,7 +130,7 @@ export function parseStructure(text: string): JsonValue | undefined {
     const value = parseJson(text);
     // The text must have nothing that the value has lost: digits, or one of two equal keys.
     const isWhole = writeSkeleton(JSON.stringify(value)) === writeSkeleton(text);
-    return isWhole && unsoundness(value, MOST_LEVELS) === undefined ? value : undefined;
+    return isWhole && findJsonProblem(value, MOST_LEVELS) === undefined ? value : undefined;
   } catch {
     return undefined;
   }
@@ -140,12 +140,12 @@ export function parseStructure(text: string): JsonValue | undefined {
 function writeSkeleton(text: string): string {
   return text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+|-?\d[\d.eE+-]*/g, (token) => {
     if (token.startsWith('"')) return '""';
-    return token.trim() === "" ? "" : plainNumber(token);
+    return token.trim() === "" ? "" : normalizeNumber(token);
   });
 }
 
 /** `-12.50e3` as `-125e2`. */
-function plainNumber(token: string): string {
+function normalizeNumber(token: string): string {
   const [mantissa = "", exponent = "0"] = token.toLowerCase().split("e");
   const [whole = "", fraction = ""] = mantissa.replace("-", "").split(".");
   const digits = `${whole}${fraction}`.replace(/^0+/, "");
@@ -177,7 +177,7 @@ function redactContent(
     const text: string | undefined = JSON.stringify(given);
     if (text === undefined) throw new UnfitContent(`it returned a value of type ${typeof given}`);
     const value = parseJson(text);
-    const reason = unsoundness(value, MAX_CONTENT_LEVELS);
+    const reason = findJsonProblem(value, MAX_CONTENT_LEVELS);
     if (reason !== undefined) throw new UnfitContent(reason);
     const { data, error } = SpanContentSchema().safeParse(value);
     if (data === undefined) {
@@ -277,7 +277,7 @@ export interface ContentSettings {
  *
  * @throws EspalierError `invalid_option` for an invalid choice.
  */
-export function contentSettings(
+export function resolveContentSettings(
   choice: boolean | { readonly redact?: RedactContent } | undefined,
   env: Environment = process.env,
 ): ContentSettings | undefined {

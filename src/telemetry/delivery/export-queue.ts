@@ -17,8 +17,8 @@ import {
 
 import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { idleClock, type Clock } from "../../kernel/clock.ts";
-import { messageOf } from "../../kernel/error.ts";
-import { defined } from "../../kernel/json.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import { MeteredInstruments } from "../metrics/run-metrics.ts";
@@ -205,18 +205,18 @@ export class ExportQueue {
 
   /** Sends all ended spans, without a time limit of its own. Never rejects. */
   async forceFlush(): Promise<void> {
-    await quietly(() => this.#processor.forceFlush());
+    await runQuietly(() => this.#processor.forceFlush());
     await this.#sending;
-    await quietly(() => this.#options.exporter.forceFlush?.());
+    await runQuietly(() => this.#options.exporter.forceFlush?.());
   }
 
   /** Sends all ended spans, and accepts no further ones. Never rejects. */
   async shutdown(): Promise<void> {
     this.#isClosed = true;
-    await quietly(() => this.#processor.shutdown());
+    await runQuietly(() => this.#processor.shutdown());
     await this.#sending;
     if (this.#pendingSpans > 0) this.#lose(this.#pendingSpans, NEVER_EXPORTED);
-    await quietly(() => this.#options.exporter.shutdown());
+    await runQuietly(() => this.#options.exporter.shutdown());
   }
 
   /**
@@ -236,7 +236,7 @@ export class ExportQueue {
       lostSpans: this.#lostSpans,
       pendingSpans: this.#pendingSpans,
       ...(this.#unconfirmedSpans > 0 ? { unconfirmedSpans: this.#unconfirmedSpans } : {}),
-      ...defined({ lastError: this.#lastLoss?.reason }),
+      ...omitUndefined({ lastError: this.#lastLoss?.reason }),
     };
   }
 
@@ -258,7 +258,7 @@ export class ExportQueue {
       const lostSpans = rejectedSpans > 0 ? Math.min(rejectedSpans, length) : 0;
       this.#failuresInARow = 0;
       this.#deliveredSpans += length - lostSpans;
-      const reason = `the endpoint refused them${inBrackets(error?.message ?? "")}`;
+      const reason = `the endpoint refused them${wrapInBrackets(error?.message ?? "")}`;
       if (lostSpans > 0) this.#lose(lostSpans, { reason, advice: CHECK_ENDPOINT });
       batch.done();
     }
@@ -281,7 +281,7 @@ export class ExportQueue {
       });
       // An async export may reject. If it resolves, it has called `answer`.
       (async () => exporter.export(spans, answer))().catch((cause: unknown) =>
-        answer({ code: FAILED, error: new Error(messageOf(cause), { cause }) }),
+        answer({ code: FAILED, error: new Error(getErrorMessage(cause), { cause }) }),
       );
     });
   }
@@ -336,7 +336,7 @@ export class ExportQueue {
   }
 }
 
-async function quietly(work: () => Promise<void> | undefined): Promise<void> {
+async function runQuietly(work: () => Promise<void> | undefined): Promise<void> {
   try {
     await work();
   } catch {
@@ -463,7 +463,7 @@ const NEVER_EXPORTED: Loss = {
 /** Returns why an exporter failed: a status is the code of its error, and the body is beside it. */
 function describeFailure(error: unknown): Loss {
   if (!(error instanceof Error)) {
-    const reason = error === undefined ? "the endpoint did not take them" : messageOf(error);
+    const reason = error === undefined ? "the endpoint did not take them" : getErrorMessage(error);
     return { reason, advice: CHECK_ENDPOINT };
   }
   const code = "code" in error ? error.code : undefined;
@@ -479,12 +479,12 @@ function describeFailure(error: unknown): Loss {
   const page = isPage ? ` with a web page, ${NO_OTLP}` : "";
   const reason =
     typeof code === "number"
-      ? `status ${code}${inBrackets(error.message)}${page}`
+      ? `status ${code}${wrapInBrackets(error.message)}${page}`
       : error.message || error.name;
   return { reason, advice: CHECK_ENDPOINT };
 }
 
-function inBrackets(words: string): string {
+function wrapInBrackets(words: string): string {
   return words === "" ? "" : ` (${words})`;
 }
 

@@ -3,8 +3,8 @@
 
 import { readFileSync } from "node:fs";
 
-import { withoutSecrets } from "../../kernel/address.ts";
-import { shown } from "../../kernel/check.ts";
+import { redactAddress } from "../../kernel/address.ts";
+import { describeReceived } from "../../kernel/check.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -138,12 +138,12 @@ export class VariableReader {
     const text = this.text(name);
     if (text === undefined || isHttpUrl(text)) return text;
     const expected = "a URL that begins with http:// or https://";
-    this.warn(name, expected, withoutSecrets(text));
+    this.warn(name, expected, redactAddress(text));
     return undefined;
   }
 
   warn(name: string, expected: string, got: string | undefined, advice = DEFAULT_USED): void {
-    const came = got === undefined ? "nothing" : shown(got.slice(0, MAX_SHOWN));
+    const came = got === undefined ? "nothing" : describeReceived(got.slice(0, MAX_SHOWN));
     this.#warnings.push(`Expected ${name} to be ${expected}, got ${came}. ${advice}`);
   }
 }

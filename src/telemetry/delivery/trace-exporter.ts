@@ -8,7 +8,7 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 import { resourceFromAttributes, type Resource } from "@opentelemetry/resources";
 
-import { withoutSecrets } from "../../kernel/address.ts";
+import { redactAddress } from "../../kernel/address.ts";
 import {
   type AnySpanExporter,
   type AnyExportResult,
@@ -19,7 +19,7 @@ import {
 import { warnOfVariable, type TracingVariables } from "./otel-variables.ts";
 import { isRecord, tryParseJson } from "../../kernel/json.ts";
 import { emitWarning } from "../../kernel/warn-once.ts";
-import { registeredApi } from "../spans/api-versions.ts";
+import { findRegisteredApi } from "../spans/api-versions.ts";
 import { ESPALIER, SERVICE_NAME } from "../gen-ai-attributes.ts";
 import { readLastName } from "../spans/span-attributes.ts";
 
@@ -74,7 +74,7 @@ export function createTraceExporter(
     agent?.destroy();
   };
   const exportTimeoutMs = timeoutMillis + GRACE_MS;
-  return { exporter, endpoint: withoutSecrets(address), exportTimeoutMs };
+  return { exporter, endpoint: redactAddress(address), exportTimeoutMs };
 }
 
 type ExporterClass = typeof OTLPTraceExporter;
@@ -120,15 +120,15 @@ let remark: AnyExportResult | undefined;
 /** Returns a function that gives the place of the logger back. */
 export function listenToSdk(): () => void {
   listeners += 1;
-  if (listeners === 1 && registeredApi()?.diag === undefined) {
+  if (listeners === 1 && findRegisteredApi()?.diag === undefined) {
     reports.clear();
     diag.setLogger(LOGGER, DiagLogLevel.WARN);
-    ownLogger = registeredApi()?.diag;
+    ownLogger = findRegisteredApi()?.diag;
   }
   return () => {
     listeners -= 1;
     // A logger that the application set later keeps its place.
-    if (listeners === 0 && registeredApi()?.diag === ownLogger) diag.disable();
+    if (listeners === 0 && findRegisteredApi()?.diag === ownLogger) diag.disable();
   };
 }
 
@@ -166,11 +166,11 @@ const report = (...parts: readonly unknown[]): void => {
   emitWarning(message, "ESPALIER_OTEL_REPORT");
 };
 
-const silent = (): void => {};
+const ignoreDiagnostic = (): void => {};
 const LOGGER: DiagLogger = {
-  verbose: silent,
-  debug: silent,
-  info: silent,
+  verbose: ignoreDiagnostic,
+  debug: ignoreDiagnostic,
+  info: ignoreDiagnostic,
   warn: report,
   error: report,
 };
@@ -179,7 +179,7 @@ const LOGGER: DiagLogger = {
 // tree of one service is one colour. Spans of other libraries stay with the service of the program.
 
 /** Returns a function that copies a span of a run with its role as service: `survey/researcher`. */
-export function servicePerRole(resource: Resource): (span: FinishedSpan) => FinishedSpan {
+export function createRoleServiceMapper(resource: Resource): (span: FinishedSpan) => FinishedSpan {
   const services = new Map<string, Resource>();
   return (span) => {
     const path = span.attributes[ESPALIER.agentPath];

@@ -20,9 +20,17 @@ export interface MetricDefinition {
 }
 
 /** Seconds of a call. */
-const OF_CALL = { kind: "histogram", unit: "s", boundaries: doubling(0.01, 14) } as const;
+const OF_CALL = {
+  kind: "histogram",
+  unit: "s",
+  boundaries: computeDoublingBounds(0.01, 14),
+} as const;
 /** Seconds of an agent, which makes many calls. */
-const OF_AGENT = { kind: "histogram", unit: "s", boundaries: doubling(0.1, 13) } as const;
+const OF_AGENT = {
+  kind: "histogram",
+  unit: "s",
+  boundaries: computeDoublingBounds(0.1, 13),
+} as const;
 /** Seconds of a whole run, and of people who are waited for. */
 const OF_RUN = {
   kind: "histogram",
@@ -37,7 +45,7 @@ const TOKENS = {
 const CALLS = {
   kind: "histogram",
   attributes: [GEN_AI.agentName],
-  boundaries: doubling(1, 8),
+  boundaries: computeDoublingBounds(1, 8),
 } as const;
 const AGENTS = { unit: "{agent}", attributes: [GEN_AI.agentName] } as const;
 /** Parts of a limit. */
@@ -211,6 +219,6 @@ export const OTHER = "_OTHER";
 /** Stands for the model of a call that was lost with its process, if its agent never continues. */
 export const UNKNOWN = "unknown";
 
-function doubling(first: number, count: number): number[] {
+function computeDoublingBounds(first: number, count: number): number[] {
   return Array.from({ length: count }, (_none, power) => (first * 100 * 2 ** power) / 100);
 }

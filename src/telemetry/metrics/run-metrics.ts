@@ -18,7 +18,7 @@ import {
   type MetricOptions,
 } from "@opentelemetry/api";
 
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, RunId, QuestionId } from "../../protocol/ids.ts";
@@ -31,7 +31,12 @@ import type {
 } from "../../protocol/span-tree.ts";
 import { addUsage, subtractUsage, type Usage, NO_USAGE, toAmounts } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
-import { findFailure, nameOutcome, describeStart, type SpanEnd } from "../spans/span-attributes.ts";
+import {
+  findFailure,
+  findOutcomeName,
+  describeStart,
+  type SpanEnd,
+} from "../spans/span-attributes.ts";
 import {
   TOKEN_TYPE,
   UNKNOWN,
@@ -78,7 +83,7 @@ export class RunMetrics {
   /** Something happened within a span. */
   noted({ role }: MeasuredSpan, body: SpanNote, { scope }: SpanMoment): void {
     const run = this.#runs.get(scope.runId);
-    if (run !== undefined) this.#attempt(() => noteEvent(run, role, body, scope.agentId));
+    if (run !== undefined) this.#attempt(() => recordSpanNote(run, role, body, scope.agentId));
   }
 
   /** A span ends, with an event of its own or with the span around it. */
@@ -144,12 +149,12 @@ export class RunMetrics {
     try {
       work();
     } catch (cause) {
-      warnOnce(this, `Metrics have gaps, because measuring failed: ${messageOf(cause)}`);
+      warnOnce(this, `Metrics have gaps, because measuring failed: ${getErrorMessage(cause)}`);
     }
   }
 }
 
-function noteEvent(run: MeasuredRun, role: string, body: SpanNote, agentId: AgentId): void {
+function recordSpanNote(run: MeasuredRun, role: string, body: SpanNote, agentId: AgentId): void {
   const agent = run.agents.get(agentId);
   switch (body.type) {
     case "budget.settled": {
@@ -211,7 +216,7 @@ function measureEnd(
       [GEN_AI.requestModel]: repliedBy.model,
     }),
     [GEN_AI.agentName]: role,
-    [ESPALIER.outcome]: nameOutcome(end),
+    [ESPALIER.outcome]: findOutcomeName(end),
     [ERROR_TYPE]: findFailure(end),
   };
   for (const metric of DURATIONS[opening.type]) instruments.measure(metric, seconds, dimensions);
@@ -422,7 +427,7 @@ class Instruments {
     try {
       work();
     } catch (cause) {
-      warnOnce(this.#meter, `A meter threw (${messageOf(cause)}); its metrics have gaps.`);
+      warnOnce(this.#meter, `A meter threw (${getErrorMessage(cause)}); its metrics have gaps.`);
     }
   }
 }
@@ -441,7 +446,7 @@ export class MeteredInstruments {
 
   /** Returns the instruments, or `undefined` if there is no recording meter. Never throws. */
   find(): Instruments | undefined {
-    const meter = this.#given ?? registeredMeter();
+    const meter = this.#given ?? findRegisteredMeter();
     if (meter === undefined || meter === createNoopMeter()) return undefined;
     const made = this.#byMeter.get(meter) ?? new Instruments(meter, this.#hasLegacy);
     this.#byMeter.set(meter, made);
@@ -450,12 +455,12 @@ export class MeteredInstruments {
 }
 
 /** The meter `espalier` of the provider that is registered now; undefined: it throws. */
-function registeredMeter(): Meter | undefined {
+function findRegisteredMeter(): Meter | undefined {
   const provider = metrics.getMeterProvider();
   try {
     return provider.getMeter(OWN_PACKAGE.name, OWN_PACKAGE.version);
   } catch (cause) {
-    warnOnce(provider, `A meter provider threw (${messageOf(cause)}); nothing is measured.`);
+    warnOnce(provider, `A meter provider threw (${getErrorMessage(cause)}); nothing is measured.`);
     return undefined;
   }
 }

@@ -17,7 +17,7 @@ export type RegisteredApi = Readonly<Partial<Record<ApiPart, unknown>>>;
 let hasWarned = false;
 
 /** What is registered, whether or not our copy of the API sees it. */
-export function registeredApi(): RegisteredApi | undefined {
+export function findRegisteredApi(): RegisteredApi | undefined {
   const registered: unknown = Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"));
   return typeof registered === "object" && registered !== null ? registered : undefined;
 }
@@ -32,7 +32,7 @@ export const ONE_COPY =
  * have recorded a span, and has not. `isMeterAsked`: the one for metrics is asked for meters.
  */
 export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: boolean): void {
-  const registered = registeredApi();
+  const registered = findRegisteredApi();
   if (hasWarned || registered === undefined) return;
   const isTraceLost = isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider());
   const isMeterLost = isMeterAsked && isUnseen(registered.metrics, metrics.getMeterProvider());

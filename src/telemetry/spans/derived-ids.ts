@@ -18,37 +18,37 @@ const WORD_DIGITS = 8;
  * Returns a span id of 16 hexadecimal digits. `seed` identifies the span, as JSON values separated
  * by commas.
  */
-export function spanIdFrom(seed: string): string {
-  const digits = digest(`["span",${seed}]`);
-  return [0, 1].map((at) => wordIn(digits, at)).join("");
+export function deriveSpanId(seed: string): string {
+  const digits = computeDigest(`["span",${seed}]`);
+  return [0, 1].map((at) => sliceWord(digits, at)).join("");
 }
 
 /** Returns a trace id of 32 hexadecimal digits. */
-export function traceIdFrom(seed: string): string {
-  const digits = digest(`["trace",${seed}]`);
-  return [0, 1, 2, 3].map((at) => wordIn(digits, at)).join("");
+export function deriveTraceId(seed: string): string {
+  const digits = computeDigest(`["trace",${seed}]`);
+  return [0, 1, 2, 3].map((at) => sliceWord(digits, at)).join("");
 }
 
 /**
  * Returns the id of a trace that continues another one. Both have the same last 14 digits and the
  * same exclusive or of their four words, by which ratio samplers decide.
  */
-export function traceIdAfter(traceId: string, seed: string): string {
-  const change = wordIn(digest(`["after","${traceId}",${seed}]`), 0);
-  const changed = (at: number): string => combined(wordIn(traceId, at), change);
-  return [changed(0), changed(1), wordIn(traceId, 2), wordIn(traceId, 3)].join("");
+export function deriveNextTraceId(traceId: string, seed: string): string {
+  const change = sliceWord(computeDigest(`["after","${traceId}",${seed}]`), 0);
+  const changed = (at: number): string => combineWords(sliceWord(traceId, at), change);
+  return [changed(0), changed(1), sliceWord(traceId, 2), sliceWord(traceId, 3)].join("");
 }
 
-function digest(text: string): string {
+function computeDigest(text: string): string {
   return hash("sha256", text, "hex");
 }
 
 /** A text that is joined. One that is cut out of a digest whole holds on to that as long as there is the span. */
-function wordIn(digits: string, at: number): string {
+function sliceWord(digits: string, at: number): string {
   return digits.slice(at * WORD_DIGITS, (at + 1) * WORD_DIGITS);
 }
 
-function combined(word: string, change: string): string {
+function combineWords(word: string, change: string): string {
   const bits = (Number.parseInt(word, 16) ^ Number.parseInt(change, 16)) >>> 0;
   return bits.toString(16).padStart(WORD_DIGITS, "0");
 }
@@ -68,7 +68,7 @@ export interface DerivedIds {
 }
 
 /** Returns the seed of the ids of a span that begins with an event. */
-export function seedOf({ seq, atMs, scope }: SpanMoment, kind?: string): string {
+export function buildSpanSeed({ seq, atMs, scope }: SpanMoment, kind?: string): string {
   const seed = `${JSON.stringify(scope.runId)},${seq},${atMs}`;
   return kind === undefined ? seed : `${seed},"${kind}"`;
 }
@@ -104,14 +104,16 @@ export const traceIdGenerator: {
     nextTraceId = undefined;
     if (chosen === undefined) return randomHex(TRACE_ID_BYTES);
     if ("traceId" in chosen) return chosen.traceId;
-    const seed = seedOf(chosen.moment, chosen.kind);
-    return chosen.after === undefined ? traceIdFrom(seed) : traceIdAfter(chosen.after, seed);
+    const seed = buildSpanSeed(chosen.moment, chosen.kind);
+    return chosen.after === undefined ? deriveTraceId(seed) : deriveNextTraceId(chosen.after, seed);
   },
   generateSpanId: () => {
     const chosen = nextSpanId;
     nextSpanId = undefined;
     if (chosen === undefined) return randomHex(SPAN_ID_BYTES);
-    return "spanId" in chosen ? chosen.spanId : spanIdFrom(seedOf(chosen.moment, chosen.kind));
+    return "spanId" in chosen
+      ? chosen.spanId
+      : deriveSpanId(buildSpanSeed(chosen.moment, chosen.kind));
   },
 });
 

@@ -9,9 +9,9 @@ import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import { setAttribute, setAttributes, boundName } from "../bounded/bounded-attributes.ts";
+import { setAttribute, setAttributes, shortenSpanName } from "../bounded/bounded-attributes.ts";
 import {
-  budgetLimit,
+  buildBudgetLimitKey,
   ESPALIER,
   FAILURE,
   GEN_AI,
@@ -22,7 +22,7 @@ import {
   SERVER,
   SHOWN_AS,
   SPAWN,
-  spanName,
+  buildSpanName,
   SUBTREE,
   UNKNOWN_TOOL,
   ERROR_TYPE,
@@ -34,7 +34,7 @@ export function readLastName(agentPath: string): string {
 }
 
 /** A tool that there is has a description. Another name may be an invention of the model. */
-export function knownToolName({
+export function getKnownToolName({
   toolName,
   description,
 }: EventBody<"tool.started" | "tool.resumed" | "tool.rejected">): string {
@@ -52,15 +52,15 @@ export function describeStart(body: SpanOpening, { agentPath }: EventScope): Spa
   switch (body.type) {
     case "run.started":
     case "run.resumed":
-      return startAs(OPERATION.workflow, body.role, { [GEN_AI.workflowName]: body.role });
+      return buildSpanStart(OPERATION.workflow, body.role, { [GEN_AI.workflowName]: body.role });
     case "agent.started":
     case "agent.resumed":
-      return startAs(OPERATION.agent, readLastName(agentPath), {
+      return buildSpanStart(OPERATION.agent, readLastName(agentPath), {
         [GEN_AI.agentName]: body.role,
         [GEN_AI.requestModel]: body.model,
       });
     case "model.requested":
-      return startAs(OPERATION.model, body.model, {
+      return buildSpanStart(OPERATION.model, body.model, {
         [GEN_AI.provider]: body.provider,
         [GEN_AI.requestModel]: body.model,
         [SERVER.address]: body.server?.address,
@@ -69,22 +69,22 @@ export function describeStart(body: SpanOpening, { agentPath }: EventScope): Spa
     case "tool.started":
     case "tool.resumed":
     case "tool.rejected": {
-      const tool = knownToolName(body);
-      const start = startAs(OPERATION.tool, tool, { [GEN_AI.toolName]: tool });
+      const tool = getKnownToolName(body);
+      const start = buildSpanStart(OPERATION.tool, tool, { [GEN_AI.toolName]: tool });
       const { spawn } = body.type === "tool.rejected" ? body : {};
-      return spawn === undefined ? start : { ...start, name: rejectedName(spawn) };
+      return spawn === undefined ? start : { ...start, name: buildRejectedName(spawn) };
     }
   }
 }
 
-function startAs(operation: string, target: string, attributes: Attributes): SpanStart {
-  const name = spanName(operation, target);
+function buildSpanStart(operation: string, target: string, attributes: Attributes): SpanStart {
+  const name = buildSpanName(operation, target);
   return { name, attributes: { [GEN_AI.operation]: operation, ...attributes } };
 }
 
 /** A subagent that is not started has a known role, or a name that the model may have invented. */
-function rejectedName(spawn: RejectedSpawn): string {
-  return [SPAWN, knownRole(spawn) ?? []].flat().join(" ");
+function buildRejectedName(spawn: RejectedSpawn): string {
+  return [SPAWN, findKnownRole(spawn) ?? []].flat().join(" ");
 }
 
 /** Where a span is in the tree and in the event log: on every span. `conversationId`: the session of the run. */
@@ -129,7 +129,7 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
     case "agent.resumed":
       setAttribute(span, GEN_AI.agentDescription, body.description);
       for (const [axis, amount] of Object.entries(body.budget))
-        setAttribute(span, budgetLimit(axis), amount);
+        setAttribute(span, buildBudgetLimitKey(axis), amount);
       return;
     case "model.requested":
       setAttribute(span, GEN_AI.requestMaxTokens, body.maxOutputTokens);
@@ -209,7 +209,7 @@ export function setClosing(span: Span, body: SpanClosing): void {
       setAttribute(span, ESPALIER.toolResultCharacters, body.resultCharacters);
       if (body.outcome === "refused") setAttribute(span, ESPALIER.refusalCode, body.errorCode);
       if (body.type === "tool.ended") span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
-      else if (body.spawn !== undefined) setAttributes(span, refusalAttributes(body.spawn));
+      else if (body.spawn !== undefined) setAttributes(span, buildRefusalAttributes(body.spawn));
       break;
   }
 }
@@ -240,7 +240,7 @@ function setAnswering(
 export type SpanEnd = SpanClosing | keyof typeof OUTCOME;
 
 /** How something ended, for a span and for metrics; undefined for a model that replied. */
-export function nameOutcome(end: SpanEnd): string | undefined {
+export function findOutcomeName(end: SpanEnd): string | undefined {
   if (typeof end === "string") return OUTCOME[end];
   if ("status" in end) return end.status;
   if ("outcome" in end) return end.outcome;
@@ -274,7 +274,7 @@ export function setDelegation(span: Span, body: SpanNote): void {
       else span.setAttribute(ESPALIER.spawnExecution, body.execution);
       return;
     case "subagent.refused":
-      setAttributes(span, refusalAttributes(body));
+      setAttributes(span, buildRefusalAttributes(body));
       return;
     case "subagent.ended":
       span.setAttribute(ESPALIER.spawnOutcome, body.outcome);
@@ -308,14 +308,14 @@ function setManifest(span: Span, context: InheritanceRecord): void {
   const rules = removedTools.map(({ rule }) => rule);
   const sources = removedTools.map(({ source }) => source);
   const tightened = context.tightened.map(({ field }) => field);
-  setList(span, ESPALIER.spawnRemovedTools, removedTools.map(removedName));
+  setList(span, ESPALIER.spawnRemovedTools, removedTools.map(getRemovedName));
   setList(span, ESPALIER.spawnRemovalRules, rules);
   setList(span, ESPALIER.spawnRemovalSources, sources);
   setList(span, ESPALIER.spawnTightened, tightened);
 }
 
 /** A name that no tool has is an invention of the model that wrote the role. */
-function removedName({ toolName, rule }: RemovedTool): string {
+function getRemovedName({ toolName, rule }: RemovedTool): string {
   return rule === "unknown" ? UNKNOWN_TOOL : toolName;
 }
 
@@ -324,16 +324,16 @@ function setList(span: Span, name: string, values: readonly string[]): void {
 }
 
 /** The role that a refused delegation names; undefined if the model may have invented it. */
-export function knownRole({ role, isKnownRole }: RejectedSpawn): string | undefined {
+export function findKnownRole({ role, isKnownRole }: RejectedSpawn): string | undefined {
   return isKnownRole === true ? role : undefined;
 }
 
 type RejectedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
 /** Why policy forbade a delegation, and for which role. */
-export function refusalAttributes(refused: RejectedSpawn): Attributes {
+export function buildRefusalAttributes(refused: RejectedSpawn): Attributes {
   return {
-    [ESPALIER.spawnRole]: knownRole(refused),
+    [ESPALIER.spawnRole]: findKnownRole(refused),
     [ESPALIER.refusalCode]: refused.refusal.code,
     [ESPALIER.refusalMaximum]: refused.refusal.maximum,
     [ESPALIER.refusalCurrent]: refused.refusal.current,
@@ -346,14 +346,14 @@ export function setUsage(span: Span, usage: Usage): void {
   span.setAttribute(GEN_AI.outputTokens, usage.outputTokens);
   span.setAttribute(GEN_AI.cacheReadInputTokens, usage.cachedInputTokens);
   span.setAttribute(GEN_AI.reasoningOutputTokens, usage.reasoningTokens);
-  setAttribute(span, ESPALIER.costUsd, knownUsd(usage));
+  setAttribute(span, ESPALIER.costUsd, findKnownCost(usage));
   if (usage.estimatedCalls !== 0) span.setAttribute(ESPALIER.usageEstimated, true);
 }
 
 const SUBTREE_ATTRIBUTES = Object.entries(SUBTREE);
 
 function setSubtree(span: Span, usage: Usage): void {
-  const costUsd = knownUsd(usage);
+  const costUsd = findKnownCost(usage);
   const amounts: Readonly<Record<string, number | null | undefined>> = { ...usage, costUsd };
   for (const [axis, name] of SUBTREE_ATTRIBUTES)
     setAttribute(span, name, amounts[axis] ?? undefined);
@@ -365,7 +365,7 @@ function isCancelled(body: EventBody<"model.failed">): boolean {
 }
 
 /** What is known of a cost, which is not all where calls had no price; undefined where nothing is known. */
-function knownUsd({ costUsd, totalTokens }: Usage): number | undefined {
+function findKnownCost({ costUsd, totalTokens }: Usage): number | undefined {
   return costUsd === null || (costUsd === 0 && totalTokens === 0) ? undefined : costUsd;
 }
 
@@ -376,7 +376,7 @@ function sum(counts: Readonly<Record<string, number>>): number {
 /** Shows how something ended in the row of its span: by its status, or behind its name, as docs/jaeger.md has it. */
 export function markOutcome(span: Span, name: string, outcome: string): void {
   const shownAs = SHOWN_AS[outcome];
-  if (shownAs === "name") span.updateName(boundName(`${name} (${outcome})`));
+  if (shownAs === "name") span.updateName(shortenSpanName(`${name} (${outcome})`));
   if (shownAs === "error") span.setStatus({ code: SpanStatusCode.ERROR });
   if (outcome === FAILURE.crash) span.setAttribute(ERROR_TYPE, FAILURE.crash);
 }

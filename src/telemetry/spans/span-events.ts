@@ -4,7 +4,7 @@
 import type { Attributes } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
-import { kindAnsweredBy } from "../../protocol/question.ts";
+import { getAnsweredKind } from "../../protocol/question.ts";
 import type { SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import {
   ERROR_TYPE,
@@ -14,10 +14,10 @@ import {
   SPAN_EVENT,
   LINK,
   OPERATION,
-  spanName,
+  buildSpanName,
 } from "../gen-ai-attributes.ts";
-import { refusalAttributes, knownToolName } from "./span-attributes.ts";
-import { type OpenSpan, type SideSpan, linkTo } from "./span-maker.ts";
+import { buildRefusalAttributes, getKnownToolName } from "./span-attributes.ts";
+import { type OpenSpan, type SideSpan, toLink } from "./span-maker.ts";
 
 /**
  * The span event for something that happened within a span; undefined for what the event log alone
@@ -26,18 +26,18 @@ import { type OpenSpan, type SideSpan, linkTo } from "./span-maker.ts";
 export function toSpanEvent(
   body: SpanNote,
   moment: SpanMoment,
-): ReturnType<typeof spanEvent> | undefined {
+): ReturnType<typeof createSpanEvent> | undefined {
   switch (body.type) {
     case "model.retried":
     case "tool.retried":
-      return spanEvent(SPAN_EVENT.retry, {
+      return createSpanEvent(SPAN_EVENT.retry, {
         [ESPALIER.retryAttempt]: body.attempt,
         [ESPALIER.retryDelayMs]: body.delayMs,
         [ESPALIER.retryNextModel]: "nextModel" in body ? body.nextModel?.model : undefined,
         [ERROR_TYPE]: body.error.code,
       });
     case "budget.denied":
-      return spanEvent(SPAN_EVENT.budgetDenied, {
+      return createSpanEvent(SPAN_EVENT.budgetDenied, {
         [ESPALIER.deniedAxis]: body.axis,
         [ESPALIER.deniedAccountPath]: body.accountPath,
         [ESPALIER.deniedMaximum]: body.maximum,
@@ -46,7 +46,7 @@ export function toSpanEvent(
         [ESPALIER.deniedReserve]: body.reserve,
       });
     case "budget.threshold_reached":
-      return spanEvent(SPAN_EVENT.budgetThreshold, {
+      return createSpanEvent(SPAN_EVENT.budgetThreshold, {
         [ESPALIER.thresholdAxis]: body.axis,
         [ESPALIER.thresholdAccountPath]: body.accountPath,
         [ESPALIER.thresholdReached]: body.threshold,
@@ -55,49 +55,49 @@ export function toSpanEvent(
       });
     case "budget.granted":
       // Not who granted it: that is the caller's text.
-      return spanEvent(SPAN_EVENT.budgetGranted, {
+      return createSpanEvent(SPAN_EVENT.budgetGranted, {
         [ESPALIER.grantedAccountPath]: body.accountPath,
         [ESPALIER.grantedAxes]: Object.keys(body.budget),
       });
     case "question.asked":
-      return spanEvent(SPAN_EVENT.approvalRequested, requestAttributes(body));
+      return createSpanEvent(SPAN_EVENT.approvalRequested, buildRequestAttributes(body));
     case "question.answered":
-      return spanEvent(SPAN_EVENT.approvalDecided, decisionAttributes(body, moment));
+      return createSpanEvent(SPAN_EVENT.approvalDecided, buildDecisionAttributes(body, moment));
     case "conversation.compacted":
-      return spanEvent(SPAN_EVENT.compacted, {
+      return createSpanEvent(SPAN_EVENT.compacted, {
         [ESPALIER.compactionMessagesBefore]: body.messagesBefore,
         [ESPALIER.compactionMessagesAfter]: body.messagesAfter,
         [ESPALIER.compactionTokensBefore]: body.tokensBefore,
         [ESPALIER.compactionTokensAfter]: body.tokensAfter,
       });
     case "message.delivered":
-      return spanEvent(SPAN_EVENT.messageReceived, {
+      return createSpanEvent(SPAN_EVENT.messageReceived, {
         [ESPALIER.messageOrigin]: body.origin,
         [ESPALIER.messageCharacters]: body.characters,
         [ESPALIER.messageFromAgentId]: body.fromAgentId,
       });
     case "signal.raised":
       if (body.signal.reason.code !== OUTCOME.cancelled) return undefined;
-      return spanEvent(SPAN_EVENT.cancelled, { [ESPALIER.signalSource]: body.signal.source });
+      return createSpanEvent(SPAN_EVENT.cancelled, { [ESPALIER.signalSource]: body.signal.source });
     case "run.resumed":
-      return spanEvent(SPAN_EVENT.recovered, {
+      return createSpanEvent(SPAN_EVENT.recovered, {
         [ESPALIER.runLostCalls]: body.recovery?.lostCallCount,
       });
     case "subagent.refused":
       // A subtask that was refused has no call and no span for it.
       if (moment.scope.callId !== null) return undefined;
-      return spanEvent(SPAN_EVENT.spawnRefused, refusalAttributes(body));
+      return createSpanEvent(SPAN_EVENT.spawnRefused, buildRefusalAttributes(body));
     default:
       return undefined;
   }
 }
 
-function spanEvent(name: string, attributes: Attributes) {
+function createSpanEvent(name: string, attributes: Attributes) {
   return { name, attributes };
 }
 
 /** Only calls that fit a tool are asked about, so its name is nothing that a model invented. */
-function requestAttributes({ question }: EventBody<"question.asked">): Attributes {
+function buildRequestAttributes({ question }: EventBody<"question.asked">): Attributes {
   return {
     [ESPALIER.approvalId]: question.questionId,
     [ESPALIER.approvalKind]: question.kind,
@@ -107,13 +107,13 @@ function requestAttributes({ question }: EventBody<"question.asked">): Attribute
 }
 
 /** A decision without its words: for an event, and for a span of its own. */
-function decisionAttributes(
+function buildDecisionAttributes(
   body: EventBody<"question.answered">,
   { scope }: SpanMoment,
 ): Attributes {
   return {
     [ESPALIER.approvalId]: body.questionId,
-    [ESPALIER.approvalKind]: kindAnsweredBy(body.answer),
+    [ESPALIER.approvalKind]: getAnsweredKind(body.answer),
     [ESPALIER.approvalDecision]: body.answer,
     [ESPALIER.approvalDecidedByKind]: body.by,
     [ESPALIER.approvalWaitMs]: body.waitedMs,
@@ -146,9 +146,9 @@ export function toSideSpan(
     case "question.asked":
       return {
         kind: APPROVAL,
-        name: spanName(APPROVAL, body.question.toolName),
+        name: buildSpanName(APPROVAL, body.question.toolName),
         ...momentary,
-        attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
+        attributes: { ...buildRequestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
       };
     case "question.answered":
       return describeApproval(body, moment, sinceUs);
@@ -164,7 +164,7 @@ export function toSideSpan(
         [GEN_AI.requestModel]: lostCall.model,
         [ESPALIER.outcome]: OUTCOME.crashed,
       };
-      const name = spanName(OPERATION.model, lostCall.model);
+      const name = buildSpanName(OPERATION.model, lostCall.model);
       const outcome = OUTCOME.crashed;
       return { kind: "lost_call", name, ...momentary, lostUsage: usage, outcome, attributes };
     }
@@ -192,7 +192,7 @@ export function findWaitBefore(
   if (opening.type === "model.requested")
     return toWaitSpan("model", opening.model, waitedMs, bounds);
   const isTool = opening.type === "tool.started";
-  return isTool ? toWaitSpan("tool", knownToolName(opening), waitedMs, bounds) : undefined;
+  return isTool ? toWaitSpan("tool", getKnownToolName(opening), waitedMs, bounds) : undefined;
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
@@ -203,9 +203,12 @@ function describeApproval(
 ): SideSpan {
   return {
     kind: APPROVAL,
-    name: spanName(APPROVAL, body.toolName),
-    ...boundWait(body.waitedMs, { sinceUs, untilUs: moment.atUs }),
-    attributes: { ...decisionAttributes(body, moment), [ESPALIER.approvalState]: STATE.decided },
+    name: buildSpanName(APPROVAL, body.toolName),
+    ...clampWait(body.waitedMs, { sinceUs, untilUs: moment.atUs }),
+    attributes: {
+      ...buildDecisionAttributes(body, moment),
+      [ESPALIER.approvalState]: STATE.decided,
+    },
     ...(body.answer === OUTCOME.denied ? { outcome: OUTCOME.denied } : {}),
   };
 }
@@ -225,7 +228,7 @@ export function findWaitAcrossPause(
   const side = describeApproval(body, moment, -Infinity);
   const answer = span.spanContext();
   const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: answer.traceId };
-  return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, answer)] };
+  return { ...side, kind: "wait", attributes, links: [toLink(LINK.answeredIn, answer)] };
 }
 
 /** `queue`: what was waited for. `target`: for whose sake. */
@@ -238,8 +241,8 @@ function toWaitSpan(
   if (!isLongWait(waitedMs)) return undefined;
   return {
     kind: QUEUE_WAIT,
-    name: spanName(QUEUE_WAIT, target),
-    ...boundWait(waitedMs, bounds),
+    name: buildSpanName(QUEUE_WAIT, target),
+    ...clampWait(waitedMs, bounds),
     attributes: {
       [ESPALIER.queueName]: queue,
       [ESPALIER.queueWaitMs]: waitedMs,
@@ -249,7 +252,7 @@ function toWaitSpan(
 }
 
 /** A wait that ended, as far as it lies within the span around it. */
-function boundWait(
+function clampWait(
   waitedMs: number,
   { sinceUs, untilUs }: WaitBounds,
 ): Pick<SideSpan, "startUs" | "endUs"> {

@@ -24,13 +24,13 @@ import { mintTraceIds, type MintHex, parseTraceparent } from "../../kernel/trace
 import type { TraceIds, EventScope } from "../../protocol/event.ts";
 import type { SpanMoment, SpanOpening } from "../../protocol/span-tree.ts";
 import {
-  boundAttributes,
-  boundName,
-  noteShortened,
+  shortenAttributes,
+  shortenSpanName,
+  recordShortenedNames,
   setAttribute,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
-import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
+import { chooseIds, deriveSpanId, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import {
   markOutcome,
@@ -67,7 +67,7 @@ export interface RunFacts {
 }
 
 /** Of a run that begins, or is shown again. */
-export function newRun(around: Context, conversationId: string | undefined): RunFacts {
+export function createRunFacts(around: Context, conversationId: string | undefined): RunFacts {
   return {
     around,
     conversationId,
@@ -134,12 +134,12 @@ export interface OpenSpan {
 }
 
 /** The context within a span of a run. Made when it is asked for: a context is a table of its own, and most spans that are open need none. */
-export function contextWithin({ around }: RunFacts, above: SpanAbove | undefined): Context {
+export function nestContext({ around }: RunFacts, above: SpanAbove | undefined): Context {
   return above === undefined ? around : trace.setSpan(around, above.span);
 }
 
 /** A span that is known by its ids alone. */
-export function knownSpan(ids: SpanContext): SpanAbove {
+export function wrapKnownSpan(ids: SpanContext): SpanAbove {
   return { span: trace.wrapSpanContext(ids) };
 }
 
@@ -156,7 +156,7 @@ export function findOriginLinks(body: SpanOpening): readonly Link[] {
       : undefined;
   if (origin?.spanId === undefined || origin.isSampled !== true) return [];
   const { traceId, spanId } = origin;
-  return [linkTo(isResumed ? LINK.resumes : LINK.forkedFrom, remoteSpan({ traceId, spanId }))];
+  return [toLink(isResumed ? LINK.resumes : LINK.forkedFrom, toRemoteSpan({ traceId, spanId }))];
 }
 
 /** How a span names another one. */
@@ -166,35 +166,35 @@ export interface Reference {
 }
 
 /** The first span of a further trace names the one that it continues from. */
-export function continuedFrom(before: SpanContext): Reference {
+export function createContinuesReference(before: SpanContext): Reference {
   return {
-    link: linkTo(LINK.continuesFrom, before),
+    link: toLink(LINK.continuesFrom, before),
     attributes: { [ESPALIER.continuesFromTraceId]: before.traceId },
   };
 }
 
 /** A span names the one in which it, or what it called, continues. */
-export function continueIn(span: Span, next: SpanContext): void {
+export function addContinuationLink(span: Span, next: SpanContext): void {
   span
-    .addLink(linkTo(LINK.continuesIn, next))
+    .addLink(toLink(LINK.continuesIn, next))
     .setAttribute(ESPALIER.continuesInTraceId, next.traceId);
 }
 
 /** `meaning`: one of `LINK`. */
-export function linkTo(meaning: string, context: SpanContext): Link {
+export function toLink(meaning: string, context: SpanContext): Link {
   return { context, attributes: { [ESPALIER.linkType]: meaning } };
 }
 
 /** The span that the caller of a run named. */
-export function namedCaller(body: SpanOpening): SpanContext | undefined {
+export function parseCallerSpan(body: SpanOpening): SpanContext | undefined {
   if (!("traceparent" in body) || body.traceparent === undefined) return undefined;
   const named = parseTraceparent(body.traceparent);
   if (named === undefined) return undefined;
-  return remoteSpan(named, named.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE);
+  return toRemoteSpan(named, named.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE);
 }
 
 /** A span that this process knows by its ids alone. */
-export function remoteSpan(
+export function toRemoteSpan(
   ids: { readonly traceId: string; readonly spanId: string },
   traceFlags = TraceFlags.SAMPLED,
 ): SpanContext {
@@ -249,7 +249,7 @@ export function isFull({ spans }: TraceSize, maxSpans: number): boolean {
 }
 
 /** How many spans an agent may make that continues, or begins: as many as it has made already, and some at least. */
-export function expectSpans(calls: number, maxSpans: number): number {
+export function computeMaxSpans(calls: number, maxSpans: number): number {
   const least = Math.min(MOST_OF_A_BEGINNER, Math.floor(maxSpans * SMALLEST_SHARE));
   return Math.max(1, least, calls);
 }
@@ -260,7 +260,7 @@ export function hasRoom({ spans, expected }: TraceSize, more: number, maxSpans: 
 }
 
 /** An agent continues in a further trace. */
-export function expectIn(trace: TraceSize, agent: OpenSpan, more: number): void {
+export function expectMoreSpans(trace: TraceSize, agent: OpenSpan, more: number): void {
   agent.expected = more;
   trace.expected += more;
 }
@@ -286,7 +286,7 @@ export function expectNoMore(agent: OpenSpan): void {
 const OWN_BAGGAGE_KEY = createContextKey(OWN_BAGGAGE);
 
 /** The active context with the scope of user code in its baggage, besides what the caller of the run had in it. */
-export function contextWithBaggage({ runId, agentPath }: EventScope): Context {
+export function createBaggageContext({ runId, agentPath }: EventScope): Context {
   const active = context.active();
   const own = propagation.createBaggage({
     [ESPALIER.runId]: { value: runId },
@@ -300,7 +300,7 @@ export function contextWithBaggage({ runId, agentPath }: EventScope): Context {
 }
 
 /** The same context without our mark: for a run that is started within another one, and that is to carry nothing. */
-export function unmarked(around: Context): Context {
+export function removeBaggageMark(around: Context): Context {
   return around.getValue(OWN_BAGGAGE_KEY) === undefined
     ? around
     : around.deleteValue(OWN_BAGGAGE_KEY);
@@ -347,7 +347,7 @@ export class SpanMaker {
   begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
     const { below, run } = plan;
     const start = describeStart(body, moment.scope);
-    const name = boundName(start.name);
+    const name = shortenSpanName(start.name);
     const span = run.unseen ?? this.#begin({ ...start, name }, body, moment, plan);
     return {
       span,
@@ -371,14 +371,14 @@ export class SpanMaker {
   }
 
   #begin(start: SpanStart, body: SpanOpening, moment: SpanMoment, plan: SpanPlan): Span {
-    const { bounded: attributes, shortened } = boundAttributes(start.attributes);
+    const { bounded: attributes, shortened } = shortenAttributes(start.attributes);
     const kind = body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL;
     const options: SpanOptions = { kind, startTime: toHrTime(moment.atUs), attributes };
     if (plan.links !== undefined) options.links = [...plan.links];
-    const span = this.#start(plan.ids, start.name, options, contextWithin(plan.run, plan.below));
+    const span = this.#start(plan.ids, start.name, options, nestContext(plan.run, plan.below));
     if (!span.isRecording()) return span;
     plan.trace.spans += 1;
-    noteShortened(span, shortened);
+    recordShortenedNames(span, shortened);
     setPlace(span, moment, plan.run.conversationId);
     setOpening(span, body, findRole(body, plan));
     return span;
@@ -418,30 +418,30 @@ export class SpanMaker {
   onward(agent: OpenSpan, part: Onward, sinceUs: number): Onward {
     const { span, trace: size } = part;
     const { traceId } = span.spanContext();
-    const ids = { spanId: onwardIdIn(traceId, agent.moment), traceId };
+    const ids = { spanId: deriveOnwardId(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
-    const back = continuedFrom(before.spanContext());
-    const made = this.#onward(agent, ids, sinceUs, contextWithin(agent.run, part));
+    const back = createContinuesReference(before.spanContext());
+    const made = this.#onward(agent, ids, sinceUs, nestContext(agent.run, part));
     made.span.setAttributes(back.attributes).addLink(back.link);
-    continueIn(before, made.span.spanContext());
+    addContinuationLink(before, made.span.spanContext());
     size.spans += 1;
     return { ...made, trace: size };
   }
 
   #onward(open: OpenSpan, ids: ChosenIds, sinceUs: number, around: Context): Onward {
     const { name, moment, opening, run } = open;
-    const { bounded: attributes } = boundAttributes(
+    const { bounded: attributes } = shortenAttributes(
       describeStart(opening, moment.scope).attributes,
     );
     const options = { kind: SpanKind.INTERNAL, startTime: toHrTime(sinceUs), attributes };
-    const span = this.#start(ids, boundName(name), options, around);
+    const span = this.#start(ids, shortenSpanName(name), options, around);
     if (span.isRecording()) setPlace(span, moment, run.conversationId);
     return { span, name, startedAtUs: sinceUs, trace: { spans: 1, expected: 0 } };
   }
 
   /** A span that is over when it is recorded, below another one. */
   beside(open: OpenSpan, below: OpenSpan["below"], side: SideSpan, moment: SpanMoment): void {
-    const around = contextWithin(open.run, below);
+    const around = nestContext(open.run, below);
     if (this.#record(open, around, side, moment)) open.trace.spans += 1;
   }
 
@@ -455,7 +455,7 @@ export class SpanMaker {
     const ids = { moment, after: open.ids.traceId, kind: side.kind };
     const kind = side.lostUsage === undefined ? SpanKind.INTERNAL : SpanKind.CLIENT;
     const options = { kind, startTime: toHrTime(startUs), links: [...links] };
-    const span = this.#start(ids, boundName(name), options, around);
+    const span = this.#start(ids, shortenSpanName(name), options, around);
     if (!span.isRecording()) return false;
     setPlace(span, moment, open.run.conversationId);
     setAttributes(span, side.attributes);
@@ -471,13 +471,13 @@ function findRole(body: SpanOpening, { role }: SpanPlan): string {
 }
 
 /** The id of the span around all in a further trace of a run: it follows from the id of that trace. */
-export function partIdIn(traceId: string): string {
-  return spanIdFrom(`"part","${traceId}"`);
+export function derivePartId(traceId: string): string {
+  return deriveSpanId(`"part","${traceId}"`);
 }
 
 /** The id of the span in which an agent continues in a further trace. */
-function onwardIdIn(traceId: string, { seq, scope }: SpanMoment): string {
-  return spanIdFrom(`"onward","${traceId}",${JSON.stringify(scope.runId)},${seq}`);
+function deriveOnwardId(traceId: string, { seq, scope }: SpanMoment): string {
+  return deriveSpanId(`"onward","${traceId}",${JSON.stringify(scope.runId)},${seq}`);
 }
 
 /** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */

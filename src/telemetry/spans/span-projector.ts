@@ -21,7 +21,7 @@ import {
 } from "@opentelemetry/api";
 
 import {
-  continuesSpan,
+  isSpanContinuation,
   type EventScope,
   type EventDraft,
   type TraceIds,
@@ -36,42 +36,42 @@ import {
   type SpanNote,
   type SpanOpening,
 } from "../../protocol/span-tree.ts";
-import { defined } from "../../kernel/json.ts";
+import { omitUndefined } from "../../kernel/json.ts";
 import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
 import { writeContent, type ContentSettings } from "../content/content.ts";
-import { seedOf, traceIdAfter } from "./derived-ids.ts";
+import { buildSpanSeed, deriveNextTraceId } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import {
   HeldEnds,
-  contextWithin,
-  knownSpan,
-  newRun,
+  nestContext,
+  wrapKnownSpan,
+  createRunFacts,
   type Onward,
   type OpenSpan,
   type RunFacts,
   type TraceSize,
-  continuedFrom,
-  continueIn,
-  linkTo,
-  namedCaller,
+  createContinuesReference,
+  addContinuationLink,
+  toLink,
+  parseCallerSpan,
   findOriginLinks,
-  remoteSpan,
+  toRemoteSpan,
   countCall,
-  expectSpans,
-  expectIn,
+  computeMaxSpans,
+  expectMoreSpans,
   expectNoMore,
   hasRoom,
   isFull,
-  contextWithBaggage,
-  unmarked,
+  createBaggageContext,
+  removeBaggageMark,
   findCaller,
-  partIdIn,
+  derivePartId,
   SpanMaker,
   type SpanPlan,
 } from "./span-maker.ts";
 import {
-  endOfLost,
+  computeLostEnd,
   recordLostSpans,
   endSpan,
   recordSpanEnd,
@@ -198,15 +198,15 @@ export class SpanProjector implements Tracing {
     const own = open.span.spanContext();
     return {
       ...open.ids,
-      ...defined({ parentSpanId }),
+      ...omitUndefined({ parentSpanId }),
       ...(isSpanContextValid(own) ? { isSampled: isSampled(own) } : {}),
     };
   }
 
   runInSpan<T>(scope: EventScope, work: () => T): T {
     const open = this.#spans.find(scope);
-    const inner = this.#hasBaggage ? () => context.with(contextWithBaggage(scope), work) : work;
-    return open === undefined ? inner() : context.with(contextWithin(open.run, open), inner);
+    const inner = this.#hasBaggage ? () => context.with(createBaggageContext(scope), work) : work;
+    return open === undefined ? inner() : context.with(nestContext(open.run, open), inner);
   }
 
   getIds(scope: EventScope): TraceIds | undefined {
@@ -221,7 +221,7 @@ export class SpanProjector implements Tracing {
     const { run, ended } = recordLostSpans(this.#maker, lost, atUs);
     // With whatever this process keeps first: before, another one would record them again.
     const moment = { seq: 1, scope: first.scope };
-    for (const open of ended) this.#ends.end(moment, () => endSpan(open, endOfLost(atUs)));
+    for (const open of ended) this.#ends.end(moment, () => endSpan(open, computeLostEnd(atUs)));
     if (run === undefined) return;
     this.#spans.takeUp(first.scope.runId, run, atUs);
     this.#metrics?.opened(run);
@@ -258,13 +258,13 @@ export class SpanProjector implements Tracing {
       if (body.type === "model.requested") this.#continueInNextTrace(parent, moment);
       const place = parent.onward.at(-1) ?? parent;
       countCall(parent, place.trace);
-      return this.#maker.begin(body, moment, planBelow(parent, place, moment));
+      return this.#maker.begin(body, moment, planInnerSpan(parent, place, moment));
     }
     const { trace: size } = parent;
     const max = this.#maxSpansPerTrace;
     // The first trace takes agents until it is full, another one as many as are expected to fit.
     const hasPlace = isFurther(parent.run, size)
-      ? hasRoom(size, expectSpans(0, max), max)
+      ? hasRoom(size, computeMaxSpans(0, max), max)
       : !isFull(size, max);
     const open = hasPlace
       ? this.#openAgent(body, moment, parent)
@@ -286,13 +286,13 @@ export class SpanProjector implements Tracing {
    * out. Undefined: it has to begin another one.
    */
   #continueRun(body: SpanOpening, moment: SpanMoment): OpenSpan | undefined {
-    if (!continuesSpan(body)) return undefined;
+    if (!isSpanContinuation(body)) return undefined;
     const { previousTraceId: traceId, previousSpanId: spanId = "", wasSampled } = body;
-    const last = remoteSpan({ traceId, spanId }, TraceFlags.NONE);
+    const last = toRemoteSpan({ traceId, spanId }, TraceFlags.NONE);
     if (!isSpanContextValid(last)) return undefined;
-    const apart = trace.deleteSpan(unmarked(context.active()));
-    const below = wasSampled === false ? knownSpan(last) : undefined;
-    const run = newRun(apart, body.sessionId);
+    const apart = trace.deleteSpan(removeBaggageMark(context.active()));
+    const below = wasSampled === false ? wrapKnownSpan(last) : undefined;
+    const run = createRunFacts(apart, body.sessionId);
     const place = { below, role: "", run, trace: { spans: 0, expected: 0 }, onward: run.parts };
     const open = this.#maker.begin(body, moment, { ...place, ids: { traceId, spanId } });
     this.#lookForUnseen(open.span);
@@ -301,11 +301,11 @@ export class SpanProjector implements Tracing {
 
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const named = namedCaller(body);
-    const caller = named && knownSpan(named);
+    const named = parseCallerSpan(body);
+    const caller = named && wrapKnownSpan(named);
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
     const sessionId = "sessionId" in body ? body.sessionId : undefined;
-    const run = newRun(unmarked(context.active()), sessionId);
+    const run = createRunFacts(removeBaggageMark(context.active()), sessionId);
     const place = { run, trace: { spans: 0, expected: 0 }, onward: run.parts };
     const plan = { ...place, below: caller, role: "", ids: { moment, after } };
     // The span of the run before it was paused or its process died, as far as it was sampled.
@@ -313,10 +313,10 @@ export class SpanProjector implements Tracing {
     if (after !== undefined && body.type === "run.resumed" && findCaller(plan) === undefined) {
       const { previousSpanId: spanId = "", wasSampled } = body;
       const flags = wasSampled === true ? TraceFlags.SAMPLED : TraceFlags.NONE;
-      const earlier = remoteSpan({ traceId: after, spanId }, flags);
+      const earlier = toRemoteSpan({ traceId: after, spanId }, flags);
       if (wasSampled !== undefined && isSpanContextValid(earlier)) before = earlier;
     }
-    const below = before && knownSpan(before);
+    const below = before && wrapKnownSpan(before);
     if (before !== undefined && !isSampled(before))
       return this.#maker.begin(body, moment, { ...plan, below });
     const open = this.#maker.begin(body, moment, { ...plan, links: findOriginLinks(body) });
@@ -332,9 +332,9 @@ export class SpanProjector implements Tracing {
   }
 
   #openAgent(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
-    const open = this.#maker.begin(body, moment, planBelow(parent, parent, moment));
+    const open = this.#maker.begin(body, moment, planInnerSpan(parent, parent, moment));
     if (isFurther(parent.run, parent.trace))
-      expectIn(parent.trace, open, expectSpans(0, this.#maxSpansPerTrace));
+      expectMoreSpans(parent.trace, open, computeMaxSpans(0, this.#maxSpansPerTrace));
     return open;
   }
 
@@ -342,12 +342,12 @@ export class SpanProjector implements Tracing {
   #continueInNextTrace(agent: OpenSpan, moment: SpanMoment): void {
     const place = agent.onward.at(-1) ?? agent;
     if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
-    const more = expectSpans(agent.calls, this.#maxSpansPerTrace);
+    const more = computeMaxSpans(agent.calls, this.#maxSpansPerTrace);
     const part = this.#partFor(agent, moment, more);
     if (part === undefined) return;
     expectNoMore(agent);
     agent.onward.push(this.#maker.onward(agent, part, moment.atUs));
-    expectIn(part.trace, agent, more);
+    expectMoreSpans(part.trace, agent, more);
   }
 
   /** The further trace of a run with room for so many spans; undefined: a sampler would leave that out. */
@@ -356,8 +356,8 @@ export class SpanProjector implements Tracing {
     if (last !== undefined && hasRoom(last.trace, more, this.#maxSpansPerTrace)) return last;
     const { root } = run;
     if (run.isWhole || root === undefined) return undefined;
-    const traceId = traceIdAfter(root.ids.traceId, seedOf(moment, "part"));
-    const ids = { traceId, spanId: partIdIn(traceId) };
+    const traceId = deriveNextTraceId(root.ids.traceId, buildSpanSeed(moment, "part"));
+    const ids = { traceId, spanId: derivePartId(traceId) };
     const part = this.#maker.part(root, ids, moment.atUs);
     run.isWhole = !isSampled(part.span.spanContext());
     if (run.isWhole) return undefined;
@@ -367,15 +367,15 @@ export class SpanProjector implements Tracing {
 
   /** In another trace, since the one around it is large enough; unless a sampler would leave the other out. */
   #openElsewhere(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
-    const more = expectSpans(0, this.#maxSpansPerTrace);
+    const more = computeMaxSpans(0, this.#maxSpansPerTrace);
     const part = this.#partFor(parent, moment, more);
     if (part === undefined) return this.#openAgent(body, moment, parent);
-    const back = continuedFrom(parent.span.spanContext());
-    const plan = { ...planBelow(parent, part, moment), links: [back.link] };
+    const back = createContinuesReference(parent.span.spanContext());
+    const plan = { ...planInnerSpan(parent, part, moment), links: [back.link] };
     const open = this.#maker.begin(body, moment, plan);
-    expectIn(part.trace, open, more);
+    expectMoreSpans(part.trace, open, more);
     open.span.setAttributes(back.attributes);
-    continueIn(parent.span, open.span.spanContext());
+    addContinuationLink(parent.span, open.span.spanContext());
     return open;
   }
 
@@ -386,7 +386,7 @@ export class SpanProjector implements Tracing {
       const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
       const scope = { ...moment.scope, ...place, agentId: body.fromAgentId };
       const writer = this.#spans.find(scope)?.span.spanContext();
-      if (writer !== undefined) open.span.addLink(linkTo(LINK.messageFrom, writer));
+      if (writer !== undefined) open.span.addLink(toLink(LINK.messageFrom, writer));
     }
     const side = toSideSpan(body, moment, open.startedAtUs);
     if (side === undefined) return;
@@ -405,7 +405,7 @@ function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
 }
 
 /** Of a span of an agent, or of a call. `below`: where `parent` is, or continues. */
-function planBelow(
+function planInnerSpan(
   { role, run, ids: above }: OpenSpan,
   below: Onward | OpenSpan,
   moment: SpanMoment,

@@ -6,36 +6,36 @@ import { isSpanContextValid, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
 import {
-  boundName,
-  boundEventAttributes,
+  shortenSpanName,
+  shortenEventAttributes,
   setAttribute,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
 import { ERROR_TYPE, ESPALIER, LINK, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
 import {
   type OpenSpan,
-  linkTo,
-  knownSpan,
-  newRun,
+  toLink,
+  wrapKnownSpan,
+  createRunFacts,
   type Onward,
   type RunFacts,
   type TraceSize,
-  continuedFrom,
-  continueIn,
+  createContinuesReference,
+  addContinuationLink,
   findOriginLinks,
-  remoteSpan,
+  toRemoteSpan,
   type Reference,
   toHrTime,
   hasId,
-  partIdIn,
+  derivePartId,
   type SpanMaker,
 } from "./span-maker.ts";
 import {
   findFailure,
-  knownRole,
-  knownToolName,
+  findKnownRole,
+  getKnownToolName,
   readLastName,
-  nameOutcome,
+  findOutcomeName,
   setChild,
   setClosing,
   setDelegation,
@@ -54,13 +54,13 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
   // What becomes of a delegation is on the span of its call. A subtask has no call, only its own span.
   if (isToolCall) {
     setDelegation(span, body);
-    if (body.type === "subagent.refused") rename(open, knownRole(body));
+    if (body.type === "subagent.refused") rename(open, findKnownRole(body));
     if (body.type === "subagent.spawned" || body.type === "subagent.continued")
       rename(open, readLastName(body.childPath));
   }
   const event = toSpanEvent(body, moment);
   if (event !== undefined)
-    span.addEvent(event.name, boundEventAttributes(event.attributes), toHrTime(moment.atUs));
+    span.addEvent(event.name, shortenEventAttributes(event.attributes), toHrTime(moment.atUs));
   if ("isBackground" in body && body.isBackground)
     (run.background ??= new Map()).set(body.childId, undefined);
   if (body.type === "subagent.ended") {
@@ -69,7 +69,7 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
     if (run.background?.delete(body.childId) !== true || awaited === undefined) return;
     open.awaited += 1;
     span.setAttribute(ESPALIER.awaitsCount, open.awaited);
-    if (open.awaited <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
+    if (open.awaited <= MOST_AWAITED) span.addLink(toLink(LINK.awaits, awaited));
   }
   if (body.type === "run.resumed") {
     run.recoveries += 1;
@@ -94,9 +94,9 @@ function rename(open: OpenSpan, subagent: string | undefined): void {
   const { opening, name } = open;
   const isDelegation = "kind" in opening && opening.kind === "delegation";
   open.spawns += 1;
-  const target = isDelegation && open.spawns > 1 ? knownToolName(opening) : subagent;
+  const target = isDelegation && open.spawns > 1 ? getKnownToolName(opening) : subagent;
   const words = [isDelegation ? SPAWN : name, ...(target === undefined ? [] : [target])];
-  open.shownName = boundName(words.join(" "));
+  open.shownName = shortenSpanName(words.join(" "));
   open.span.updateName(open.shownName);
 }
 
@@ -111,7 +111,7 @@ export function recordSpanEnd(
   const { span } = open;
   open.closedAtUs = atUs;
   if (end === "released" || !span.isRecording()) return;
-  const outcome = nameOutcome(end);
+  const outcome = findOutcomeName(end);
   if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
   if (typeof end !== "string") setClosing(span, end);
   if (outcome === undefined) return;
@@ -148,13 +148,16 @@ export function recordLostSpans(
   lost: readonly LostSpan[],
   atUs: number,
 ): { readonly run: OpenSpan | undefined; readonly ended: readonly OpenSpan[] } {
-  const recorder = new LostSpanRecorder(maker, newRun(ROOT_CONTEXT, lost[0]?.conversationId));
+  const recorder = new LostSpanRecorder(
+    maker,
+    createRunFacts(ROOT_CONTEXT, lost[0]?.conversationId),
+  );
   const recorded = lost.flatMap((span) => {
     const open = recorder.record(span);
     return open === undefined ? [] : [{ ...span, open }];
   });
   const run = recorded.find(({ parent }) => parent === undefined);
-  const end = endOfLost(atUs);
+  const end = computeLostEnd(atUs);
   const ended = recorded.filter((one) => one !== run).toReversed();
   for (const { open, closing } of ended)
     recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
@@ -162,7 +165,7 @@ export function recordLostSpans(
 }
 
 /** Later than the last event, which may be the one with which a span began. */
-export function endOfLost(atUs: number): { readonly atUs: number } {
+export function computeLostEnd(atUs: number): { readonly atUs: number } {
   return { atUs: atUs + 1 };
 }
 
@@ -200,13 +203,16 @@ class LostSpanRecorder {
     if (this.#recorded.has(ids.spanId)) return undefined;
     // From the first span of a trace in which another one continues to where it came from. A call stands where its agent continued.
     const hasBack =
-      lost.parent !== undefined && beginsTrace(lost) && !this.#onward.has(callKeyOf(lost));
-    const back = hasBack && lost.parent ? continuedFrom(remoteSpan(lost.parent)) : undefined;
+      lost.parent !== undefined && isTraceStart(lost) && !this.#onward.has(buildCallKey(lost));
+    const back =
+      hasBack && lost.parent ? createContinuesReference(toRemoteSpan(lost.parent)) : undefined;
     const open = this.#begin(lost, back, this.#below(lost));
     const isOwn = hasId(open.span, ids.spanId);
     // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
     const recorded =
-      isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, knownSpan(remoteSpan(lost.ids)));
+      isOwn || !isTraceStart(lost)
+        ? open
+        : this.#begin(lost, back, wrapKnownSpan(toRemoteSpan(lost.ids)));
     const { span } = recorded;
     const own = span.spanContext();
     if (span.isRecording())
@@ -219,7 +225,7 @@ class LostSpanRecorder {
       });
     const above = this.#above(lost);
     const isAgent = lost.body.type === "agent.started" || lost.body.type === "agent.resumed";
-    if (above !== undefined && beginsTrace(lost) && isAgent) continueIn(above.span, own);
+    if (above !== undefined && isTraceStart(lost) && isAgent) addContinuationLink(above.span, own);
     if (isOwn) this.#recordOnward(recorded, lost);
     if (span.isRecording())
       for (const { body, ...moment } of notes) recordNote(recorded, body, moment);
@@ -234,7 +240,7 @@ class LostSpanRecorder {
       if (parent !== undefined && part === undefined) continue;
       const onward =
         part === undefined
-          ? this.#maker.part(recorded, { traceId, spanId: partIdIn(traceId) }, sinceUs)
+          ? this.#maker.part(recorded, { traceId, spanId: derivePartId(traceId) }, sinceUs)
           : this.#maker.onward(recorded, part, sinceUs);
       if (parent !== undefined) onward.span.setAttribute(ESPALIER.replayed, true);
       recorded.onward.push(onward);
@@ -261,20 +267,20 @@ class LostSpanRecorder {
     const { ids, parent } = lost;
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
-      return spanId === undefined ? undefined : knownSpan(remoteSpan({ traceId, spanId }));
+      return spanId === undefined ? undefined : wrapKnownSpan(toRemoteSpan({ traceId, spanId }));
     }
-    if (beginsTrace(lost))
-      return this.#onward.get(callKeyOf(lost)) ?? this.#onward.get(ids.traceId);
-    return this.#above(lost) ?? knownSpan(remoteSpan(parent));
+    if (isTraceStart(lost))
+      return this.#onward.get(buildCallKey(lost)) ?? this.#onward.get(ids.traceId);
+    return this.#above(lost) ?? wrapKnownSpan(toRemoteSpan(parent));
   }
 }
 
 /** The key of a call in another trace than its agent: where that continued. */
-function callKeyOf({ ids, parent }: LostSpan): string {
+function buildCallKey({ ids, parent }: LostSpan): string {
   return `${parent?.spanId} ${ids.traceId}`;
 }
 
 /** True for the span of a run, and for the first one of a trace that another one continues in. */
-function beginsTrace({ ids, parent }: LostSpan): boolean {
+function isTraceStart({ ids, parent }: LostSpan): boolean {
   return parent === undefined || parent.traceId !== ids.traceId;
 }

@@ -59,8 +59,8 @@ export class ActionReader {
 
   /** Returns `undefined` for a record that is not compared. */
   read(record: JournalRecord): Action | undefined {
-    const [what, agentId, given] = factsOf(record);
-    const facts = withoutTimes(given);
+    const [what, agentId, given] = extractRecordFacts(record);
+    const facts = dropTimes(given);
     if (facts === undefined) return undefined;
     let { agentPath, stepNumber } = this.positionOf(agentId);
     if (record.type === "agent") agentPath = record.agent.agentPath;
@@ -79,7 +79,9 @@ export class ActionReader {
   }
 }
 
-function factsOf(record: JournalRecord): readonly [what: string, agentId: string, facts?: unknown] {
+function extractRecordFacts(
+  record: JournalRecord,
+): readonly [what: string, agentId: string, facts?: unknown] {
   if (record.type === "agent") {
     const { agent, isBackground, account } = record;
     const { limits, reserve, timeLimitMs: timeLimit } = account;
@@ -87,7 +89,7 @@ function factsOf(record: JournalRecord): readonly [what: string, agentId: string
     return ["agent", agent.agentId, facts];
   }
   if (record.type === "execution") return ["execution", record.agentId, record];
-  if (record.type === "state") return ["state", record.agentId, changedFields(record.delta)];
+  if (record.type === "state") return ["state", record.agentId, extractChangedFields(record.delta)];
   if (record.type === "event") {
     const { event } = record;
     const isDelegation = event.type === "tool.started" && event["kind"] === "delegation";
@@ -99,7 +101,7 @@ function factsOf(record: JournalRecord): readonly [what: string, agentId: string
 }
 
 /** Returns a delta as an object with the changed fields, and with positions in lists as `[3]`. */
-function changedFields(delta: unknown): unknown {
+function extractChangedFields(delta: unknown): unknown {
   if (!isRecord(delta)) return delta;
   if ("set" in delta) return delta["set"];
   const { keep, append, keys, gone } = delta;
@@ -109,18 +111,21 @@ function changedFields(delta: unknown): unknown {
   }
   const parts = Object.entries(isRecord(keys) ? keys : {});
   const left = Array.isArray(gone) ? gone.map((key) => [String(key), "(gone)"] as const) : [];
-  return Object.fromEntries([...parts.map(([key, part]) => [key, changedFields(part)]), ...left]);
+  return Object.fromEntries([
+    ...parts.map(([key, part]) => [key, extractChangedFields(part)]),
+    ...left,
+  ]);
 }
 
 /** Returns what is compared of a value. `undefined` for an object of nothing but times. */
-function withoutTimes(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutTimes);
+function dropTimes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(dropTimes);
   if (!isRecord(value)) return value;
   const parts = Object.entries(value).flatMap(([key, part]) => {
     if (FOREIGN.test(key)) return [[key, part] as const];
     const isTimeSpent = value["axis"] === "timeMs" && /^(?:current|spent)$/u.test(key);
     if (isTimeSpent || TIMES.test(key)) return [];
-    const compared = withoutTimes(part);
+    const compared = dropTimes(part);
     return compared === undefined ? [] : [[key, compared] as const];
   });
   if (parts.length === 0 && Object.keys(value).length > 0) return undefined;
@@ -150,7 +155,7 @@ export class Comparison extends ActionReader {
     this.left.delete(key);
     const difference =
       expected === undefined || expected.what === what
-        ? firstDifference(what, expected?.facts, facts)
+        ? findFirstDifference(what, expected?.facts, facts)
         : { field: "record", expected: expected.what, got: what };
     const found = difference && { agentPath, stepNumber, ...difference };
     if (expected === undefined || DERIVED.test(found?.field ?? "")) this.#suspected ??= found;
@@ -164,31 +169,31 @@ export class Comparison extends ActionReader {
   }
 }
 
-function firstDifference(
+function findFirstDifference(
   field: string,
   expected: unknown,
   got: unknown,
 ): Omit<Divergence, keyof AgentPosition> | undefined {
   if (Object.is(expected, got)) return undefined;
-  const [was, is] = [fieldsOf(expected), fieldsOf(got)];
+  const [was, is] = [extractFields(expected), extractFields(got)];
   if (was === undefined || is === undefined || Array.isArray(expected) !== Array.isArray(got))
     return { field, expected, got };
   for (const key of Object.keys({ ...was, ...is })) {
     const name = key.startsWith("[") ? `${field}${key}` : `${field}.${key}`;
-    const found = firstDifference(name, was[key], is[key]);
+    const found = findFirstDifference(name, was[key], is[key]);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
 /** Returns the fields of an object, or the items of a list as `[0]`, `[1]` and so on. */
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+function extractFields(value: unknown): Readonly<Record<string, unknown>> | undefined {
   if (!Array.isArray(value)) return isRecord(value) ? value : undefined;
   return Object.fromEntries(value.map((item: unknown, index) => [`[${index}]`, item]));
 }
 
 /** Returns the position of a call as a key. */
-export function callPosition(position: Readonly<Record<string, unknown>>): string {
+export function formatCallPosition(position: Readonly<Record<string, unknown>>): string {
   const { agentId, stepId, callId } = position;
   return [agentId, stepId, callId].map(String).join(" ");
 }
@@ -198,7 +203,7 @@ const MOST_CHARACTERS = 200;
 const LEAD_IN = 40;
 
 /** `texts`: by their hashes. */
-export function divergenceError(
+export function createDivergenceError(
   { agentPath, stepNumber, field, expected, got }: Divergence,
   segment: number,
   texts: ReadonlyMap<unknown, string>,
@@ -208,7 +213,7 @@ export function divergenceError(
   let same = 0;
   while (same < was.length && was[same] === is[same]) same += 1;
   const from = same > MOST_CHARACTERS / 2 ? same - LEAD_IN : 0;
-  const [shownWas, shownIs] = [excerpt(was, from), excerpt(is, from)];
+  const [shownWas, shownIs] = [cutExcerpt(was, from), cutExcerpt(is, from)];
   const where = `in step ${stepNumber}${segment === 1 ? "" : ` of segment ${segment}`}`;
   return new EspalierError({
     code: "replay_diverged",
@@ -217,7 +222,7 @@ export function divergenceError(
   });
 }
 
-function excerpt(text: string, from: number): string {
+function cutExcerpt(text: string, from: number): string {
   const ending = text.length > from + MOST_CHARACTERS ? "…" : "";
   return `${from > 0 ? "…" : ""}${text.slice(from, from + MOST_CHARACTERS)}${ending}`;
 }

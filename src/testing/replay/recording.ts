@@ -6,7 +6,7 @@ import { CallEndSchema, InferOutcomeSchema } from "../../agent/effects.ts";
 import { RecordCodec } from "../../orchestrator/durability/record-codec.ts";
 import {
   describeInvalidRecord,
-  recordFrom,
+  parseRecord,
   type JournalRecord,
 } from "../../orchestrator/durability/journal-record.ts";
 import { checkRunId } from "../../orchestrator/run/start-options.ts";
@@ -67,20 +67,20 @@ export function readSegments(recording: unknown): readonly Segment[] {
     .entries())
     for (const record of readLine(line, index + 1, reader)) {
       const { runId } = record.type === "run" ? record : (segments.at(-1) ?? {});
-      if (runId === undefined) throw invalidLine(index + 1);
+      if (runId === undefined) throw createLineError(index + 1);
       if (record.type === "run" || record.type === "recovered")
         segments.push({ runId, before: [...before], records: [] });
       segments.at(-1)?.records.push(record);
       before.push(record);
     }
-  if (segments.length === 0) throw invalidLine(1);
+  if (segments.length === 0) throw createLineError(1);
   return segments;
 }
 
 function readLine(line: string, number: number, reader: RecordCodec): readonly JournalRecord[] {
   if (line.trim() === "") return [];
   try {
-    const records = reader.read(line).map(recordFrom);
+    const records = reader.read(line).map(parseRecord);
     for (const record of records) {
       const { name, outcome } = record.type === "effect" ? record : { name: "", outcome: null };
       if (name.startsWith("model.")) InferOutcomeSchema().parse(outcome);
@@ -89,12 +89,12 @@ function readLine(line: string, number: number, reader: RecordCodec): readonly J
     return records;
   } catch (cause) {
     if (EspalierError.is(cause)) throw cause;
-    throw invalidLine(number, `cannot be read: ${describeInvalidRecord(cause)}`, cause);
+    throw createLineError(number, `cannot be read: ${describeInvalidRecord(cause)}`, cause);
   }
 }
 
 /** The error for a line that does not fit a recording. */
-export function invalidLine(number: number, problem = "is out of place", cause?: unknown) {
+export function createLineError(number: number, problem = "is out of place", cause?: unknown) {
   return new EspalierError({
     code: "invalid_journal",
     message: `Expected a recording of a run from its start, got one whose line ${number} ${problem}. Record a run that was started with a store.`,

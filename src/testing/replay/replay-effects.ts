@@ -8,16 +8,19 @@ import { callTool } from "../../agent/tool-calls/call-tool.ts";
 import type { CallInProgress } from "../../agent/tool-calls/open-call.ts";
 import { toExecutedCall } from "../../agent/tool-calls/record.ts";
 import {
-  modelEffectName,
+  formatModelEffectName,
   permitEffectName,
-  toolEffectName,
+  formatToolEffectName,
 } from "../../orchestrator/durability/effect-names.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
-import { PersistedEffects, recordedEnd } from "../../orchestrator/durability/persisted-effects.ts";
+import {
+  PersistedEffects,
+  restoreCallEnd,
+} from "../../orchestrator/durability/persisted-effects.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
 import { takeFirst } from "../../agent/in-flight.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
-import { callPosition } from "./comparison.ts";
+import { formatCallPosition } from "./comparison.ts";
 import type { Segment } from "./recording.ts";
 
 type EffectId = Pick<RecordOf<"effect">, "agentId" | "name">;
@@ -91,16 +94,16 @@ export class ReplayEffects extends PersistedEffects {
   }
 
   override async infer(position: EffectPosition): Promise<InferOutcome> {
-    const name = modelEffectName(position);
+    const name = formatModelEffectName(position);
     const outcome = this.outcome(name) ?? (await this.#next(name));
     if (outcome === undefined) return { type: "cancelled", usage: NO_USAGE };
     return readInferOutcome(outcome);
   }
 
   override async callTool(call: CallInProgress): Promise<CallEnd> {
-    const name = toolEffectName(call);
+    const name = formatToolEffectName(call);
     const known = this.outcome(name);
-    if (known !== undefined) return recordedEnd(known, call);
+    if (known !== undefined) return restoreCallEnd(known, call);
     const { bound, deferral } = call;
     const isWork = /^(?:function|external|delegation)$/u.test(bound.type);
     if (!isWork && deferral === undefined) {
@@ -110,7 +113,7 @@ export class ReplayEffects extends PersistedEffects {
     const permit = permitEffectName(call);
     const { agentId } = this.agent.identity;
     const permitted = this.#feed.spare({ agentId, name: permit }) > 0 && this.#next(permit);
-    const key = callPosition({ agentId, ...call.position });
+    const key = formatCallPosition({ agentId, ...call.position });
     const open = bound.type === "delegation" ? this.#openQuestion(key, permit) : undefined;
     if (!isWork || (bound.type === "delegation" && open === undefined)) {
       if (permitted !== false) this.#permits.set(permit, await permitted);
@@ -135,7 +138,7 @@ export class ReplayEffects extends PersistedEffects {
 
   async #recorded(name: string, call: CallInProgress): Promise<CallEnd> {
     const outcome = await this.#next(name);
-    if (outcome !== undefined) return recordedEnd(outcome, call);
+    if (outcome !== undefined) return restoreCallEnd(outcome, call);
     const nowMs = this.agent.run.clock.nowMs();
     const times = { startedAtMs: nowMs, endedAtMs: nowMs };
     return toExecutedCall(call, times, CANCELLED);
@@ -155,7 +158,7 @@ export class ReplayEffects extends PersistedEffects {
     let refusal: SpawnRefusal | undefined;
     for (const one of this.#feed.past) {
       if (one.type === "effect" && one.agentId === agentId && one.name === permit) return undefined;
-      if (one.type !== "event" || callPosition(one.event) !== key) continue;
+      if (one.type !== "event" || formatCallPosition(one.event) !== key) continue;
       const { type, refusal: refused } = one.event;
       isAsked ||= type === "question.asked";
       if (type === "subagent.refused") refusal = SpawnRefusalSchema().safeParse(refused).data;

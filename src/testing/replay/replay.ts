@@ -2,20 +2,20 @@
 // tree, the ledger and all policies run again. External outcomes come from the recording, in its
 // order. A different result is a divergence.
 
-import { redoInFlight } from "../../budget/redo-operation.ts";
+import { replayInFlight } from "../../budget/redo-operation.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import { checkAgentRole, type AgentRole } from "../../agent/agent-role.ts";
-import { makeSettings, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
+import { createSettings, type OrchestratorOptions } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
-import { invalidLine, readSegments, type Recording, type Segment } from "./recording.ts";
-import { beginningOf, collectIds, type Beginning, type Original } from "./segment.ts";
+import { createLineError, readSegments, type Recording, type Segment } from "./recording.ts";
+import { findBeginning, collectIds, type Beginning, type Original } from "./segment.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { waitForTurnEnd } from "../../kernel/throttle.ts";
 import { takeFirst } from "../../agent/in-flight.ts";
 import {
-  recordFrom,
+  parseRecord,
   type JournalRecord,
   type RecordOf,
 } from "../../orchestrator/durability/journal-record.ts";
@@ -24,9 +24,9 @@ import { RunHandle } from "../../orchestrator/run/run-handle.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { Comparison, divergenceError, type Divergence } from "./comparison.ts";
+import { Comparison, createDivergenceError, type Divergence } from "./comparison.ts";
 import { OutcomeFeed, ReplayEffects } from "./replay-effects.ts";
-import { isBooking, scriptOf, type ScriptEntry } from "./script.ts";
+import { isBooking, buildScript, type ScriptEntry } from "./script.ts";
 
 /**
  * Options of `replay`. Roles, hooks and guards are code, so a recording does not contain them. They
@@ -97,7 +97,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   checkKeys("replay options", options, OPTIONS);
   const { role, context, ...means } = options;
   checkAgentRole("role", role);
-  makeSettings(means);
+  createSettings(means);
   // The loop loads them late. A replay must not wait for that.
   await import("../../agent/hooked-model-call.ts");
   await import("../../agent/phases/compact.ts");
@@ -106,7 +106,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   const replayed: ReplayedSegment[] = [];
   let result: RunResult | undefined;
   for (const [index, segment] of segments.entries()) {
-    const beginning = await beginningOf(segment);
+    const beginning = await findBeginning(segment);
     if (beginning === undefined) continue;
     const replayer = new Replayer({ role, context, means, records }, segment, beginning, index + 1);
     result = await replayer.play();
@@ -115,7 +115,8 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
       result = { ...result, session: { execution: undefined, error: undefined, ...session } };
     replayed.push({ begin: beginning.type, end: replayer.end });
   }
-  if (result === undefined) throw invalidLine(records.length, "breaks off before the run begins");
+  if (result === undefined)
+    throw createLineError(records.length, "breaks off before the run begins");
   return Object.freeze({ ...result, segments: replayed });
 }
 
@@ -163,7 +164,7 @@ class Replayer {
       throw this.#error({ agentPath, stepNumber: 0, field: "role", expected, got });
     const types = new Set(segment.records.map((one) => one.type === "event" && one.event.type));
     this.end = types.has("run.ended") ? "ended" : types.has("run.paused") ? "paused" : "broken";
-    this.#script = scriptOf(segment.records, beginning);
+    this.#script = buildScript(segment.records, beginning);
     const actions = this.#script.flatMap(({ action }) => action ?? []);
     this.#compared = new Comparison(positions, actions);
     const clock = this.#clock;
@@ -178,7 +179,7 @@ class Replayer {
       emit: (event: Parameters<typeof sink.emit>[0]) =>
         (this.#isLeft && !isLast) || sink.emit(event),
     }));
-    const settings = makeSettings({
+    const settings = createSettings({
       ...means,
       sinks: [...sinks, { emit: () => this.#giveDue() }],
       limits,
@@ -222,10 +223,10 @@ class Replayer {
 
   async play(): Promise<RunResult> {
     try {
-      await endOfTurn();
+      await waitForTurnEnd();
       for (const entry of this.#script) await this.#follow(entry);
       if (this.end === "broken") {
-        for (let turns = 0; turns < 3; turns += 1) await endOfTurn();
+        for (let turns = 0; turns < 3; turns += 1) await waitForTurnEnd();
         return this.#result ?? (await this.#leave("The recording ends here."));
       }
       await this.#until(() => this.#result !== undefined);
@@ -250,22 +251,22 @@ class Replayer {
       this.#feed.release(record);
     } else if (after !== undefined) {
       if (!this.#commands.has(entry) || (await this.#wasRaised(record))) return;
-      await endOfTurn();
-      await endOfTurn();
+      await waitForTurnEnd();
+      await waitForTurnEnd();
       if (!this.#give(entry))
         throw this.#missing(record.type, record, "agentId" in record ? record.agentId : undefined);
     } else if (isBooking(record)) {
-      await endOfTurn();
-      await endOfTurn();
+      await waitForTurnEnd();
+      await waitForTurnEnd();
       this.#moveTo(atMs);
-      redoInFlight(this.#runtime.ledger, record.done);
+      replayInFlight(this.#runtime.ledger, record.done);
     } else {
       this.#moveTo(atMs);
       if (action === undefined || (await this.#until(() => !this.#compared.left.has(action.key))))
         return;
       throw this.#missing(action.what, action.facts, action.agentId);
     }
-    await endOfTurn();
+    await waitForTurnEnd();
   }
 
   /** Returns true for a signal that an agent of the replay has raised itself. */
@@ -282,7 +283,7 @@ class Replayer {
 
   /** Takes a record that the replay writes, as it would be read. */
   #take(written: JournalRecord): void {
-    const record = recordFrom(JSON.parse(JSON.stringify(written)));
+    const record = parseRecord(JSON.parse(JSON.stringify(written)));
     if (record.type === "signal") this.#raised.push(record);
     this.#noteText(record);
     const key = this.#compared.take(record);
@@ -336,7 +337,7 @@ class Replayer {
       if (isSo()) return true;
       const isPatient = this.#feed.running > 0 && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
       if (turns >= MOST_TURNS && !isPatient) return false;
-      await endOfTurn();
+      await waitForTurnEnd();
     }
   }
 
@@ -349,7 +350,7 @@ class Replayer {
   }
 
   #error(found: Divergence): EspalierError {
-    return divergenceError(found, this.#number, this.#texts);
+    return createDivergenceError(found, this.#number, this.#texts);
   }
 
   /** Cancels the run and waits for its end. */
@@ -359,7 +360,7 @@ class Replayer {
     ending.catch(() => undefined);
     this.#feed.close();
     for (let turns = 0; turns < MOST_TURNS && this.#result === undefined; turns += 1) {
-      await endOfTurn();
+      await waitForTurnEnd();
       if (turns % 10 === 9) this.#clock.advance(this.#runtime.settings.graceMs);
     }
     return await ending;

@@ -3,7 +3,7 @@
 import type { Booking } from "../../budget/ledger-operation.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { isExternalRequest } from "../../orchestrator/durability/run-journal.ts";
-import { ActionReader, callPosition, type Action } from "./comparison.ts";
+import { ActionReader, formatCallPosition, type Action } from "./comparison.ts";
 import type { Beginning } from "./segment.ts";
 
 export interface ScriptEntry {
@@ -22,7 +22,7 @@ export interface ScriptEntry {
  * Returns the script. An effect stands before the next action of its agent: the agent acts upon it
  * then, and not before.
  */
-export function scriptOf(
+export function buildScript(
   records: readonly JournalRecord[],
   { type, positions, given }: Pick<Beginning, "type" | "positions" | "given">,
 ): readonly ScriptEntry[] {
@@ -38,17 +38,17 @@ export function scriptOf(
       key = undefined;
       continue;
     }
-    const actor = actorOf(record);
+    const actor = findActor(record);
     entries.push(...(due.get(actor) ?? []));
     due.delete(actor);
     const action = reader.read(record);
     const isApart = isBooking(record) || record.type === "signal" || "isApart" in record;
-    if (record.type === "event" || isApart) [key, call] = [undefined, callBegunBy(record)];
+    if (record.type === "event" || isApart) [key, call] = [undefined, findBegunCall(record)];
     if (isBooking(record)) entries.push({ record });
     else if (isCommand(record)) {
       // A call that was to begin already begins in spite of it.
       const isStop = record.type === "pause" || record.type === "stop";
-      const begun = isStop ? callBegunBy(records[index + 1]) : undefined;
+      const begun = isStop ? findBegunCall(records[index + 1]) : undefined;
       const after = [begun === undefined ? key : undefined, call ?? begun];
       entries.push({ record, after: after.filter((one) => one !== undefined) });
     } else if (action !== undefined || record.type === "event") {
@@ -85,7 +85,7 @@ export function isBooking(
 }
 
 /** Returns the agent that a record shows at work. */
-function actorOf(record: JournalRecord): string | undefined {
+function findActor(record: JournalRecord): string | undefined {
   if (record.type === "agent") return record.agent.parentAgentId ?? undefined;
   if (record.type === "state" || record.type === "execution") return record.agentId;
   if (record.type !== "event" || BY_OTHERS.test(record.event.type)) return undefined;
@@ -101,8 +101,8 @@ function isCommand(record: JournalRecord): boolean {
   return !isOfAgent && (record.type === "signal" || isExternalRequest(record));
 }
 
-function callBegunBy(record: JournalRecord | undefined): string | undefined {
+function findBegunCall(record: JournalRecord | undefined): string | undefined {
   const isCall =
     record?.type === "event" && /^tool\.(?:started|rejected)$/u.test(record.event.type);
-  return isCall ? callPosition(record.event) : undefined;
+  return isCall ? formatCallPosition(record.event) : undefined;
 }

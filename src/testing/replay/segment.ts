@@ -1,31 +1,31 @@
 // How a segment of a recording begins: from the start of the run, or from its persisted agents. The
 // replay has the real loop, tree, ledger and policies.
 
-import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
-import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
+import { parsePersistedState } from "../../agent/agent-snapshot.ts";
+import { resolveInstructions, type AgentRole } from "../../agent/agent-role.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import { withDelta } from "../../kernel/json-delta.ts";
+import { applyJsonDelta } from "../../kernel/json-delta.ts";
 import { foldRecords } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
 import {
-  restoredFrom,
+  restorePausedRun,
   type RestoredAgent,
   type RestoredRun,
 } from "../../orchestrator/durability/restored-run.ts";
 import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
-import { rootRole } from "../../orchestrator/run/check-continuation.ts";
+import { resolveRootRole } from "../../orchestrator/run/check-continuation.ts";
 import { checkContinuation, restoreRun } from "../../orchestrator/run/continue-run.ts";
 import { assembleRun, checkFork } from "../../orchestrator/run/start.ts";
 import type { PreparedRun } from "../../orchestrator/run/live-run.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import {
-  registryOf,
+  getRoleRegistry,
   type OrchestratorOptions,
   type Settings,
 } from "../../orchestrator/tree/settings.ts";
-import { toLedgerLimits, tighterLimits } from "../../policies/budget.ts";
+import { toLedgerLimits, tightenLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { AgentPosition } from "./comparison.ts";
@@ -59,20 +59,20 @@ export interface Beginning {
  * Returns `undefined` if the recording breaks off before anything can be replayed.
  * Throws `invalid_journal` or `invalid_paused_run`.
  */
-export async function beginningOf(segment: Segment): Promise<Beginning | undefined> {
+export async function findBeginning(segment: Segment): Promise<Beginning | undefined> {
   const { runId, records, before } = segment;
   const [head, restored] = records;
   const state = records.find((record) => record.type === "state");
   if (head?.type === "run" && restored?.type !== "restored") {
     const created = records.find((record) => record.type === "agent");
-    return created && state && startOf(head, created, state);
+    return created && state && createStartBeginning(head, created, state);
   }
   const first = records.find((record) => record.type === "event");
   if (first === undefined) return undefined;
   const { type, atMs } = first.event;
   const paused = restored?.type === "restored" ? parsePausedRun(restored.run) : undefined;
   const folded = paused === undefined ? await foldRecords(runId, before) : undefined;
-  const run = folded?.run ?? (paused && restoredFrom(paused));
+  const run = folded?.run ?? (paused && restorePausedRun(paused));
   const root = run?.agents[0];
   if (run === undefined || root === undefined) return undefined;
   const common = {
@@ -82,7 +82,7 @@ export async function beginningOf(segment: Segment): Promise<Beginning | undefin
     positions: new Map(run.agents.map(readPosition)),
   };
   if (folded === undefined && type === "run.started") {
-    const create = state && forkOf(run, root, first, state);
+    const create = state && createForkFunction(run, root, first, state);
     return create && { ...common, type: "forked", given: [], create };
   }
   const at = records.findIndex((one) => one === first || one.type === "execution");
@@ -108,14 +108,14 @@ export async function beginningOf(segment: Segment): Promise<Beginning | undefin
 }
 
 /** The root is created anew. Its limits are the recorded ones, or those of its role if they are tighter. */
-function startOf(
+function createStartBeginning(
   head: RecordOf<"run">,
   { agent: root, account }: RecordOf<"agent">,
   { delta }: RecordOf<"state">,
 ): Beginning {
-  const { messages, tags } = stateFromPersisted(withDelta(undefined, delta)).conversation;
+  const { messages, tags } = parsePersistedState(applyJsonDelta(undefined, delta)).conversation;
   const create: Beginning["create"] = (settings, { role, context }, journal) => {
-    const registry = registryOf(settings, role);
+    const registry = getRoleRegistry(settings, role);
     const session =
       head.session && new RunSession(head.session, { ...settings, store: memoryStore() });
     const { runId } = head;
@@ -123,10 +123,10 @@ function startOf(
     const limitsMs = [account.timeLimitMs, role.budget.timeMs].flatMap((ms) => ms ?? []);
     const newRoot = {
       facts: { role, task: root.task, metadata: root.metadata, agentPath: role.name },
-      instructions: instructionsFor(role, context),
+      instructions: resolveInstructions(role, context),
       // The session has all but the instructions.
       history: session && { messages: messages.slice(1), tags: tags.slice(1) },
-      spendLimits: tighterLimits(account.limits, toLedgerLimits(role.budget)),
+      spendLimits: tightenLimits(account.limits, toLedgerLimits(role.budget)),
       timeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
       deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
     };
@@ -137,7 +137,7 @@ function startOf(
 }
 
 /** In the journal the root has an execution already: the fork begins that one. */
-function forkOf(
+function createForkFunction(
   paused: RestoredRun,
   root: RestoredAgent,
   { event }: RecordOf<"event">,
@@ -146,14 +146,14 @@ function forkOf(
   const schema = EVENT_SCHEMAS["run.started"]().forkedFrom;
   const forkedFrom = schema.safeParse(event["forkedFrom"]).data;
   if (forkedFrom === undefined) return undefined;
-  const { messages } = stateFromPersisted(withDelta(root.state, delta)).conversation;
+  const { messages } = parsePersistedState(applyJsonDelta(root.state, delta)).conversation;
   const last = messages.at(-1);
   const isNew = messages.length > root.state.conversation.messages.length;
   const message = isNew && last?.role === "user" ? last : undefined;
   const agents = [{ ...root, execution: root.execution - 1 }, ...paused.agents.slice(1)];
   const run = { ...paused, agents };
   return (settings, code, journal) => {
-    const own = rootRole(run, code.role, settings.roles);
+    const own = resolveRootRole(run, code.role, settings.roles);
     const registry = new RoleRegistry(own, settings, { isReplacing: true });
     const ready = checkFork(run, registry, message, code);
     return restoreRun(settings, run, ready, { journal, forkedFrom });

@@ -16,7 +16,7 @@ const NAMES = ["missingProperty", "additionalProperty", "unevaluatedProperty", "
 const ON_KIND = new Set(["type", "enum", "const"]);
 
 /** Converts the errors of a value to issues. `root`: the whole schema. */
-export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues {
+export function convertAjvErrors(errors: readonly AjvError[], root: JsonObject): Issues {
   return errors.flatMap((error): Issues => {
     const { instancePath, keyword, params, schema, parentSchema = {}, data } = error;
     // An error of `propertyNames` follows that of a name; the errors of a branch follow that of `if`.
@@ -27,10 +27,13 @@ export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues
     const path = name === undefined ? above : [...above, name];
     const known = isRecord(parentSchema["properties"]) ? parentSchema["properties"] : {};
     if (name !== undefined && params["missingProperty"] === name)
-      return [{ ...ruleOf(path, Object.hasOwn(known, name) ? known[name] : {}, root), known }];
-    const forms = params.forms?.map((form) => () => ajvIssues(form, root)) ?? [];
+      return [
+        { ...findSchemaRule(path, Object.hasOwn(known, name) ? known[name] : {}, root), known },
+      ];
+    const forms = params.forms?.map((form) => () => convertAjvErrors(form, root)) ?? [];
     if (forms.length > 0) return [{ path, keyword, refused: data, forms }];
-    if (ON_KIND.has(keyword)) return [{ ...ruleOf(path, parentSchema, root), refused: data }];
+    if (ON_KIND.has(keyword))
+      return [{ ...findSchemaRule(path, parentSchema, root), refused: data }];
     const limit = keyword === "pattern" ? `/${String(schema)}/` : schema;
     return [{ path, keyword, limit, ...(name === undefined ? { refused: data } : { known }) }];
   });
@@ -40,7 +43,12 @@ export function ajvIssues(errors: readonly AjvError[], root: JsonObject): Issues
  * Returns the rule for the kind of value that a schema describes: listed values, or a type. `levels`:
  * references, and unions within unions, that are followed.
  */
-function ruleOf(path: Path, schema: unknown, root: JsonObject, levels = 4): ValidationIssue {
+function findSchemaRule(
+  path: Path,
+  schema: unknown,
+  root: JsonObject,
+  levels = 4,
+): ValidationIssue {
   const rules = isRecord(schema) ? schema : {};
   const { $ref: reference, type, const: value, anyOf, oneOf = anyOf, allOf } = rules;
   const { enum: values = value === undefined ? value : [value] } = rules;
@@ -49,6 +57,6 @@ function ruleOf(path: Path, schema: unknown, root: JsonObject, levels = 4): Vali
   const first = Array.isArray(allOf) ? allOf.slice(0, 1) : undefined;
   const parts = typeof reference === "string" ? [lookUp(root, reference)] : (oneOf ?? first);
   if (!Array.isArray(parts) || levels === 0) return { path, keyword: "required" };
-  const forms = parts.map((part) => () => [ruleOf(path, part, root, levels - 1)]);
+  const forms = parts.map((part) => () => [findSchemaRule(path, part, root, levels - 1)]);
   return { path, keyword: "anyOf", forms };
 }

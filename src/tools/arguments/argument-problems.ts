@@ -1,10 +1,10 @@
 // Turns the issues of a schema with arguments into the problems that a model reads. Bounded: a long
 // list does not help to correct a call.
 
-import { isJsonList, isJsonObject, valueAt, type JsonValue } from "../../kernel/json.ts";
-import { memoized } from "../../kernel/memoized.ts";
+import { isJsonList, isJsonObject, findValueAtPath, type JsonValue } from "../../kernel/json.ts";
+import { memoize } from "../../kernel/memoized.ts";
 import { isMisspelt } from "../../kernel/misspelt.ts";
-import { oneLine, shortened, shownJson } from "../../kernel/sentence.ts";
+import { collapseLines, truncateText, formatShortJson } from "../../kernel/sentence.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /**
@@ -54,24 +54,24 @@ const OTHER_TAG = 1e6;
 const OTHER_FIELD = 1e3;
 
 /** Returns the request to the model to correct its arguments. */
-export function correctionAdvice(toolName: string): string {
+export function adviseCorrection(toolName: string): string {
   return `Correct them and call ${toolName} again.`;
 }
 
 /** Returns the text for the model: the first ten problems, one line each. */
-export function problemsText(toolName: string, problems: readonly ArgumentProblem[]): string {
+export function describeProblems(toolName: string, problems: readonly ArgumentProblem[]): string {
   const rest = problems.length - MAX_SHOWN;
   const least = problems.length >= MAX_PROBLEMS ? "at least " : "";
   return [
     `The arguments of ${toolName} do not fit its schema:`,
-    ...problemLines("arguments", problems).map((line) => `- ${line}`),
+    ...describeProblemLines("arguments", problems).map((line) => `- ${line}`),
     ...(rest > 0 ? [`… and ${least}${rest} more`] : []),
-    correctionAdvice(toolName),
+    adviseCorrection(toolName),
   ].join("\n");
 }
 
 /** Returns the first ten problems, one line each. `whole`: the name of the value that has them. */
-export function problemLines(whole: string, problems: readonly ArgumentProblem[]) {
+export function describeProblemLines(whole: string, problems: readonly ArgumentProblem[]) {
   return problems.slice(0, MAX_SHOWN).map(({ parameter, expected, received, hint }) => {
     const came = received === undefined ? "but it is missing" : `got ${received}`;
     const line = `${parameter || whole}: expected ${expected}, ${came}`;
@@ -80,17 +80,20 @@ export function problemLines(whole: string, problems: readonly ArgumentProblem[]
 }
 
 /** Returns the problems of the written value: at most 50, no two of them equal. */
-export function problemsOf(written: JsonValue, issues: Issues): readonly ArgumentProblem[] {
+export function collectArgumentProblems(
+  written: JsonValue,
+  issues: Issues,
+): readonly ArgumentProblem[] {
   const problems = new Map<string, ArgumentProblem>();
   // Listing the keys of a large part takes time, and many problems can be with the same part.
-  const show = memoized(shownJson);
-  const listNames = memoized((owner: object) => Object.keys(owner).slice(0, MAX_NAMES));
+  const show = memoize(formatShortJson);
+  const listNames = memoize((owner: object) => Object.keys(owner).slice(0, MAX_NAMES));
   for (const issue of selectIssues(issues)) {
-    const expected = expectedWords(issue);
+    const expected = describeExpected(issue);
     const key = JSON.stringify([issue.path, expected]);
     if (problems.has(key)) continue;
-    const parameter = parameterName(written, issue.path);
-    const part = valueAt(written, issue.path);
+    const parameter = formatParameterName(written, issue.path);
+    const part = findValueAtPath(written, issue.path);
     const received = part === undefined ? undefined : show(part);
     const hint = problems.size < MAX_SHOWN ? findHint(written, issue, listNames) : undefined;
     problems.set(key, { parameter, expected, received, hint });
@@ -100,12 +103,12 @@ export function problemsOf(written: JsonValue, issues: Issues): readonly Argumen
 }
 
 /** Returns the name of a parameter: `filter.tags[2]`, `headers["x y"]`. */
-function parameterName(written: JsonValue, path: Path): string {
+function formatParameterName(written: JsonValue, path: Path): string {
   const name = path.map((key, level) => {
-    if (isJsonList(valueAt(written, path.slice(0, level)))) return `[${key}]`;
-    return PLAIN_KEY.test(key) ? `.${key}` : `[${shownJson(key)}]`;
+    if (isJsonList(findValueAtPath(written, path.slice(0, level)))) return `[${key}]`;
+    return PLAIN_KEY.test(key) ? `.${key}` : `[${formatShortJson(key)}]`;
   });
-  return shortened(name.join("").replace(/^\./, ""), MAX_NAME);
+  return truncateText(name.join("").replace(/^\./, ""), MAX_NAME);
 }
 
 const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]{0,59}$/u;
@@ -116,7 +119,7 @@ function findHint(
   { path, known = {} }: ValidationIssue,
   listNames: (owner: object) => readonly string[],
 ): string | undefined {
-  const owner = valueAt(written, path.slice(0, -1));
+  const owner = findValueAtPath(written, path.slice(0, -1));
   const key = path.at(-1);
   if (key === undefined || !isJsonObject(owner)) return undefined;
   const isMissing = !Object.hasOwn(owner, key);
@@ -124,7 +127,9 @@ function findHint(
   const isMeant = (name: string) => isMisspelt(name, key) && !Object.hasOwn(taken, name);
   const name = listNames(names).find(isMeant);
   if (name === undefined) return undefined;
-  return isMissing ? `Is ${shownJson(name)} meant for it?` : `Did you mean ${shownJson(name)}?`;
+  return isMissing
+    ? `Is ${formatShortJson(name)} meant for it?`
+    : `Did you mean ${formatShortJson(name)}?`;
 }
 
 /** Yields the issues that the model reads: of a union, those of the form that was meant. */
@@ -201,19 +206,19 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
 /**
  * Returns the description of a value that satisfies the violated rule: one line of bounded length.
  */
-export function expectedWords(issue: ValidationIssue): string {
+export function describeExpected(issue: ValidationIssue): string {
   const { keyword, types = [], values = [], limit, note } = issue;
   const forms = new Set(types.map((type) => WORDS.get(type) ?? "a value"));
-  if (keyword === "enum" || values.length > 0) forms.add(listWords([...new Set(values)]));
-  const shown = typeof limit === "string" ? oneLine(limit) : shownJson(limit);
+  if (keyword === "enum" || values.length > 0) forms.add(describeValues([...new Set(values)]));
+  const shown = typeof limit === "string" ? collapseLines(limit) : formatShortJson(limit);
   const rule = WORDS.get(keyword) ?? `a value that fits ${keyword}: #`;
   const words = [...forms].join(" or ") || rule.replace("#", () => shown);
-  const line = oneLine(note?.() ?? "");
+  const line = collapseLines(note?.() ?? "");
   return line === "" ? words : `${words} (${line})`;
 }
 
-function listWords(values: readonly unknown[]): string {
-  const listed = values.slice(0, MAX_VALUES).map(shownJson).join(", ");
+function describeValues(values: readonly unknown[]): string {
+  const listed = values.slice(0, MAX_VALUES).map(formatShortJson).join(", ");
   if (values.length < 2) return listed || "nothing";
   const rest = values.length - MAX_VALUES;
   return `one of ${listed}${rest > 0 ? ` … and ${rest} more` : ""}`;

@@ -1,9 +1,13 @@
 // Checks the arguments of a call against the schema of its tool: as the model wrote them, or coerced.
 
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import { shownJson } from "../../kernel/sentence.ts";
-import { expectedWords, problemsOf, type ArgumentProblem } from "./argument-problems.ts";
+import { formatShortJson } from "../../kernel/sentence.ts";
+import {
+  describeExpected,
+  collectArgumentProblems,
+  type ArgumentProblem,
+} from "./argument-problems.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { coerce, type Reading } from "./coerce.ts";
 
@@ -32,7 +36,7 @@ export interface InputSchema<Value> {
  * Returns a schema with its check. `read` may throw: the value does not fit then. `coerces` false: nothing is
  * coerced. `work`: what a check may spend.
  */
-export function checkedInput(
+export function createCheckedInput(
   jsonSchema: JsonObject,
   read: (input: JsonValue) => Reading,
   coerces: boolean,
@@ -47,19 +51,20 @@ export function checkedInput(
       const reading = isFinal ? first : coerce(read, first);
       return reading.issues.length === 0
         ? { type: "valid", value: reading.value, input: reading.input }
-        : { type: "invalid", problems: problemsOf(input, reading.issues) };
+        : { type: "invalid", problems: collectArgumentProblems(input, reading.issues) };
     } catch (cause) {
       // Code of the schema's author that words a message, or input that is no JSON.
-      return { type: "invalid", problems: [thrownProblem(input, cause)] };
+      return { type: "invalid", problems: [createThrownProblem(input, cause)] };
     }
   };
   return Object.freeze({ jsonSchema, check });
 }
 
-function thrownProblem(input: JsonValue, thrown: unknown): ArgumentProblem {
+function createThrownProblem(input: JsonValue, thrown: unknown): ArgumentProblem {
   if (thrown instanceof TooMuchWork)
     return { parameter: "", expected: thrown.message, received: "a larger one" };
-  const note = (): string => messageOf(thrown).replace(/^Maximum call stack.*/, "it goes too deep");
-  const expected = expectedWords({ path: [], keyword: "custom", note });
-  return { parameter: "", expected, received: shownJson(input) };
+  const note = (): string =>
+    getErrorMessage(thrown).replace(/^Maximum call stack.*/, "it goes too deep");
+  const expected = describeExpected({ path: [], keyword: "custom", note });
+  return { parameter: "", expected, received: formatShortJson(input) };
 }

@@ -84,7 +84,7 @@ export class CheckWork {
 }
 
 /** Returns the price of visiting the entries of an object; 0 for any other value. */
-export function priceOfEntries(value: JsonValue): number {
+export function computeEntriesPrice(value: JsonValue): number {
   if (!isJsonObject(value)) return 0;
   const { length } = Object.keys(value);
   return length * (length > MAX_FAST_ENTRIES ? SLOW_ENTRY_UNITS : ENTRY_UNITS);

@@ -1,7 +1,7 @@
 // Coercion (C20): text becomes the number or the boolean that it spells, and only where a schema refuses that text. Nothing else
 // is ever changed, so that what the model wrote can always be seen from what the tool got.
 
-import { copyJson, valueAt, type JsonValue } from "../../kernel/json.ts";
+import { copyJson, findValueAtPath, type JsonValue } from "../../kernel/json.ts";
 import type { Issues, Path, ValidationIssue } from "./validation-issue.ts";
 
 /** Readings of the value. The tag of a zod union is coerced before the fields of its form are read. */
@@ -27,7 +27,7 @@ export function coerce(read: (input: JsonValue) => Reading, written: Reading): R
     const { input, issues } = coerced;
     const changes = search.findChanges(issues, input);
     if (changes.length > 0) {
-      coerced = read(withChanges(input, changes));
+      coerced = read(applyChanges(input, changes));
       continue;
     }
     failed ??= coerced;
@@ -72,7 +72,7 @@ class ChangeSearch {
   /** Returns the changes that resolve an issue, or undefined if none do. */
   #changesFor(issue: ValidationIssue, value: JsonValue): readonly ValueChange[] | undefined {
     const { path, keyword, forms } = issue;
-    const part = coercedPart(valueAt(value, path), issue);
+    const part = coercePart(findValueAtPath(value, path), issue);
     if (part !== undefined) return [{ path, part }];
     // The properties of a form that does not fit yet are not evaluated yet.
     if (keyword.startsWith("unevaluated")) return [];
@@ -107,12 +107,13 @@ class ChangeSearch {
 
 const formatKey = (path: Path): string => JSON.stringify(path);
 
-function coercedPart(
+function coercePart(
   value: JsonValue | undefined,
   { types = [], values = [], refused }: ValidationIssue,
 ): number | boolean | undefined {
   // After a transform or a coercion of zod's own, the issue is not about the written value.
-  const spelled = typeof value === "string" && value === refused ? spelledIn(value) : undefined;
+  const spelled =
+    typeof value === "string" && value === refused ? parseSpelledValue(value) : undefined;
   if (spelled === undefined) return undefined;
   const names = typeof spelled === "number" ? ["number", "integer"] : ["boolean"];
   return names.some((name) => types.includes(name)) || values.includes(spelled)
@@ -124,18 +125,18 @@ function coercedPart(
  * What a text spells: `true` and `false`, and a finite number just as JavaScript would write it: no space, no `+`, no exponent of its own,
  * no digit lost.
  */
-function spelledIn(text: string): number | boolean | undefined {
+function parseSpelledValue(text: string): number | boolean | undefined {
   if (text === "true" || text === "false") return text === "true";
   const number = Number(text);
   return Number.isFinite(number) && String(number) === text ? number : undefined;
 }
 
 /** Returns a copy with other parts. Redefines own fields: never calls a setter, never sets a prototype. */
-function withChanges(value: JsonValue, changes: readonly ValueChange[]): JsonValue {
+function applyChanges(value: JsonValue, changes: readonly ValueChange[]): JsonValue {
   let copy = copyJson(value);
   for (const { path, part } of changes) {
     const key = path.at(-1);
-    const owner = valueAt(copy, path.slice(0, -1));
+    const owner = findValueAtPath(copy, path.slice(0, -1));
     const field = { value: part, writable: true, enumerable: true, configurable: true };
     if (key === undefined) copy = part;
     else if (typeof owner === "object" && owner !== null) Reflect.defineProperty(owner, key, field);

@@ -6,7 +6,7 @@ import { _, type Ajv, type Code, type KeywordCxt } from "ajv";
 import type { Ajv2020 } from "ajv/dist/2020.js";
 
 import { isJsonList, isJsonObject, isRecord, type JsonValue } from "../../kernel/json.ts";
-import { type CheckWork, priceOfEntries } from "./check-work.ts";
+import { type CheckWork, computeEntriesPrice } from "./check-work.ts";
 
 export interface CountedRules {
   readonly work: CheckWork;
@@ -20,7 +20,7 @@ export interface CountedRules {
 export function countRules(ajv: Ajv | Ajv2020, { work, ...rules }: CountedRules): void {
   const spendOnPath: Spend = (units) => work.spendOnPath(rules.allErrors ? 8 * units : units);
   const spend: Spend = rules.allErrors ? spendOnPath : (units) => work.spend(units);
-  const codes = countedCodes(work);
+  const codes = createCountedCodes(work);
   for (const group of [...ajv.RULES.rules, ajv.RULES.post]) {
     for (const { keyword, definition } of group.rules) {
       if (!("code" in definition)) continue;
@@ -73,8 +73,8 @@ function countKeyword(cxt: KeywordCxt, spend: Spend, tracksEvaluated: boolean): 
   const spendUnits = (price: Code): void => {
     gen.code(_`${gen.scopeValue("func", { ref: spend })}(${price})`);
   };
-  const entries = (): Code => _`${gen.scopeValue("func", { ref: priceOfEntries })}(${data})`;
-  const price = priceKeyword(cxt, entries);
+  const entries = (): Code => _`${gen.scopeValue("func", { ref: computeEntriesPrice })}(${data})`;
+  const price = computeKeywordPrice(cxt, entries);
   // Ajv copies the names of the evaluated properties at each of these keywords.
   spendUnits(tracksEvaluated && IN_PLACE.includes(keyword) ? _`${price} + ${entries()}` : price);
   if (!OVER_ITEMS.includes(keyword)) return;
@@ -104,7 +104,7 @@ const PER_FORM = 8;
 const PER_EARLIER_ERROR = 1 / 200;
 
 /** Returns the units of one evaluation, without the items and the sub-schemas. */
-function priceKeyword(
+function computeKeywordPrice(
   { keyword, schema, data, parentSchema, it }: KeywordCxt,
   entries: () => Code,
 ): Code {
@@ -142,7 +142,7 @@ function priceKeyword(
   }
 }
 
-function testBy({ gen, data }: KeywordCxt, ref: (value: never) => boolean): Code {
+function createTestCode({ gen, data }: KeywordCxt, ref: (value: never) => boolean): Code {
   return _`${gen.scopeValue("func", { ref })}(${data})`;
 }
 
@@ -150,22 +150,22 @@ function testBy({ gen, data }: KeywordCxt, ref: (value: never) => boolean): Code
 type CountedCode = (cxt: KeywordCxt) => boolean;
 
 /** Returns the code of the keywords that compare values, which Ajv does without a bound. */
-function countedCodes(work: CheckWork): ReadonlyMap<string, CountedCode> {
+function createCountedCodes(work: CheckWork): ReadonlyMap<string, CountedCode> {
   const isUnique = (items: readonly JsonValue[]): boolean => hasUniqueItems(items, work);
   const allow = (cxt: KeywordCxt, values: readonly JsonValue[]): boolean => {
     if (values.length <= MAX_COMPARED && values.every(isShortScalar)) return false;
     const allowed = new AllowedValues(values);
-    cxt.pass(testBy(cxt, (value: JsonValue) => allowed.has(value, work)));
+    cxt.pass(createTestCode(cxt, (value: JsonValue) => allowed.has(value, work)));
     return true;
   };
   return new Map<string, CountedCode>([
-    ["const", (cxt) => allow(cxt, valuesOf([cxt.schema]))],
-    ["enum", (cxt) => allow(cxt, valuesOf(cxt.schema))],
+    ["const", (cxt) => allow(cxt, readAllowedValues([cxt.schema]))],
+    ["enum", (cxt) => allow(cxt, readAllowedValues(cxt.schema))],
     [
       "uniqueItems",
       (cxt) => {
         const isAsked: unknown = cxt.schema;
-        if (isAsked === true) cxt.pass(testBy(cxt, isUnique));
+        if (isAsked === true) cxt.pass(createTestCode(cxt, isUnique));
         return true;
       },
     ],
@@ -173,7 +173,7 @@ function countedCodes(work: CheckWork): ReadonlyMap<string, CountedCode> {
 }
 
 /** Returns the values that a schema allows. A schema is JSON. */
-function valuesOf(declared: unknown): readonly JsonValue[] {
+function readAllowedValues(declared: unknown): readonly JsonValue[] {
   return Array.isArray(declared) ? declared.filter(isJsonValue) : [];
 }
 
@@ -217,27 +217,27 @@ class AllowedValues {
   }
 
   has(value: JsonValue, work: CheckWork): boolean {
-    if (!isScalar(value)) return this.#wholes.some((whole) => areEqual(whole, value, work));
+    if (!isScalar(value)) return this.#wholes.some((whole) => isEqualValue(whole, value, work));
     work.spend(UNITS_PER_LOOKUP + measureText(value) / CHARACTERS_PER_UNIT);
     return this.#scalars.has(value);
   }
 }
 
-function areEqual(allowed: JsonValue, value: JsonValue, work: CheckWork): boolean {
+function isEqualValue(allowed: JsonValue, value: JsonValue, work: CheckWork): boolean {
   work.spend(2 + Math.min(measureText(allowed), measureText(value)) / CHARACTERS_PER_UNIT);
   if (isScalar(allowed) || isScalar(value)) return allowed === value;
   if (isJsonList(allowed) || isJsonList(value)) {
     if (!isJsonList(allowed) || !isJsonList(value) || allowed.length !== value.length) return false;
-    return allowed.every((item, index) => areEqual(item, value[index] ?? null, work));
+    return allowed.every((item, index) => isEqualValue(item, value[index] ?? null, work));
   }
   if (!isJsonObject(allowed) || !isJsonObject(value)) return false;
   // Before the keys are listed, which takes long for an object with many.
-  work.spend(priceOfEntries(allowed));
+  work.spend(computeEntriesPrice(allowed));
   const keys = Object.keys(allowed);
   if (keys.some((key) => !Object.hasOwn(value, key))) return false;
-  work.spend(priceOfEntries(value));
+  work.spend(computeEntriesPrice(value));
   if (keys.length !== Object.keys(value).length) return false;
-  return keys.every((key) => areEqual(allowed[key] ?? null, value[key] ?? null, work));
+  return keys.every((key) => isEqualValue(allowed[key] ?? null, value[key] ?? null, work));
 }
 
 /** True if no two items are equal as JSON. Takes time in proportion to the size of the list. */
@@ -262,7 +262,7 @@ function writeCanonical(value: JsonValue, work: CheckWork): string {
     return joinCanonical("[", items, "]", work);
   }
   if (!isJsonObject(value)) return "";
-  work.spend(priceOfEntries(value));
+  work.spend(computeEntriesPrice(value));
   const texts = Object.entries(value).map(([key, part]) => {
     work.spend(UNITS_PER_LOOKUP + key.length / CHARACTERS_PER_UNIT);
     return `${JSON.stringify(key)}:${writeCanonical(part, work)}`;

@@ -13,12 +13,17 @@ import {
   type JsonValue,
   parseJson,
 } from "../../kernel/json.ts";
-import { checkedInput, type InputSchema } from "./check-input.ts";
+import { createCheckedInput, type InputSchema } from "./check-input.ts";
 import type { Reading } from "./coerce.ts";
 import { lookUp } from "./schema-pointer.ts";
-import { noZodSchema, type SchemaPath, UnusablePart, unusableSchema } from "./unusable-schema.ts";
+import {
+  createZodSchemaError,
+  type SchemaPath,
+  UnusablePart,
+  createUnusableSchemaError,
+} from "./unusable-schema.ts";
 import type { ValidationIssue } from "./validation-issue.ts";
-import { zodIssues } from "./zod-issues.ts";
+import { convertZodIssue } from "./zod-issues.ts";
 
 /**
  * A JSON Schema of arguments or of a typed result, created by `jsonSchema`. `Value` is the type of
@@ -77,19 +82,19 @@ export const jsonSchemaInputs = new WeakMap<
  * Returns the compiled input of a tool. `field` names the input in errors. Throws
  * `invalid_definition` if the schema cannot be used.
  */
-export function inputSchema<Input extends ToolInput>(
+export function compileInput<Input extends ToolInput>(
   field: string,
   input: Input,
   options: InputOptions,
 ): InputSchema<InferInput<Input>>;
-export function inputSchema(
+export function compileInput(
   field: string,
   input: ToolInput,
   { coerces }: InputOptions,
 ): InputSchema<unknown> {
-  if (input instanceof z.ZodType) return zodInput(field, input, coerces);
+  if (input instanceof z.ZodType) return compileZodInput(field, input, coerces);
   const make = isRecord(input) ? jsonSchemaInputs.get(input) : undefined;
-  if (make === undefined) throw noZodSchema(field, input, SCHEMA_ADVICE);
+  if (make === undefined) throw createZodSchemaError(field, input, SCHEMA_ADVICE);
   return make(field, coerces);
 }
 
@@ -98,29 +103,33 @@ const SCHEMA_ADVICE = "Use z.object({ … }), or jsonSchema({ … }) for a schem
 /** Throws `invalid_definition` if the value is not a schema. */
 export function checkToolInput(field: string, value: unknown): asserts value is ToolInput {
   if (value instanceof z.ZodType || (isRecord(value) && jsonSchemaInputs.has(value))) return;
-  throw noZodSchema(field, value, SCHEMA_ADVICE);
+  throw createZodSchemaError(field, value, SCHEMA_ADVICE);
 }
 
 /**
  * Returns the compiled input of a zod schema. Throws `invalid_definition` if no JSON value fits the
  * schema.
  */
-export function zodInput<Schema extends z.ZodType>(
+export function compileZodInput<Schema extends z.ZodType>(
   field: string,
   input: Schema,
   coerces: boolean,
 ): InputSchema<z.output<Schema>>;
-export function zodInput(field: string, input: z.ZodType, coerces: boolean): InputSchema<unknown> {
+export function compileZodInput(
+  field: string,
+  input: z.ZodType,
+  coerces: boolean,
+): InputSchema<unknown> {
   const read = (value: JsonValue): Reading => readWithZod(input, value);
-  return checkedInput(zodJsonSchema(field, input), read, coerces);
+  return createCheckedInput(convertZodSchema(field, input), read, coerces);
 }
 
 /**
  * Returns the JSON Schema of an object that the model reads. Throws `invalid_definition` if there
  * is none.
  */
-function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
-  const object = withoutReference(toJsonSchema(field, input));
+function convertZodSchema(field: string, input: z.ZodType): JsonObject {
+  const object = resolveTopReference(toJsonSchema(field, input));
   if (object["type"] !== "object") {
     const got = object["type"] ?? input._zod.def.type;
     throw misdefinition(field, "a zod object schema", got, "Use z.object({ … }).");
@@ -134,7 +143,7 @@ function toJsonSchema(field: string, input: z.ZodType): JsonValue {
     const schema = z.toJSONSchema(input, { io: "input", override: refuseUnusable });
     return parseJson(JSON.stringify(schema));
   } catch (cause) {
-    throw unusableSchema(field, input, cause);
+    throw createUnusableSchemaError(field, input, cause);
   }
 }
 
@@ -171,7 +180,7 @@ function isAsyncFunction(value: unknown): boolean {
  * Returns the schema with a reference at its top resolved. A schema with an `id` of its own becomes
  * such a reference.
  */
-function withoutReference(schema: JsonValue): JsonObject {
+function resolveTopReference(schema: JsonValue): JsonObject {
   if (!isJsonObject(schema)) return {};
   const { $ref: reference, ...rest } = schema;
   if (typeof reference !== "string") return schema;
@@ -187,7 +196,7 @@ function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
     parsed.catch(() => undefined);
     return { input, issues: [ASYNCHRONOUS_CHECK] };
   }
-  const issues = parsed.issues.flatMap((issue) => zodIssues(issue));
+  const issues = parsed.issues.flatMap((issue) => convertZodIssue(issue));
   return { input, issues, value: parsed.value };
 }
 

@@ -6,17 +6,17 @@ import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { deepFreeze, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import { oneLine } from "../../kernel/sentence.ts";
-import { ajvIssues, type AjvError } from "./ajv-issues.ts";
+import { collapseLines } from "../../kernel/sentence.ts";
+import { convertAjvErrors, type AjvError } from "./ajv-issues.ts";
 import { TooMuchWork, type CheckWork } from "./check-work.ts";
 import { countRules } from "./counted-rules.ts";
-import { NO_ENGINE, REGEXP_ENGINE, withoutPatterns } from "./schema-patterns.ts";
-import { excessOf, isTooWide } from "./schema-size.ts";
+import { NO_ENGINE, REGEXP_ENGINE, removePatterns } from "./schema-patterns.ts";
+import { findSchemaExcess, isTooWide } from "./schema-size.ts";
 import type { Issues } from "./validation-issue.ts";
 
-export function unusable(
+export function createUnusableError(
   field: string,
   reason: string,
   advice: string,
@@ -24,8 +24,8 @@ export function unusable(
 ): EspalierError {
   return new EspalierError({
     code: "invalid_definition",
-    message: `Expected ${field} to be a JSON Schema that can be checked, got one that cannot: ${oneLine(reason)}. ${advice}`,
-    data: { field, reason: oneLine(reason) },
+    message: `Expected ${field} to be a JSON Schema that can be checked, got one that cannot: ${collapseLines(reason)}. ${advice}`,
+    data: { field, reason: collapseLines(reason) },
     cause,
   });
 }
@@ -56,22 +56,22 @@ interface CheckSource {
  * `invalid_definition` if the schema is not a JSON Schema, or refers to another document.
  * `runsPatterns`: false for a schema from a server.
  */
-export function jsonSchemaExaminer(
+export function createJsonSchemaExaminer(
   field: string,
   declared: JsonObject,
   work: CheckWork,
   runsPatterns = true,
 ): Examine {
   const { $schema: dialect, ...rest } = declared;
-  const schema = deepFreeze(runsPatterns ? rest : withoutPatterns(rest));
-  const excess = excessOf(schema);
-  if (excess !== undefined) throw unusable(field, excess, "Use a smaller schema.");
+  const schema = deepFreeze(runsPatterns ? rest : removePatterns(rest));
+  const excess = findSchemaExcess(schema);
+  if (excess !== undefined) throw createUnusableError(field, excess, "Use a smaller schema.");
   const source = { schema, Rules: chooseRules(field, schema, dialect), runsPatterns, work };
   try {
-    return examinerOf(source);
+    return createExaminer(source);
   } catch (cause) {
     const advice = "Correct it. Its references must point into the schema itself.";
-    throw unusable(field, describeSchemaCause(cause), advice, cause);
+    throw createUnusableError(field, describeSchemaCause(cause), advice, cause);
   }
 }
 
@@ -80,12 +80,12 @@ export function jsonSchemaExaminer(
  * that fits leaves no errors behind. Only the second one collects all errors, for coercion and for the
  * model that corrects them.
  */
-function examinerOf(source: CheckSource): Examine {
+function createExaminer(source: CheckSource): Examine {
   const { schema, work } = source;
   const isOnePass = isTooWide(schema);
   const issuesOf = (errors: readonly AjvError[]): Issues => {
-    work.spend(priceErrors(errors));
-    return ajvIssues(errors, schema);
+    work.spend(computeErrorsPrice(errors));
+    return convertAjvErrors(errors, schema);
   };
   const findFirst = compile(source, isOnePass);
   work.begin({});
@@ -109,10 +109,10 @@ function examinerOf(source: CheckSource): Examine {
 }
 
 /** Returns the units that reading the errors takes. */
-function priceErrors(errors: readonly AjvError[]): number {
+function computeErrorsPrice(errors: readonly AjvError[]): number {
   return errors.reduce((sum, { instancePath, params: { forms = [] } }) => {
     const units = UNITS_PER_ERROR + UNITS_PER_PATH_CHARACTER * instancePath.length;
-    return sum + units + priceErrors(forms.flat());
+    return sum + units + computeErrorsPrice(forms.flat());
   }, 0);
 }
 
@@ -145,7 +145,7 @@ function isUrl(text: string): boolean {
 /** What Ajv says, without the name that we gave the schema. */
 function describeSchemaCause(cause: unknown): string {
   if (cause instanceof TooMuchWork) return "checking any value takes too much work";
-  const message = messageOf(cause);
+  const message = getErrorMessage(cause);
   if (message.startsWith("Maximum call stack")) return "it refers to itself without end";
   return message.replaceAll(` from id ${WHOLE}`, "").replaceAll(WHOLE, "");
 }
@@ -161,16 +161,17 @@ type Rules = typeof Ajv | typeof Ajv2020;
 function chooseRules(field: string, schema: JsonObject, dialect: JsonValue | undefined): Rules {
   const isEarly = typeof dialect === "string" && EARLY_DRAFT.test(dialect);
   const rules = isEarly ? Ajv : Ajv2020;
-  const fault = faultIn(rules, schema);
+  const fault = findSchemaFault(rules, schema);
   if (fault === undefined) return rules;
-  if (isEarly || faultIn(Ajv, schema) !== undefined) throw unusable(field, fault, "Correct it.");
+  if (isEarly || findSchemaFault(Ajv, schema) !== undefined)
+    throw createUnusableError(field, fault, "Correct it.");
   return Ajv;
 }
 
 /** What a schema itself must fulfil: costly to make, so made once, when the first schema comes. They keep nothing of what they check. */
 const compilers = new Map<Rules, Ajv | Ajv2020>();
 
-function faultIn(Compiler: Rules, schema: JsonObject): string | undefined {
+function findSchemaFault(Compiler: Rules, schema: JsonObject): string | undefined {
   const compiler = compilers.get(Compiler) ?? new Compiler({ strict: false, logger: false });
   compilers.set(Compiler, compiler);
   if (compiler.validateSchema(schema) === true) return undefined;

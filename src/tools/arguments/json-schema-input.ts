@@ -1,51 +1,51 @@
 // A JSON Schema as the input of a tool from elsewhere, checked by Ajv (json-schema-check.ts).
 
 import { misdefinition } from "../../kernel/check.ts";
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import {
   copyJson,
   deepFreeze,
   isJsonObject,
   parseJson,
-  unsoundness,
+  findJsonProblem,
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
 import type { ArgumentProblem } from "./argument-problems.ts";
-import { checkedInput, type InputSchema } from "./check-input.ts";
+import { createCheckedInput, type InputSchema } from "./check-input.ts";
 import { CheckWork } from "./check-work.ts";
 import type { Reading } from "./coerce.ts";
 import { jsonSchemaInputs, type JsonSchemaInput } from "./input-schema.ts";
-import { jsonSchemaExaminer, unusable } from "./json-schema-check.ts";
+import { createJsonSchemaExaminer, createUnusableError } from "./json-schema-check.ts";
 
 /** Schemas that are deeper or longer are refused: every request to a model holds them. */
 const MOST_LEVELS = 100;
 const MOST_CHARACTERS = 200_000;
 
 /** A frozen copy of the JSON Schema of an object. Throws `invalid_definition` for anything else. */
-export function objectSchema(field: string, schema: unknown): JsonObject {
+export function copyObjectSchema(field: string, schema: unknown): JsonObject {
   const expected = "a JSON Schema of an object";
-  const copy = plainSchema(field, schema, expected);
+  const copy = copyPlainSchema(field, schema, expected);
   if (copy["type"] === "object") return copy;
   throw misdefinition(field, expected, copy["type"] ?? schema, 'Its type must be "object".');
 }
 
 /** The same of a JSON Schema of anything. */
-function plainSchema(field: string, schema: unknown, expected = "a JSON Schema"): JsonObject {
+function copyPlainSchema(field: string, schema: unknown, expected = "a JSON Schema"): JsonObject {
   let text: string | undefined;
   try {
     text = JSON.stringify(schema);
   } catch (cause) {
-    throw unusable(field, messageOf(cause), "Pass it as plain JSON.", cause);
+    throw createUnusableError(field, getErrorMessage(cause), "Pass it as plain JSON.", cause);
   }
   const advice = "Use a smaller schema.";
   if (text !== undefined && text.length > MOST_CHARACTERS)
-    throw unusable(field, `it is longer than ${MOST_CHARACTERS} characters`, advice);
+    throw createUnusableError(field, `it is longer than ${MOST_CHARACTERS} characters`, advice);
   const copy = parseJson(text ?? "null");
   if (!isJsonObject(copy))
     throw misdefinition(field, expected, schema, 'Use { type: "object", … }.');
-  const reason = unsoundness(copy, MOST_LEVELS);
-  if (reason !== undefined) throw unusable(field, reason, advice);
+  const reason = findJsonProblem(copy, MOST_LEVELS);
+  if (reason !== undefined) throw createUnusableError(field, reason, advice);
   return deepFreeze(copy);
 }
 
@@ -53,18 +53,18 @@ function plainSchema(field: string, schema: unknown, expected = "a JSON Schema")
 export function declareInput(declared: JsonObject, runsPatterns: boolean): JsonSchemaInput<never> {
   const input = Object.freeze({ kind: "jsonSchema", schema: declared } as const);
   jsonSchemaInputs.set(input, (name, coerces) =>
-    jsonSchemaInput(name, declared, coerces, runsPatterns),
+    compileJsonSchemaInput(name, declared, coerces, runsPatterns),
   );
   return input;
 }
 
 /** Returns the schema of a tool of a server. Its patterns are shown to the model and never run. */
-export function serverSchema(schema: JsonObject): JsonSchemaInput<JsonObject> {
-  return declareInput(objectSchema("inputSchema", schema), false);
+export function createServerSchema(schema: JsonObject): JsonSchemaInput<JsonObject> {
+  return declareInput(copyObjectSchema("inputSchema", schema), false);
 }
 
 /** Returns the schema that `objectSchema` gave, ready to check calls. `field` is its name for the user. */
-export function jsonSchemaInput(
+export function compileJsonSchemaInput(
   field: string,
   declared: JsonObject,
   coerces: boolean,
@@ -72,25 +72,30 @@ export function jsonSchemaInput(
 ): InputSchema<unknown> {
   const { $schema: _dialect, ...shown } = declared;
   const work = new CheckWork();
-  const examine = jsonSchemaExaminer(field, declared, work, runsPatterns);
+  const examine = createJsonSchemaExaminer(field, declared, work, runsPatterns);
   const read = (input: JsonValue): Reading => {
     const issues = examine(input);
     return { input, issues, value: issues.length === 0 ? copyJson(input) : undefined };
   };
-  return checkedInput(deepFreeze(shown), read, coerces, work);
+  return createCheckedInput(deepFreeze(shown), read, coerces, work);
 }
 
 /**
  * Returns the problems that values have with a JSON Schema of a server; nothing is coerced. Its patterns
  * are not run. Never throws. `field` is its name for the user. Throws `invalid_definition` if the schema cannot be used.
  */
-export function serverSchemaProblems(
+export function createServerSchemaCheck(
   field: string,
   schema: unknown,
 ): (value: JsonValue) => readonly ArgumentProblem[] {
   const work = new CheckWork();
-  const examine = jsonSchemaExaminer(field, plainSchema(field, schema), work, false);
-  const checked = checkedInput({}, (input) => ({ input, issues: examine(input) }), false, work);
+  const examine = createJsonSchemaExaminer(field, copyPlainSchema(field, schema), work, false);
+  const checked = createCheckedInput(
+    {},
+    (input) => ({ input, issues: examine(input) }),
+    false,
+    work,
+  );
   return (value) => {
     const result = checked.check(value);
     return result.type === "valid" ? [] : result.problems;

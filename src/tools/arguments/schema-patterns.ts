@@ -10,7 +10,7 @@ type PatternEngine = (pattern: string) => { readonly test: (text: string) => boo
  * Reads a pattern as Unicode. A pattern that only the older rules of JavaScript allow is read
  * by these, unless it escapes a letter that means nothing in JavaScript: it comes from another language.
  */
-export const REGEXP_ENGINE = withCode((pattern) => {
+export const REGEXP_ENGINE = addEngineCode((pattern) => {
   try {
     return new RegExp(pattern, "u");
   } catch (cause) {
@@ -20,9 +20,9 @@ export const REGEXP_ENGINE = withCode((pattern) => {
 });
 
 /** Runs no pattern. A `$ref` into a default or an enum can still lead Ajv to one. */
-export const NO_ENGINE = withCode(() => ({ test: () => true }));
+export const NO_ENGINE = addEngineCode(() => ({ test: () => true }));
 
-function withCode(engine: PatternEngine): PatternEngine & { readonly code: string } {
+function addEngineCode(engine: PatternEngine): PatternEngine & { readonly code: string } {
   return Object.assign(engine, { code: "new RegExp" });
 }
 
@@ -38,15 +38,15 @@ const UNEVALUATED = new Set(["unevaluatedProperties", "unevaluatedItems"]);
  * Returns the schema without its patterns. Every value that fits the schema fits the returned one, so
  * the keywords that depend on a pattern are left out, too.
  */
-export function withoutPatterns(schema: JsonObject): JsonObject {
-  return mentionsPattern(schema, /"pattern(?:Properties)?":/) ? loosen(schema) : schema;
+export function removePatterns(schema: JsonObject): JsonObject {
+  return hasPatternMention(schema, /"pattern(?:Properties)?":/) ? loosen(schema) : schema;
 }
 
 function loosen(schema: JsonObject): JsonObject {
   const kept = Object.entries(schema).filter(([key, part]) => {
     if (key === "pattern" || key === "patternProperties" || UNEVALUATED.has(key)) return false;
     if (key === "additionalProperties") return !Object.hasOwn(schema, "patternProperties");
-    return !(DECIDING.has(key) && mentionsPattern(part));
+    return !(DECIDING.has(key) && hasPatternMention(part));
   });
   return Object.fromEntries(kept.map(([key, part]) => [key, loosenPart(key, part)]));
 }
@@ -60,7 +60,7 @@ function loosenPart(key: string, part: JsonValue): JsonValue {
 }
 
 /** True if a pattern is within, or may be behind a reference. */
-function mentionsPattern(
+function hasPatternMention(
   part: JsonValue,
   mention = /"(?:pattern|patternProperties|\$\w*[rR]ef)":/,
 ) {

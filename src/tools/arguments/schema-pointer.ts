@@ -1,13 +1,13 @@
 // JSON Pointers, by which a schema refers to its parts.
 
-import { valueAt, type JsonValue } from "../../kernel/json.ts";
+import { findValueAtPath, type JsonValue } from "../../kernel/json.ts";
 
 /** Returns the part of a schema that a reference within the same document points to, or undefined. */
 export function lookUp(root: JsonValue, reference: string): JsonValue | undefined {
   if (reference !== "#" && !reference.startsWith("#/")) return undefined;
   const keys = reference.split("/").slice(1);
   try {
-    return valueAt(
+    return findValueAtPath(
       root,
       keys.map((key) => unescapeKey(decodeURIComponent(key))),
     );

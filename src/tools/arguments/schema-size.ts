@@ -10,15 +10,15 @@ const MAX_COMPILED_PARTS = 4_000;
 const MAX_NAME_PATTERNS = 200;
 
 /** Returns why a schema is too large to be compiled, or undefined. */
-export function excessOf(schema: JsonObject): string | undefined {
+export function findSchemaExcess(schema: JsonObject): string | undefined {
   const parts = countParts(schema);
   if (parts > MAX_PARTS) return `it has more than ${MAX_PARTS} parts`;
-  const found = nothingFound();
+  const found = createEmptyCounts();
   countKinds(schema, found);
   if (found.required > MAX_PARTS) return `it has more than ${MAX_PARTS} dependent names`;
   if (found.namePatterns > MAX_NAME_PATTERNS)
     return `its patternProperties have more than ${MAX_NAME_PATTERNS} patterns`;
-  const named = namedParts(schema);
+  const named = collectNamedParts(schema);
   // A dynamic anchor is compiled apart from the part in which it is, also within another one.
   let compiled = parts * 2 ** found.anchors;
   for (const reference of found.references) {
@@ -34,7 +34,7 @@ export function excessOf(schema: JsonObject): string | undefined {
  * Returns the parts that `$anchor` or `$id` names, by the references that mean them: `#name` and the
  * `$id` as it is written. Of two parts with the same name it returns the larger one.
  */
-function namedParts(schema: JsonObject): ReadonlyMap<string, unknown> {
+function collectNamedParts(schema: JsonObject): ReadonlyMap<string, unknown> {
   const named = new Map<string, unknown>();
   const visit = (part: unknown): void => {
     if (typeof part !== "object" || part === null) return;
@@ -58,7 +58,7 @@ const MAX_NESTED_PARTS = 500;
  */
 export function isTooWide(schema: JsonObject): boolean {
   const { $defs: _parts, definitions: _earlier, ...whole } = schema;
-  const found = nothingFound();
+  const found = createEmptyCounts();
   countKinds(schema, found);
   const targets = [...found.references].map((reference) => lookUp(schema, reference));
   return [whole, ...targets].some((part) => part !== schema && countParts(part) > MAX_NESTED_PARTS);
@@ -79,7 +79,7 @@ interface SchemaCounts {
   required: number;
 }
 
-function nothingFound(): SchemaCounts {
+function createEmptyCounts(): SchemaCounts {
   return { references: new Set(), anchors: 0, namePatterns: 0, required: 0 };
 }
 

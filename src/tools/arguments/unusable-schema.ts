@@ -3,11 +3,11 @@
 import { z } from "zod";
 
 import { misdefinition } from "../../kernel/check.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError, getErrorMessage } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 
 /** Returns the error for a value that is not a zod schema that espalier can read. */
-export function noZodSchema(field: string, value: unknown, advice: string): EspalierError {
+export function createZodSchemaError(field: string, value: unknown, advice: string): EspalierError {
   if (!isZodLike(value)) return misdefinition(field, "a zod object schema", value, advice);
   if ("_zod" in value)
     return misdefinition(
@@ -16,10 +16,10 @@ export function noZodSchema(field: string, value: unknown, advice: string): Espa
       value,
       'Import z from "zod", not from "zod/mini" or "zod/v3".',
     );
-  return earlyZod(field, "a schema of zod 3");
+  return createEarlyZodError(field, "a schema of zod 3");
 }
 
-function earlyZod(field: string, got: string): EspalierError {
+function createEarlyZodError(field: string, got: string): EspalierError {
   const expected = "a zod object schema of zod 4";
   return new EspalierError({
     code: "invalid_definition",
@@ -58,11 +58,15 @@ export class UnusablePart extends TypeError {
 }
 
 /** The error for a schema of which zod made no JSON Schema, and threw `cause` instead. */
-export function unusableSchema(field: string, input: z.ZodType, cause: unknown): EspalierError {
-  if (hasEarlyZod(input)) return earlyZod(field, "one with a part of zod 3");
-  const found = cause instanceof UnusablePart ? cause : unusablePartIn(input);
-  const part = found ?? new UnusablePart([], messageOf(cause), "unknown");
-  const place = `${field}${pathWords(part.path)}`;
+export function createUnusableSchemaError(
+  field: string,
+  input: z.ZodType,
+  cause: unknown,
+): EspalierError {
+  if (hasEarlyZod(input)) return createEarlyZodError(field, "one with a part of zod 3");
+  const found = cause instanceof UnusablePart ? cause : findUnusablePart(input);
+  const part = found ?? new UnusablePart([], getErrorMessage(cause), "unknown");
+  const place = `${field}${formatSchemaPath(part.path)}`;
   return new EspalierError({
     code: "invalid_definition",
     message: `Expected ${place} to be a schema that JSON Schema can express, got another one: ${part.message}. ${PLAIN_TYPES[part.type] ?? "Use plain types."}`,
@@ -80,7 +84,7 @@ const PLAIN_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The first part for which zod has no JSON Schema. Older releases of zod do not say where it is: then there is none. */
-function unusablePartIn(input: z.ZodType): UnusablePart | undefined {
+function findUnusablePart(input: z.ZodType): UnusablePart | undefined {
   let part: UnusablePart | undefined;
   try {
     z.toJSONSchema(input, {
@@ -97,9 +101,9 @@ function unusablePartIn(input: z.ZodType): UnusablePart | undefined {
 }
 
 /** `["properties", "visits", "items", "properties", "when"]` is `.visits[].when`. */
-function pathWords([word, ...rest]: SchemaPath): string {
+function formatSchemaPath([word, ...rest]: SchemaPath): string {
   if (word === undefined) return "";
   const [name, ...below] = rest;
-  if (word === "properties" && name !== undefined) return `.${name}${pathWords(below)}`;
-  return `${word === "items" ? "[]" : ""}${pathWords(rest)}`;
+  if (word === "properties" && name !== undefined) return `.${name}${formatSchemaPath(below)}`;
+  return `${word === "items" ? "[]" : ""}${formatSchemaPath(rest)}`;
 }

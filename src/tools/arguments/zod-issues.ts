@@ -6,7 +6,7 @@ import { isRecord } from "../../kernel/json.ts";
 import type { Issues, Path } from "./validation-issue.ts";
 
 /** Returns an issue of zod as issues of ours. `above`: the path of the union that has the issue. */
-export function zodIssues(issue: z.core.$ZodRawIssue, above: Path = []): Issues {
+export function convertZodIssue(issue: z.core.$ZodRawIssue, above: Path = []): Issues {
   const { code, input, inst } = issue;
   const path = [...above, ...(issue.path ?? []).map(String)];
   const isWorded = [inst, issue.schema].some((owner) => owner?._zod.def.error !== undefined);
@@ -27,7 +27,7 @@ export function zodIssues(issue: z.core.$ZodRawIssue, above: Path = []): Issues 
     const forms = options.map((option) => (): Issues => {
       // The errors that zod lists do not name their schemas.
       const form = option._zod.run({ value: input, issues: [] }, { async: true });
-      return "then" in form ? [] : form.issues.flatMap((one) => zodIssues(one, path));
+      return "then" in form ? [] : form.issues.flatMap((one) => convertZodIssue(one, path));
     });
     return [{ path, keyword: "anyOf", refused: input, forms }];
   }

@@ -7,11 +7,11 @@ import { checkAtLeastOne, checkKeys, misdefinition } from "../../kernel/check.ts
 import type { Clock } from "../../kernel/clock.ts";
 import { TurnQueue } from "../../kernel/turn-queue.ts";
 import { checkSpan } from "../tool-settings.ts";
-import { timeText } from "../tool-timeout.ts";
+import { formatExactDuration } from "../tool-timeout.ts";
 import type { ToolContext, ToolRuntime } from "../tool-context.ts";
 import { ToolError } from "../tool-error.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
+import { checkWrappable, createEndedEarlyError, replaceRun } from "./wrapped-tool.ts";
 
 /**
  * Options of a rate limit: a sliding window over the starts of calls.
@@ -57,11 +57,11 @@ const windowsOf = new WeakMap<object, WeakMap<object, RateWindow>>();
  * ```
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  return limitNamed("rateLimit", options);
+  return resolveRateLimit("rateLimit", options);
 }
 
 /** Returns the given limit, or a new one with the given options. */
-function limitNamed(field: string, given: RateLimit | RateLimitOptions): RateLimit {
+function resolveRateLimit(field: string, given: RateLimit | RateLimitOptions): RateLimit {
   if (isRateLimit(given)) return given;
   checkKeys(field, given, ["maxCalls", "windowMs", "exceededPolicy"]);
   const { maxCalls, windowMs, exceededPolicy = "wait" } = given;
@@ -104,8 +104,8 @@ export function withRateLimit<Context>(
   limit: RateLimit | RateLimitOptions,
 ): FunctionTool<Context> {
   checkWrappable("withRateLimit", tool);
-  const checked = limitNamed("withRateLimit", limit);
-  return withRun(tool, (use, context, runtime) => runInTurn(checked, use, context, runtime));
+  const checked = resolveRateLimit("withRateLimit", limit);
+  return replaceRun(tool, (use, context, runtime) => runInTurn(checked, use, context, runtime));
 }
 
 async function runInTurn<Context>(
@@ -115,17 +115,17 @@ async function runInTurn<Context>(
   runtime: () => ToolRuntime,
 ): Promise<unknown> {
   const { clock, toolName, run, endSignal } = runtime();
-  if (context.signal.aborted) throw endedEarly(toolName);
+  if (context.signal.aborted) throw createEndedEarlyError(toolName);
   const windows = windowsOf.get(limit);
   const window = windows?.get(run) ?? new RateWindow(limit);
   windows?.set(run, window);
   if (!window.startAtOnce(clock)) {
     if (limit.exceededPolicy === "refuse")
-      throw tooManyCalls(toolName, limit, window.freeInMs(clock.monotonicMs()));
+      throw createRateLimitError(toolName, limit, window.freeInMs(clock.monotonicMs()));
     const signal = AbortSignal.any([context.signal, endSignal]);
     const startMs = await window.waitForTurn(clock, signal);
     if (startMs !== undefined && signal.aborted) window.giveBack(startMs);
-    if (startMs === undefined || signal.aborted) throw endedEarly(toolName);
+    if (startMs === undefined || signal.aborted) throw createEndedEarlyError(toolName);
   }
   return await use.run(context, runtime);
 }
@@ -180,14 +180,14 @@ class RateWindow {
   }
 }
 
-function tooManyCalls(toolName: string, limit: RateLimit, freeInMs: number): ToolError {
+function createRateLimitError(toolName: string, limit: RateLimit, freeInMs: number): ToolError {
   const { maxCalls, windowMs } = limit;
   const retryAfterMs = Math.ceil(freeInMs);
   const often = maxCalls === 1 ? "once" : `${maxCalls} times`;
   return new ToolError(
-    `Not executed: the rate limit of ${toolName}, ${often} within ${timeText(windowMs)}, is used up.`,
+    `Not executed: the rate limit of ${toolName}, ${often} within ${formatExactDuration(windowMs)}, is used up.`,
     {
-      hint: `Try again in ${timeText(retryAfterMs)}, or continue without it.`,
+      hint: `Try again in ${formatExactDuration(retryAfterMs)}, or continue without it.`,
       data: { maxCalls, windowMs, retryAfterMs },
     },
   );

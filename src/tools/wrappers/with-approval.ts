@@ -2,7 +2,7 @@ import { isPromiseLike } from "../../kernel/cancel.ts";
 import { checkKeys, checkText } from "../../kernel/check.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkWrappable, withUse } from "./wrapped-tool.ts";
+import { checkWrappable, replaceUse } from "./wrapped-tool.ts";
 
 /**
  * Returns the tool with a required approval for every call. If the tool itself requires one, there
@@ -34,13 +34,13 @@ export function withApproval<Context>(
   checkKeys("withApproval", options, ["reason"]);
   const { reason } = options;
   if (reason !== undefined) checkText("withApproval.reason", reason);
-  return withUse(tool, (use) => ({
+  return replaceUse(tool, (use) => ({
     run: (context, runtime) => use.run(context, runtime),
-    needsApproval: alwaysNeeded(use, reason),
+    needsApproval: requireApproval(use, reason),
   }));
 }
 
-function alwaysNeeded<Context>(
+function requireApproval<Context>(
   use: FunctionUse<Context>,
   reason: string | undefined,
 ): FunctionUse<Context>["needsApproval"] {
@@ -49,8 +49,8 @@ function alwaysNeeded<Context>(
   return (context) => {
     const said = own(context);
     return isPromiseLike(said)
-      ? said.then((late) => bothReasons(late, reason))
-      : bothReasons(said, reason);
+      ? said.then((late) => joinReasons(late, reason))
+      : joinReasons(said, reason);
   };
 }
 
@@ -58,7 +58,7 @@ function alwaysNeeded<Context>(
  * Returns the reasons of the tool and of the wrapper as one. Any other value than a boolean or a
  * text is returned unchanged, so that the call is refused.
  */
-function bothReasons(own: unknown, reason: string | undefined): unknown {
+function joinReasons(own: unknown, reason: string | undefined): unknown {
   if (typeof own === "boolean") return reason ?? true;
   if (typeof own !== "string" || own === "" || reason === undefined || own === reason) return own;
   return joinSentences([own, reason]);

@@ -7,16 +7,16 @@ import {
   checkAtLeastOne,
   checkFunction,
   checkKeys,
-  defaultAdvice,
-  shown,
+  adviseDefault,
+  describeReceived,
 } from "../../kernel/check.ts";
-import { messageOf } from "../../kernel/error.ts";
+import { getErrorMessage } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
 import type { ToolContext, ToolRuntime } from "../tool-context.ts";
-import { severityOf } from "../tool-error.ts";
+import { findErrorSeverity } from "../tool-error.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkWrappable, closable, withRun } from "./wrapped-tool.ts";
+import { checkWrappable, createClosableContext, replaceRun } from "./wrapped-tool.ts";
 
 type RetriesOptions = NonNullable<Parameters<typeof withRetries>[1]>;
 type Policy = Required<RetriesOptions>;
@@ -74,11 +74,11 @@ export function withRetries<Context>(
   } = {},
 ): FunctionTool<Context> {
   checkWrappable("withRetries", tool);
-  const policy = policyOf(options);
-  return withRun(tool, (use, context, runtime) => runWithRetries(policy, use, context, runtime));
+  const policy = checkRetriesOptions(options);
+  return replaceRun(tool, (use, context, runtime) => runWithRetries(policy, use, context, runtime));
 }
 
-function policyOf(options: RetriesOptions): Policy {
+function checkRetriesOptions(options: RetriesOptions): Policy {
   checkKeys("withRetries", options, FIELDS);
   const {
     maxAttempts = 3,
@@ -87,8 +87,8 @@ function policyOf(options: RetriesOptions): Policy {
     shouldRetry = () => true,
   } = options;
   checkAtLeastOne("withRetries.maxAttempts", maxAttempts, "1 means no retries.");
-  checkAmount("withRetries.initialDelayMs", initialDelayMs, defaultAdvice(500));
-  checkAmount("withRetries.maxDelayMs", maxDelayMs, defaultAdvice(30_000));
+  checkAmount("withRetries.initialDelayMs", initialDelayMs, adviseDefault(500));
+  checkAmount("withRetries.maxDelayMs", maxDelayMs, adviseDefault(30_000));
   const advice = "Pass a function of the error that returns true or false.";
   checkFunction("withRetries.shouldRetry", shouldRetry, advice);
   return { maxAttempts, initialDelayMs: initialDelayMs, maxDelayMs, shouldRetry };
@@ -109,13 +109,13 @@ async function runWithRetries<Context>(
       if (parsed.success) queued.push(parsed.data);
       else context.queueSubtask(request); // Which says what is wrong with it.
     };
-    const once = closable({ ...context, queueSubtask });
+    const once = createClosableContext({ ...context, queueSubtask });
     const [tried] = await Promise.allSettled([invoke(() => use.run(once.context, runtime))]);
     once.close();
     const error: unknown = tried.status === "rejected" ? tried.reason : undefined;
     const mayFollow = tried.status === "rejected" && attempt < policy.maxAttempts;
     if (mayFollow && !signal.aborted && isForRepetition(error, policy)) {
-      const delayMs = delayAfter(attempt, policy);
+      const delayMs = computeToolRetryDelay(attempt, policy);
       noteRetry({ attempt, error, delayMs });
       await sleep(clock, delayMs, signal);
       if (!signal.aborted) continue;
@@ -126,13 +126,13 @@ async function runWithRetries<Context>(
   }
 }
 
-function delayAfter(attempt: number, { initialDelayMs, maxDelayMs }: Policy): number {
+function computeToolRetryDelay(attempt: number, { initialDelayMs, maxDelayMs }: Policy): number {
   const doublings = Math.min(attempt - 1, 1_000); // More would be infinite, and nothing times infinity is no number.
   return Math.min(initialDelayMs * 2 ** doublings, maxDelayMs);
 }
 
 function isForRepetition(error: unknown, { shouldRetry }: Policy): boolean {
-  const severity = severityOf(error);
+  const severity = findErrorSeverity(error);
   const isRecoverable = severity === undefined || severity === "recoverable";
   return isRecoverable && isAccepted(shouldRetry, error);
 }
@@ -142,10 +142,10 @@ function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean
   try {
     const answer: unknown = shouldRetry(error);
     if (typeof answer === "boolean") return answer;
-    what = `it returned ${shown(answer)}`;
+    what = `it returned ${describeReceived(answer)}`;
     void Promise.resolve(answer).catch(() => undefined); // Not to be rejected without an owner.
   } catch (cause) {
-    what = `it threw: ${messageOf(cause)}`;
+    what = `it threw: ${getErrorMessage(cause)}`;
   }
   const message = `Expected shouldRetry of withRetries to return true or false, but ${what}. The call is not retried.`;
   warnOnce(shouldRetry, message);

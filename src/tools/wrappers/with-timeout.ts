@@ -2,9 +2,14 @@ import { invoke, runTimed } from "../../kernel/cancel.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import { checkSpan } from "../tool-settings.ts";
 import type { ToolContext, ToolRuntime } from "../tool-context.ts";
-import { toolTimedOut } from "../tool-timeout.ts";
+import { createToolTimeout } from "../tool-timeout.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts";
+import {
+  checkWrappable,
+  createClosableContext,
+  createEndedEarlyError,
+  replaceRun,
+} from "./wrapped-tool.ts";
 
 /**
  * Returns the tool with a timeout. After it, `context.signal` is aborted, a late result is
@@ -33,7 +38,7 @@ export function withTimeout<Context>(
   checkKeys("withTimeout", options, ["timeoutMs"]);
   const { timeoutMs } = options;
   checkSpan("withTimeout.timeoutMs", timeoutMs);
-  return withRun(tool, (use, context, runtime) => runInTime(use, context, runtime, timeoutMs));
+  return replaceRun(tool, (use, context, runtime) => runInTime(use, context, runtime, timeoutMs));
 }
 
 /** Runs a call within a timeout: for `withTimeout`, and for `timeoutMs` of a tool. */
@@ -45,10 +50,10 @@ export async function runInTime<Context>(
 ): Promise<unknown> {
   const { clock, graceMs, toolName } = runtime();
   const { signal: outer } = context;
-  const once = closable(context);
+  const once = createClosableContext(context);
   const outcome = await runTimed(
     (signal) =>
-      unlessGivenUp(outer, toolName, () =>
+      runUnlessGivenUp(outer, toolName, () =>
         use.run(Object.freeze({ ...once.context, signal }), runtime),
       ),
     { signal: outer, clock, graceMs, timeoutMs },
@@ -60,9 +65,9 @@ export async function runInTime<Context>(
     case "threw":
       throw outcome.error;
     case "timed_out":
-      throw toolTimedOut(toolName, timeoutMs);
+      throw createToolTimeout(toolName, timeoutMs);
     case "abandoned":
-      throw endedEarly(toolName);
+      throw createEndedEarlyError(toolName);
   }
 }
 
@@ -70,15 +75,15 @@ export async function runInTime<Context>(
  * Returns the result of `work`. If the timeout of an enclosing wrapper expires first, it ends
  * without a grace period, because that wrapper has the result already.
  */
-async function unlessGivenUp(
+async function runUnlessGivenUp(
   signal: AbortSignal,
   toolName: string,
   work: () => unknown,
 ): Promise<unknown> {
-  if (isTimeUp(signal)) throw endedEarly(toolName);
+  if (isTimeUp(signal)) throw createEndedEarlyError(toolName);
   const given = Promise.withResolvers<never>();
   const giveUp = (): void => {
-    if (isTimeUp(signal)) given.reject(endedEarly(toolName));
+    if (isTimeUp(signal)) given.reject(createEndedEarlyError(toolName));
   };
   signal.addEventListener("abort", giveUp, { once: true });
   try {

@@ -1,6 +1,6 @@
 // What all wrappers share: the same tool with another use of its calls. Nothing is kept between two calls here.
 
-import { defined, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { omitUndefined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { checkTool } from "../check-tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { QUESTION_ENDED, type AskRequest, type ToolContext } from "../tool-context.ts";
@@ -13,7 +13,7 @@ export function checkWrappable(wrapper: string, tool: unknown): void {
 }
 
 /** The tool, whose calls do what `change` makes of them. Name, schema and settings stay. */
-export function withUse<Context>(
+export function replaceUse<Context>(
   tool: FunctionTool<Context>,
   change: (use: FunctionUse<Context>) => FunctionUse<Context>,
 ): FunctionTool<Context> {
@@ -25,7 +25,7 @@ export function withUse<Context>(
     name,
     description,
     inputSchema,
-    ...defined({ strictSchema }),
+    ...omitUndefined({ strictSchema }),
     settings,
     sequential,
     retryAfterCrash,
@@ -38,21 +38,21 @@ export function withUse<Context>(
 }
 
 /** The tool, whose calls run as `run` says. Whether they need an approval stays. */
-export function withRun<Context>(
+export function replaceRun<Context>(
   tool: FunctionTool<Context>,
   run: (
     use: FunctionUse<Context>,
     ...call: Parameters<FunctionUse<Context>["run"]>
   ) => Promise<unknown>,
 ): FunctionTool<Context> {
-  return withUse(tool, (use) => ({
+  return replaceUse(tool, (use) => ({
     run: (context, runtime) => run(use, context, runtime),
     needsApproval: use.needsApproval,
   }));
 }
 
 /** A context for one attempt at a call: once closed, what is asked of it is dropped, and what it has asked ends. */
-export function closable<Context>(context: ToolContext<Context>): {
+export function createClosableContext<Context>(context: ToolContext<Context>): {
   readonly context: ToolContext<Context>;
   close(): void;
 } {
@@ -71,7 +71,7 @@ export function closable<Context>(context: ToolContext<Context>): {
       ask: async (request) => {
         if (isClosed) return QUESTION_ENDED;
         asking ??= new AbortController();
-        return await context.ask(endedWith(request, asking.signal));
+        return await context.ask(addEndingSignal(request, asking.signal));
       },
     } satisfies ToolContext<Context>),
     close: () => {
@@ -82,7 +82,7 @@ export function closable<Context>(context: ToolContext<Context>): {
 }
 
 /** A question that ends with an attempt, too. What is no request stays as it is: the receiver says what is wrong with it. */
-function endedWith(request: AskRequest, ending: AbortSignal): AskRequest {
+function addEndingSignal(request: AskRequest, ending: AbortSignal): AskRequest {
   const given: unknown = isRecord(request) ? request.signal : null;
   if (given === undefined) return { ...request, signal: ending };
   return given instanceof AbortSignal
@@ -91,6 +91,6 @@ function endedWith(request: AskRequest, ending: AbortSignal): AskRequest {
 }
 
 /** The failure of a call whose signal was aborted before it had a result. What is made of it depends on what aborted it. */
-export function endedEarly(toolName: string): ToolError {
+export function createEndedEarlyError(toolName: string): ToolError {
   return new ToolError(`${toolName} was stopped before it had a result.`);
 }

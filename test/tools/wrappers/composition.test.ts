@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { ToolRetryError } from "../../../src/tools/tool-error.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";
-import { isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts";
+import { isToolTimeout, createToolTimeout } from "../../../src/tools/tool-timeout.ts";
 import { withApproval } from "../../../src/tools/wrappers/with-approval.ts";
 import { withRateLimit } from "../../../src/tools/wrappers/rate-limit.ts";
 import { withRetries } from "../../../src/tools/wrappers/with-retries.ts";
@@ -69,7 +69,7 @@ proves(
     expect(await trial([within(500), tries], hangsTwice)).toEqual({
       startsMs: [0],
       endedAtMs: 500,
-      end: { type: "threw", error: toolTimedOut("deploy", 500) },
+      end: { type: "threw", error: createToolTimeout("deploy", 500) },
       retries: 0,
       pendingTimers: 0,
     });
@@ -87,7 +87,7 @@ test("both limits at once: each try has its time, and all together have theirs",
   expect(await trial([within(1_000), tries, within(500)], hangsTwice)).toEqual({
     startsMs: [0, 600],
     endedAtMs: 1_000,
-    end: { type: "threw", error: toolTimedOut("deploy", 1_000) },
+    end: { type: "threw", error: createToolTimeout("deploy", 1_000) },
     retries: 1,
     pendingTimers: 0,
   });
@@ -97,7 +97,7 @@ test("a time limit that runs out while a try is waited for ends the wait", async
   expect(await trial([within(150), tries], failsTwice)).toEqual({
     startsMs: [0, 100],
     endedAtMs: 150,
-    end: { type: "threw", error: toolTimedOut("deploy", 150) },
+    end: { type: "threw", error: createToolTimeout("deploy", 150) },
     retries: 2,
     pendingTimers: 0,
   });
@@ -132,7 +132,7 @@ test("a wait for a turn is part of the time of a limit around it, and not of one
     ends.push([soon?.type, later, fixture.clock.pendingTimers]);
   }
   expect(ends).toEqual([
-    ["threw", { type: "threw", error: toolTimedOut("deploy", 500) }, 0],
+    ["threw", { type: "threw", error: createToolTimeout("deploy", 500) }, 0],
     [undefined, { type: "returned", value: "deployed" }, 0],
   ]);
 });

@@ -6,7 +6,11 @@ import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 
 import type { CancelReason } from "../../../src/kernel/cancel.ts";
-import { timeText, isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts";
+import {
+  formatExactDuration,
+  isToolTimeout,
+  createToolTimeout,
+} from "../../../src/tools/tool-timeout.ts";
 import { ToolError } from "../../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../../src/tools/tool-context.ts";
 import { renameTools } from "../../../src/tools/toolsets.ts";
@@ -36,7 +40,7 @@ proves(
       fixture.clock.advance(1);
       const end = await call.now();
       expect([end, fixture.clock.pendingTimers]).toEqual([
-        { type: "threw", error: toolTimedOut("deploy", 30_000) },
+        { type: "threw", error: createToolTimeout("deploy", 30_000) },
         0,
       ]);
       expect([signals[0]?.aborted, signals[0]?.reason]).toEqual([
@@ -51,7 +55,7 @@ proves(
 );
 
 test("the error names the tool and the limit as a person reads it, and what to do", () => {
-  const error = toolTimedOut("deploy", 30_000);
+  const error = createToolTimeout("deploy", 30_000);
   const { message, hint, severity, code, data } = error;
   expect({ message, hint, severity, code, data }).toEqual({
     message:
@@ -67,7 +71,7 @@ test("a time is said exactly, in the unit that suits it", () => {
   const times = [
     1, 0.5, 250, 999, 1_000, 1_500, 30_000, 59_999, 60_000, 90_000, 300_000, 7_200_000, 86_400_000,
   ];
-  expect(times.map(timeText)).toEqual([
+  expect(times.map(formatExactDuration)).toEqual([
     "1 ms",
     "0.5 ms",
     "250 ms",
@@ -99,7 +103,7 @@ test("a timeout is distinguished from other failures, also by another copy of th
     [mark]: true,
     severity: "recoverable",
   });
-  expect([toolTimedOut("deploy", 1), copy, ...others].map(isToolTimeout)).toEqual([
+  expect([createToolTimeout("deploy", 1), copy, ...others].map(isToolTimeout)).toEqual([
     true,
     true,
     ...others.map(() => false),
@@ -147,7 +151,7 @@ test("a tool that obeys its signal and gives something after the limit is late a
   );
   const call = fixture.call(withTimeout(tool, { timeoutMs: 10 }));
   fixture.clock.advance(10);
-  expect(await call.now()).toEqual({ type: "threw", error: toolTimedOut("read", 10) });
+  expect(await call.now()).toEqual({ type: "threw", error: createToolTimeout("read", 10) });
 });
 
 test("an agent that is asked to end tells the tool why, and waits as long as the grace period", async () => {
@@ -199,7 +203,7 @@ test("of two limits the tighter one ends the call, from outside and from inside,
     const call = fixture.call(twice);
     fixture.clock.advance(30_000);
     expect([await call.now(), signals[0]?.aborted]).toEqual([
-      { type: "threw", error: toolTimedOut("read", 30_000) },
+      { type: "threw", error: createToolTimeout("read", 30_000) },
       true,
     ]);
     expect([
@@ -264,7 +268,7 @@ test("the error says the name that the model knows, whichever came first, the na
     const fixture = new CallFixture();
     const call = fixture.call(one);
     fixture.clock.advance(30_000);
-    expect(await call.now()).toEqual({ type: "threw", error: toolTimedOut("look", 30_000) });
+    expect(await call.now()).toEqual({ type: "threw", error: createToolTimeout("look", 30_000) });
   }
 });
 
