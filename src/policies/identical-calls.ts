@@ -10,7 +10,7 @@ export interface CallInReply {
   readonly calls: readonly ToolCall[];
   readonly index: number;
   /**
-   * Result of `identicalCallsBefore` for the preceding call, if known. Avoids counting a long row
+   * Result of `countIdenticalCalls` for the preceding call, if known. Avoids counting a long row
    * again.
    */
   readonly countBefore?: number | undefined;

@@ -29,7 +29,7 @@ export interface OpenRun {
 interface OpenAgent {
   readonly ids: TraceIds;
   readonly executionId: EventScope["executionId"];
-  /** Ids of its model calls and tool calls, by `callKey`. */
+  /** Ids of its model calls and tool calls, by `createCallKey`. */
   readonly calls: Map<string, TraceIds>;
 }
 

@@ -376,8 +376,8 @@ type LooseResult = RunResultBase &
 
 /**
  * Returns the result, deeply frozen. Its fields fit its status: code and status of a reason agree
- * (`statusOf`), a root completes only with its output, and a paused run requires a paused root. An
- * output that was given beside an open call is not final yet.
+ * (`getTerminalStatus`), a root completes only with its output, and a paused run requires a paused
+ * root. An output that was given beside an open call is not final yet.
  */
 export function buildResult(facts: ResultFacts): JsonRunResult;
 export function buildResult(facts: ResultFacts): LooseResult {

@@ -23,7 +23,7 @@ export interface NewAgent {
   readonly facts: NewAgentFacts;
   /** The agent that starts it. Absent for the root. */
   readonly parent?: AgentRuntime;
-  /** Instructions of its role, from `instructionsFor`. */
+  /** Instructions of its role, from `resolveInstructions`. */
   readonly instructions: string;
   readonly inherited?: readonly Message[];
   /** Messages from before it was created, with their origins. */
@@ -100,7 +100,7 @@ function getSystemMessage(role: AgentRole, text: string): Message {
 /** Next execution of an agent that has ended. */
 export interface NextExecution {
   readonly task: MessageContent;
-  /** Instructions of its role, from `instructionsFor`. */
+  /** Instructions of its role, from `resolveInstructions`. */
   readonly instructions: string;
   /**
    * Message that opens the execution: a task, steering or a notice. `undefined` if the agent

@@ -357,7 +357,7 @@ export interface Settings
   readonly runSlots: Semaphore | undefined;
   /** `undefined` if paused runs are not signed. */
   readonly signer: PausedRunSigner | undefined;
-  /** Role registries by root role. See `registryOf`. */
+  /** Role registries by root role. See `getRoleRegistry`. */
   readonly registries: WeakMap<AgentRole, RoleRegistry>;
 }
 
